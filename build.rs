@@ -1,4 +1,4 @@
-//! Which source this build is of, for whoever asks a deployed agent.
+//! Embeds the hash of the sources, so that a deployed agent can report its build.
 
 #![expect(
     clippy::expect_used,

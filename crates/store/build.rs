@@ -75,7 +75,7 @@ fn migrations_table(package: &Path) -> String {
 /// that creates something, comments included, so these stay.
 fn without_headings(sql: &str) -> String {
     let mut is_between = true;
-    let mut kept = String::new();
+    let mut without_comments = String::new();
     for line in sql.lines() {
         let code = line.split("--").next().unwrap_or_default().trim();
         if is_between && code.is_empty() {
@@ -84,10 +84,10 @@ fn without_headings(sql: &str) -> String {
         if !code.is_empty() {
             is_between = code.ends_with(';');
         }
-        kept.push_str(line);
-        kept.push('\n');
+        without_comments.push_str(line);
+        without_comments.push('\n');
     }
-    kept
+    without_comments
 }
 
 fn refuse_forbidden(name: &str, sql: &str) {

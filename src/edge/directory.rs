@@ -37,9 +37,9 @@ impl AgentDirectory {
     #[wasm_bindgen(constructor)]
     pub fn new(state: DurableObjectState, env: Env) -> Result<Self, JsValue> {
         let name = OnceCell::new();
-        if let Some(told) = state.id()?.name() {
+        if let Some(known) = state.id()?.name() {
             // The cell is empty.
-            let _ = name.set(told);
+            let _ = name.set(known);
         }
         Ok(Self(Rc::new(PartObject {
             storage: JsValue::from(state.storage()?).unchecked_into(),
@@ -83,8 +83,8 @@ impl PartObject {
         let bearer = access::find_bearer(authorization.as_deref());
         access::permit_directory(&access::identify(&self.policy, &Runtime, None, bearer)?)?;
         let url = request.url();
-        let told = decode("part", url.rsplit('/').next().unwrap_or_default())?;
-        if *self.name.get_or_init(|| told.clone()) != told {
+        let part = decode("part", url.rsplit('/').next().unwrap_or_default())?;
+        if *self.name.get_or_init(|| part.clone()) != part {
             return Err(Error::invalid(
                 "part",
                 "The address is for another shard of the directory.",

@@ -304,7 +304,7 @@ async fn make(call: LeasedCall, bindings: &Bindings, socket: &web_sys::WebSocket
         limits,
         body,
     } = call;
-    let tell = |arrival| send(socket, &FromHolder::Arrived(number, arrival));
+    let report = |arrival| send(socket, &FromHolder::Arrived(number, arrival));
     let answer = match &place {
         LeasedPlace::Url { url, headers } => {
             let call = OutboundRequest {
@@ -320,24 +320,24 @@ async fn make(call: LeasedCall, bindings: &Bindings, socket: &web_sys::WebSocket
     };
     let mut answer = match answer {
         Ok(answer) => answer,
-        Err(failure) => return tell(Arrival::Failed(failure)),
+        Err(failure) => return report(Arrival::Failed(failure)),
     };
-    tell(Arrival::Head(LeasedHead {
+    report(Arrival::Head(LeasedHead {
         status: answer.status,
         content_type: answer.content_type.clone(),
         retry_after: answer.retry_after,
     }));
-    let mut held: Vec<u8> = Vec::new();
+    let mut buffered: Vec<u8> = Vec::new();
     let mut due_ms = Runtime.now_ms();
     loop {
         let mut next = answer.body.next();
         let next = loop {
             let left_ms = due_ms - Runtime.now_ms();
-            if held.len() >= MAX_PIECE_BYTES || !held.is_empty() && left_ms <= 0 {
-                tell(Arrival::Bytes(std::mem::take(&mut held)));
+            if buffered.len() >= MAX_PIECE_BYTES || !buffered.is_empty() && left_ms <= 0 {
+                report(Arrival::Bytes(std::mem::take(&mut buffered)));
                 due_ms = Runtime.now_ms() + PACE_MS;
             }
-            if held.is_empty() {
+            if buffered.is_empty() {
                 break next.await;
             }
             // The pause ends no read: `next` goes on.
@@ -346,12 +346,12 @@ async fn make(call: LeasedCall, bindings: &Bindings, socket: &web_sys::WebSocket
             }
         };
         match next {
-            Ok(Some(bytes)) => held.extend(bytes),
+            Ok(Some(bytes)) => buffered.extend(bytes),
             ended => {
-                if !held.is_empty() {
-                    tell(Arrival::Bytes(held));
+                if !buffered.is_empty() {
+                    report(Arrival::Bytes(buffered));
                 }
-                return tell(match ended {
+                return report(match ended {
                     Err(failure) => Arrival::Failed(failure),
                     Ok(_) => Arrival::End,
                 });

@@ -93,7 +93,7 @@ pub fn answer(
     if let Sent::Bytes(bytes) = body
         && (MAX_WHOLE_LENGTH + 1..=MAX_UNCOUNTED_LENGTH).contains(&length)
     {
-        let more = shown(headers);
+        let more = render_headers(headers);
         return Ok(respond_in_time(status, bytes, Some(cost), more.as_deref()).unchecked_into());
     }
     let pieces = match body {
@@ -126,7 +126,7 @@ pub fn reserve_answer(body: &Sent, may_be_repeated: bool) -> Result<Reservation>
     };
     match Reservation::for_request(bytes) {
         Err(_) if !may_be_repeated => Ok(Reservation::anyway(&REQUESTS, bytes)),
-        held => held,
+        reservation => reservation,
     }
 }
 
@@ -178,12 +178,12 @@ pub fn respond(
     cost: Option<&Statements>,
     extra: &[(&str, &str)],
 ) -> ResponseResult {
-    let more = shown(extra);
+    let more = render_headers(extra);
     Ok(respond_with(status, body, cost, more.as_deref()).unchecked_into())
 }
 
 /// Additional headers, as a JSON object.
-fn shown(headers: &[(&str, &str)]) -> Option<String> {
+fn render_headers(headers: &[(&str, &str)]) -> Option<String> {
     (!headers.is_empty()).then(|| json::text(&object_of(headers)))
 }
 
@@ -227,14 +227,14 @@ fn stream_with(
 fn init(status: u16, cost: Option<&Statements>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
     let rows = |rows: fn(&Statements) -> f64| cost.map_or(0.0, rows).to_string();
     let (read, written) = (rows(Statements::rows_read), rows(Statements::rows_written));
-    let usual = [
+    let common = [
         ("content-type", "application/json"),
         ("cache-control", "no-store"),
         ("x-content-type-options", "nosniff"),
         ("x-rows-read", read.as_str()),
         ("x-rows-written", written.as_str()),
     ];
-    let headers = object_of(&[&usual, extra].concat());
+    let headers = object_of(&[&common, extra].concat());
     let init = json!({"status": status, "headers": headers});
     JSON::parse(&json::text(&init)).map(JsCast::unchecked_into)
 }
@@ -533,9 +533,9 @@ mod tests {
             object_of(&[&headers[..], &more].concat()),
             json!({"content-type": "text/plain", "allow": "GET"})
         );
-        assert_eq!(shown(&[]), None);
+        assert_eq!(render_headers(&[]), None);
         assert_eq!(
-            shown(&[("retry-after", "5")]).as_deref(),
+            render_headers(&[("retry-after", "5")]).as_deref(),
             Some(r#"{"retry-after":"5"}"#)
         );
     }

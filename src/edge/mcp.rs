@@ -38,9 +38,9 @@ pub async fn answer(
         "mcp-name",
         "mcp-session-id",
     ];
-    let told = names.map(|name| head.find(name));
+    let values = names.map(|name| head.find(name));
     let [accept, content_type, version, method, name, session] =
-        told.each_ref().map(|value| value.as_deref());
+        values.each_ref().map(|value| value.as_deref());
     let asked = McpRequest {
         session_id,
         headers: McpHeaders {

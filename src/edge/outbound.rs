@@ -254,10 +254,10 @@ impl Outbound for Bindings {
         self.is_bound(Setting::BackupBucket.name()).then_some(self)
     }
 
-    fn notify_class(&self, kind: ClassNotice, told: &dyn Fn() -> String) {
+    fn notify_class(&self, kind: ClassNotice, render: &dyn Fn() -> String) {
         if let Ok(class) = self.binding(OWN_CLASS) {
             // The class only queues the notice, and acts on it after this code has ended.
-            let _ = method(&class, "notice", &[kind.name().into(), told().into()]);
+            let _ = method(&class, "notice", &[kind.name().into(), render().into()]);
         }
     }
 

@@ -236,13 +236,13 @@ const LEASE: &str = "lease ";
 
 /// The id of the lease that this socket belongs to.
 pub fn find_lease(socket: &Socket) -> Option<String> {
-    let kept = socket.deserialize_attachment().ok()?.as_string()?;
-    kept.strip_prefix(LEASE).map(str::to_owned)
+    let attachment = socket.deserialize_attachment().ok()?.as_string()?;
+    attachment.strip_prefix(LEASE).map(str::to_owned)
 }
 
 pub fn find_state(socket: &Socket) -> Option<SocketState> {
-    let kept = socket.deserialize_attachment().ok()?.as_string()?;
-    json::decode(&kept).ok()
+    let attachment = socket.deserialize_attachment().ok()?.as_string()?;
+    json::decode(&attachment).ok()
 }
 
 pub fn store_state(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {

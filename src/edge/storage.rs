@@ -178,15 +178,15 @@ impl<'a> Sqlite<'a> {
 }
 
 fn statement(sql: &str) -> JsString {
-    STATEMENTS.with_borrow_mut(|kept| {
-        if let Some(text) = kept.get(sql) {
+    STATEMENTS.with_borrow_mut(|cache| {
+        if let Some(text) = cache.get(sql) {
             return text.clone();
         }
-        if kept.len() >= MAX_CACHED_STATEMENTS {
-            kept.clear();
+        if cache.len() >= MAX_CACHED_STATEMENTS {
+            cache.clear();
         }
         let text = JsString::from(sql);
-        kept.insert(sql.to_owned(), text.clone());
+        cache.insert(sql.to_owned(), text.clone());
         text
     })
 }

@@ -161,15 +161,15 @@ impl<S> WatchedSource<S> {
 
     /// Checks the reader periodically, and drops the source if it has stalled.
     async fn watch(&self) {
-        let mut looks = 0;
+        let mut checks = 0;
         let mut silent = 0;
         let mut pulls = 0;
         while in_time(pause(CHECK_MS), self.ends()).await.is_none() {
-            looks += 1;
+            checks += 1;
             let is_silent = !self.is_making.get() && self.pulls.get() == pulls;
             silent = if is_silent { silent + 1 } else { 0 };
             pulls = self.pulls.get();
-            let lived_s = looks * CHECK_MS as usize / 1000;
+            let lived_s = checks * CHECK_MS as usize / 1000;
             let due = lived_s.saturating_sub(GRACE_S) * self.pace_bytes;
             if silent >= MAX_SILENT_CHECKS || self.sent.get() < due && !self.is_making.get() {
                 if let Some(controller) = self.controller.take() {
@@ -202,7 +202,7 @@ pub fn watched_at<S: 'static, F>(
 where
     F: Future<Output = Option<(Uint8Array, S)>> + 'static,
 {
-    let held = Rc::new(WatchedSource {
+    let source_state = Rc::new(WatchedSource {
         source: RefCell::new(Some(source)),
         controller: RefCell::default(),
         is_making: Cell::new(false),
@@ -212,38 +212,40 @@ where
         pace_bytes,
         waker: RefCell::default(),
     });
-    let (kept, seen) = (Rc::clone(&held), Rc::clone(&held));
-    tasks::spawn(async move { seen.watch().await });
+    let (cancelled, watched) = (Rc::clone(&source_state), Rc::clone(&source_state));
+    tasks::spawn(async move { watched.watch().await });
     let next = Rc::new(next);
     let pull = move |controller: Controller| -> Promise {
-        let (held, next) = (Rc::clone(&held), Rc::clone(&next));
+        let (source_state, next) = (Rc::clone(&source_state), Rc::clone(&next));
         tasks::promise(async move {
-            let taken = held.source.take();
+            let taken = source_state.source.take();
             let Some(source) = taken else {
                 controller.error(NOT_READ)?;
                 return Ok(JsValue::UNDEFINED);
             };
-            held.pulls.set(held.pulls.get() + 1);
-            held.is_making.set(true);
+            source_state.pulls.set(source_state.pulls.get() + 1);
+            source_state.is_making.set(true);
             let made = next(source).await;
-            held.is_making.set(false);
+            source_state.is_making.set(false);
             let Some((piece, source)) = made else {
-                held.end();
+                source_state.end();
                 controller.close()?;
                 return Ok(JsValue::UNDEFINED);
             };
-            if held.is_over.get() {
+            if source_state.is_over.get() {
                 return Ok(JsValue::UNDEFINED);
             }
-            held.sent.set(held.sent.get() + piece.length() as usize);
+            source_state
+                .sent
+                .set(source_state.sent.get() + piece.length() as usize);
             controller.enqueue(&piece)?;
-            held.source.replace(Some(source));
-            held.controller.replace(Some(controller));
+            source_state.source.replace(Some(source));
+            source_state.controller.replace(Some(controller));
             Ok(JsValue::UNDEFINED)
         })
     };
     let pull = Closure::<dyn FnMut(Controller) -> Promise>::new(pull);
-    let cancel = Closure::<dyn FnMut()>::new(move || kept.end());
+    let cancel = Closure::<dyn FnMut()>::new(move || cancelled.end());
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 
@@ -259,19 +261,19 @@ pub fn encode_piece(encoder: &TextEncoder, text: &JsString, at: u32) -> (Uint8Ar
 
 /// Streams a turn's answer as server-sent events.
 pub fn of_events(listener: impl EventSource + 'static) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some(listener)));
-    let kept = Rc::clone(&held);
+    let shared = Rc::new(RefCell::new(Some(listener)));
+    let cancelled = Rc::clone(&shared);
     let pull = move |controller: Controller| -> Promise {
-        let held = Rc::clone(&held);
+        let shared = Rc::clone(&shared);
         tasks::promise(async move {
-            let taken = held.borrow_mut().take();
+            let taken = shared.borrow_mut().take();
             let Some(mut listener) = taken else {
                 return Ok(JsValue::UNDEFINED);
             };
             match listener.next_events().await {
                 Some(events) => {
                     controller.enqueue(&Uint8Array::from(events.as_bytes()))?;
-                    held.replace(Some(listener));
+                    shared.replace(Some(listener));
                 }
                 None => controller.close()?,
             }
@@ -279,6 +281,6 @@ pub fn of_events(listener: impl EventSource + 'static) -> Result<JsValue> {
         })
     };
     let pull = Closure::<dyn FnMut(Controller) -> Promise>::new(pull);
-    let cancel = Closure::<dyn FnMut()>::new(move || drop(kept.take()));
+    let cancel = Closure::<dyn FnMut()>::new(move || drop(cancelled.take()));
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }

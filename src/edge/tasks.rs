@@ -190,13 +190,13 @@ mod tests {
 
     #[test]
     fn a_future_that_has_to_wait_is_dropped() {
-        let held = Rc::new(());
-        let kept = Rc::clone(&held);
+        let counted = Rc::new(());
+        let captured = Rc::clone(&counted);
         let waits = async move {
             pending::<()>().await;
-            drop(kept);
+            drop(captured);
         };
         assert_eq!(run_now(waits), None);
-        assert_eq!(Rc::strong_count(&held), 1);
+        assert_eq!(Rc::strong_count(&counted), 1);
     }
 }

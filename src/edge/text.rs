@@ -1,4 +1,4 @@
-//! Texts of the engine's, which stay outside of Rust until they are sent.
+//! JavaScript strings that are passed through without copying them into Rust.
 
 use std::any::Any;
 use std::rc::Rc;

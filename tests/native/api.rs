@@ -1,4 +1,4 @@
-//! The table of operations, its doors and their rules; openapi.json; the player.
+//! Operations, their entry points and permissions; openapi.json; the player's agents.
 
 #[path = "api/mod.rs"]
 mod api;

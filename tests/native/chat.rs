@@ -1,4 +1,4 @@
-//! Turns, what their models are given, and learning, as a caller sees them.
+//! Turns, the context of their models, and learning, from a caller's perspective.
 
 #[path = "chat/mod.rs"]
 mod chat;

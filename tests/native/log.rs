@@ -1,4 +1,4 @@
-//! Sessions, their events and messages, and the search, as a caller sees them.
+//! Sessions, their events and messages, and search, from a caller's perspective.
 
 #[path = "log/mod.rs"]
 mod log;

@@ -1,4 +1,4 @@
-//! Context memory and the directory of agents, as a caller sees them.
+//! Context memory and the directory of agents, from a caller's perspective.
 
 #[path = "directory/mod.rs"]
 mod directory;

@@ -1,6 +1,5 @@
-//! Generates openapi.json from the table of operations. The Worker serves the file in
-//! the tree; this test checks that the file matches the code.
-//! `UPDATE=1 cargo test openapi` writes the file anew.
+//! Generates openapi.json from the table of operations. The Worker serves the checked-in file; this
+//! test checks that it matches the code. `UPDATE=1 cargo test openapi` rewrites it.
 
 mod files;
 mod provider;

@@ -1,7 +1,6 @@
-//! Three agents that `tests/player/` plays with: every line that comes in is a request as
-//! JSON, and every answer is a line. The player has one model of the contract, in
-//! JavaScript, for these agents and for those in workerd. A statement of a request can be
-//! made to fail, a turn can be cut off, and the clock goes where the player sets it.
+//! Three agents for `tests/player/`: each input line is a request as JSON, and each output line an
+//! answer. The player has one model of the contract, in JavaScript, for these agents and for those
+//! in workerd. It can make a statement fail, interrupt a turn, and set the clock.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write, stdin, stdout};

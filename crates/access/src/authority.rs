@@ -43,7 +43,7 @@ impl MemoryScope {
 pub struct Authority {
     /// Whether the caller used a minted token.
     pub is_token: bool,
-    pub reach: MemoryScope,
+    pub memory_scope: MemoryScope,
     /// The limits of the token.
     pub limits: Option<PrincipalLimits>,
 }
@@ -58,7 +58,7 @@ impl Authority {
     pub fn joined(self, last: Self) -> Self {
         Self {
             is_token: self.is_token || last.is_token,
-            reach: self.reach.min(last.reach),
+            memory_scope: self.memory_scope.min(last.memory_scope),
             limits: last.limits.or(self.limits),
         }
     }
@@ -67,7 +67,7 @@ impl Authority {
 /// The kind of a caller, as the record of a turn names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum AskerKind {
+pub enum PrincipalKind {
     /// The holder of the secret, or anybody where the Worker is open.
     Secret,
     /// The holder of a minted token.
@@ -78,8 +78,8 @@ pub enum AskerKind {
 #[derive(Clone, Debug, Default)]
 pub struct Principal {
     /// `None`: an older build did not store it.
-    pub kind: Option<AskerKind>,
-    pub reach: MemoryScope,
+    pub kind: Option<PrincipalKind>,
+    pub memory_scope: MemoryScope,
     /// The limits of the caller's token.
     pub limits: Option<PrincipalLimits>,
     /// The trace of the caller's request.
@@ -89,8 +89,8 @@ pub struct Principal {
 impl Principal {
     pub fn authority(&self) -> Authority {
         Authority {
-            is_token: self.kind == Some(AskerKind::Token),
-            reach: self.reach,
+            is_token: self.kind == Some(PrincipalKind::Token),
+            memory_scope: self.memory_scope,
             limits: self.limits.clone(),
         }
     }
@@ -100,7 +100,7 @@ impl Caller {
     pub fn authority(&self) -> Authority {
         Authority {
             is_token: *self != Self::Owner,
-            reach: self.memory_scope(),
+            memory_scope: self.memory_scope(),
             limits: self.limits().cloned(),
         }
     }
@@ -108,10 +108,10 @@ impl Caller {
     pub fn principal(&self) -> Principal {
         Principal {
             kind: Some(match self {
-                Self::Owner => AskerKind::Secret,
-                Self::Scoped(_) => AskerKind::Token,
+                Self::Owner => PrincipalKind::Secret,
+                Self::Scoped(_) => PrincipalKind::Token,
             }),
-            reach: self.memory_scope(),
+            memory_scope: self.memory_scope(),
             limits: self.limits().cloned(),
             trace: trace::current().map(|trace| StoredTrace::of(&trace)),
         }

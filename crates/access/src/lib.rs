@@ -16,7 +16,7 @@ mod scope;
 mod seal;
 mod token;
 
-pub use authority::{AskerKind, Authority, MemoryScope, Principal};
+pub use authority::{Authority, MemoryScope, Principal, PrincipalKind};
 pub use cors::{CorsPolicy, RequestOrigin};
 pub use front::{FRONT_HEADER, LEASE_HEADER};
 pub use identify::{find_bearer, find_subprotocol, identify, identify_page};
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_secret_nobody_gets_in_unless_it_was_opened() {
+    fn without_a_secret_all_requests_are_refused_unless_auth_is_open() {
         let host = FixedHost::default();
         let shut = Policy::new(None, None);
         assert_eq!(

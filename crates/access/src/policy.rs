@@ -109,17 +109,17 @@ impl Policy {
 
     /// The signature of an object's state that a client stores. It is made with the secret,
     /// or, if the Worker has none, with a key of the object's current activation.
-    pub fn seal_state(&self, life: &[u8; 32], content: &str) -> [u8; 32] {
-        let key = self.secret().map_or(life, Secret::state_key);
+    pub fn seal_state(&self, activation_key: &[u8; 32], content: &str) -> [u8; 32] {
+        let key = self.secret().map_or(activation_key, Secret::state_key);
         mac(key, content).finalize().into_bytes().into()
     }
 
     /// Whether this is the state's signature. The comparison takes constant time.
-    pub fn has_sealed_state(&self, life: &[u8; 32], content: &str, seal: &[u8]) -> bool {
+    pub fn has_sealed_state(&self, activation_key: &[u8; 32], content: &str, seal: &[u8]) -> bool {
         let is_of = |key: &[u8]| mac(key, content).verify_slice(seal).is_ok();
         match self.secret() {
             Some(_) => self.secrets().any(|secret| is_of(secret.state_key())),
-            None => is_of(life),
+            None => is_of(activation_key),
         }
     }
 

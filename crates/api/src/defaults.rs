@@ -12,7 +12,7 @@ use std::rc::Rc;
 use crate::operations::agent::{check_change, check_lifted};
 use crate::operations::chat_tools::DefineTool;
 use crate::operations::compaction::ConfigureCompaction;
-use base::deployed::{DeployedProblem, PartReader};
+use base::deployed::{DeployedConfigProblem, PartReader};
 use base::error::{Error, Result};
 use base::json::{self, RawValue, find_nearest};
 use base::outbound::Outbound;
@@ -41,7 +41,7 @@ struct DefaultsField {
 #[derive(Default)]
 struct Defaults {
     fields: BTreeMap<String, DefaultsField>,
-    problems: Vec<DeployedProblem>,
+    problems: Vec<DeployedConfigProblem>,
     /// A source that can't be read, and that mentions `limits`.
     hides_limits: Option<&'static str>,
 }

@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_method_is_told_the_right_one() {
+    fn the_wrong_method_is_refused_with_the_right_one() {
         let error = parse("GET", "/agents/session-agent/a/rpc/op").unwrap_err();
         assert_eq!(error.code, Code::MethodNotAllowed);
         assert_eq!(error.details()["allow"], "POST");

@@ -344,16 +344,16 @@ fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<
         turn_id: turn_id.clone(),
         request_id: id,
     });
-    let held = SocketState {
+    let state = SocketState {
         is_held: true,
         opened_in_turn: false,
         sdk: Some(SdkSeat { resumed }),
         ..state.clone()
     };
-    let told = replay(agent, &held, &turn_id);
+    let replayed = replay(agent, &state, &turn_id);
     Ok(FrameOutcome {
-        replies: [vec![start], told.replies].concat(),
-        state: told.state,
+        replies: [vec![start], replayed.replies].concat(),
+        state: replayed.state,
         work,
         ..FrameOutcome::default()
     })
@@ -420,15 +420,15 @@ fn take_answer(
     let session_id = &state.session_id;
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
     check_client_tools(agent.caller, &client_tools, "clientTools")?;
-    let asker = agent.caller.principal();
+    let principal = agent.caller.principal();
     let given = ClientReply {
         answer,
         continues,
         client_tools,
-        asked_by: asker.kind,
-        reach: asker.reach,
-        limits: asker.limits,
-        trace: asker.trace,
+        asked_by: principal.kind,
+        memory_scope: principal.memory_scope,
+        limits: principal.limits,
+        trace: principal.trace,
     };
     if has_turn(agent.db, session_id)? {
         // The answer is stored before anything else is sent. The client sees it in the

@@ -210,8 +210,8 @@ mod tests {
             has_agents_action!("e"),
             format!("({})", comparisons.join(" OR "))
         );
-        let said = [Action::UserMessage, Action::AgentMessage];
-        assert_eq!(MESSAGE_ACTIONS, list(&|action| said.contains(&action)));
+        let actions = [Action::UserMessage, Action::AgentMessage];
+        assert_eq!(MESSAGE_ACTIONS, list(&|action| actions.contains(&action)));
     }
 
     #[test]

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_does_not_fit_is_refused_and_told_when_to_try_again() {
+    fn a_request_that_does_not_fit_is_refused_with_a_time_to_retry() {
         let first = Reservation::take(&TEN, 6, "These").unwrap();
         let error = Reservation::take(&TEN, 5, "Those").map(drop).unwrap_err();
         assert_eq!(error.code, Code::RateLimited);
@@ -326,7 +326,7 @@ mod tests {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let mut reserved: Vec<(usize, usize, Reservation)> = Vec::new();
             for step in 0..200 {
-                let said = format!("seed {seed}, step {step}");
+                let case = format!("seed {seed}, step {step}");
                 let bytes = [17_000, 500_000, 3 << 20, 8 << 20][dice.roll(4)];
                 let agent = dice.roll(4);
                 match dice.roll(3) {
@@ -342,17 +342,17 @@ mod tests {
                     }
                 }
                 let sum: usize = reserved.iter().map(|(_, bytes, _)| bytes).sum();
-                assert_eq!(REQUESTS.with(ByteBudget::reserved_bytes), sum, "{said}");
-                assert!(sum <= MAX_REQUESTS_BYTES, "{said}");
+                assert_eq!(REQUESTS.with(ByteBudget::reserved_bytes), sum, "{case}");
+                assert!(sum <= MAX_REQUESTS_BYTES, "{case}");
                 for agent in 0..4 {
                     let own = reserved.iter().filter(|(other, _, _)| *other == agent);
                     let own: Vec<usize> = own.map(|(_, bytes, _)| *bytes).collect();
                     let share: usize = own.iter().sum();
-                    assert!(share <= MAX_AGENTS_REQUESTS_BYTES, "{said}: {own:?}");
+                    assert!(share <= MAX_AGENTS_REQUESTS_BYTES, "{case}: {own:?}");
                 }
                 let agents = reserved.iter().map(|(agent, _, _)| *agent);
                 if agents.collect::<std::collections::BTreeSet<_>>().len() <= 1 {
-                    assert!(Reservation::check_capacity(8 << 20).is_ok(), "{said}");
+                    assert!(Reservation::check_capacity(8 << 20).is_ok(), "{case}");
                 }
             }
         }

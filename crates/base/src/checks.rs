@@ -39,7 +39,7 @@ pub struct Check {
     /// The columns of the primary key, in its order.
     pub key: &'static [&'static str],
     pub owner: RowsOwner,
-    /// SQL: the position of a row `t`, as the JSON of a [`FindingPlace`].
+    /// SQL: the position of a row `t`, as the JSON of a [`FindingLocation`].
     pub place: &'static str,
     /// SQL: how many bytes the rules read of a row `t`.
     pub length: &'static str,

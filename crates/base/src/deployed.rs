@@ -11,7 +11,7 @@ use crate::json::RawValue;
 
 /// A part of the deployed defaults that the Worker ignores.
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
-pub struct DeployedProblem {
+pub struct DeployedConfigProblem {
     /// The variable or the file that contains it.
     pub source: String,
     /// The field, such as `maxSteps` or `blocks[1].kind`. Empty: the whole.
@@ -24,7 +24,7 @@ pub struct PartReader<'a> {
     /// The variable or the file that contains the field.
     pub source: &'a str,
     pub field: &'a str,
-    pub problems: &'a mut Vec<DeployedProblem>,
+    pub problems: &'a mut Vec<DeployedConfigProblem>,
 }
 
 impl PartReader<'_> {
@@ -36,7 +36,7 @@ impl PartReader<'_> {
             Some(inner) => format!("{at}.{inner}"),
         };
         let whole = if at.is_empty() { self.source } else { at };
-        self.problems.push(DeployedProblem {
+        self.problems.push(DeployedConfigProblem {
             source: self.source.to_owned(),
             field,
             message: error.message.replace("The body", &format!("`{whole}`")),

@@ -30,8 +30,8 @@ impl StorageFailure {
             ("string or blob too big", Self::TextTooLong),
             ("malformed JSON", Self::DamagedJson),
         ];
-        let said = known.into_iter().find(|(words, _)| cause.contains(words));
-        said.map_or(Self::Other, |(_, failure)| failure)
+        let failure = known.into_iter().find(|(words, _)| cause.contains(words));
+        failure.map_or(Self::Other, |(_, failure)| failure)
     }
 }
 
@@ -398,8 +398,8 @@ mod tests {
             .with("id", "e1");
         let details = r#"{"field":"limit","id":"e1","line":7,"retryAfter":5}"#;
         assert_eq!(Value::from(error.details()).to_string(), details);
-        let told = Error::new(error.code, "It is wrong.").with_details(error.details());
-        assert_eq!(told, error);
+        let parsed = Error::new(error.code, "It is wrong.").with_details(error.details());
+        assert_eq!(parsed, error);
     }
 
     #[test]

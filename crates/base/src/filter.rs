@@ -297,7 +297,7 @@ impl Filter {
                                       END)))"
             ));
         }
-        let held = |list: &str, not: &str| {
+        let condition_of = |list: &str, not: &str| {
             format!(
                 "EXISTS (SELECT 1
                    FROM json_each({param}, '$.{list}') AS asked
@@ -306,13 +306,13 @@ impl Filter {
         };
         if let Some(tests) = &self.tags {
             if tests.all.is_some() {
-                conditions.push(format!("NOT {}", held("all", "NOT")));
+                conditions.push(format!("NOT {}", condition_of("all", "NOT")));
             }
             if tests.any.is_some() {
-                conditions.push(held("any", ""));
+                conditions.push(condition_of("any", ""));
             }
             if tests.none.is_some() {
-                conditions.push(format!("NOT {}", held("none", "")));
+                conditions.push(format!("NOT {}", condition_of("none", "")));
             }
         }
         if conditions.is_empty() {

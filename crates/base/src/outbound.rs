@@ -135,7 +135,7 @@ pub fn redact_url(url: &str) -> String {
 pub fn host_and_port(url: &str) -> (String, i64) {
     let origin = redact_url(url);
     let (scheme, authority) = origin.split_once("://").unwrap_or(("https", &origin));
-    let usual = if scheme.eq_ignore_ascii_case("http") {
+    let default_port = if scheme.eq_ignore_ascii_case("http") {
         80
     } else {
         443
@@ -144,7 +144,7 @@ pub fn host_and_port(url: &str) -> (String, i64) {
         let port = port.parse::<u16>().ok()?;
         Some((host.to_owned(), i64::from(port)))
     });
-    named.unwrap_or_else(|| (authority.to_owned(), usual))
+    named.unwrap_or_else(|| (authority.to_owned(), default_port))
 }
 
 /// The receiver of a call.
@@ -434,7 +434,7 @@ pub trait Outbound {
     fn is_bound(&self, binding: &str) -> bool;
 
     /// Notifies a class that extends this one, if there is such a class. Nothing waits for it.
-    /// `told` renders the JSON.
+    /// `render` renders the JSON.
     fn notify_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
 
     /// The queued spans of this object, if the operator configured a receiver.
@@ -655,7 +655,7 @@ mod tests {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let mut out: Vec<PendingCall> = Vec::new();
             for step in 0..200 {
-                let said = format!("seed {seed}, step {step}: {out:?}");
+                let case = format!("seed {seed}, step {step}: {out:?}");
                 let call = PendingCall {
                     purpose: [Model, Tool, Tool, Memory][dice.roll(4)],
                     owner: Owner::named(["a", "b", "c"][dice.roll(3)]),
@@ -667,17 +667,17 @@ mod tests {
                 }
                 let count = |purpose| out.iter().filter(|one| one.purpose == purpose).count();
                 let (models, tools, memory) = (count(Model), count(Tool), count(Memory));
-                assert!(out.len() <= 6 && models + tools <= 5, "{said}");
+                assert!(out.len() <= 6 && models + tools <= 5, "{case}");
                 let stranger = |purpose| PendingCall {
                     purpose,
                     owner: Owner::named("stranger"),
                 };
                 if models < 1 {
-                    assert!(may_start(&out, stranger(Model)), "{said}");
+                    assert!(may_start(&out, stranger(Model)), "{case}");
                 }
                 let is_one_sessions = out.iter().all(|one| one.owner == out[0].owner);
                 if models < 2 && is_one_sessions && memory < 2 {
-                    assert!(may_start(&out, stranger(Tool)), "{said}");
+                    assert!(may_start(&out, stranger(Tool)), "{case}");
                 }
             }
         }

@@ -4,7 +4,7 @@
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._";
 
 /// The bit of a digit that means: another digit of the same number follows.
-const GOES_ON: u64 = 1 << 5;
+const CONTINUES: u64 = 1 << 5;
 
 /// The largest number. A difference has one more bit, for its sign.
 const MAX_NUMBER: u64 = 1 << 53;
@@ -17,11 +17,11 @@ pub fn pack(numbers: &[i64]) -> String {
         before = *number;
         let mut left = (distance.wrapping_shl(1) ^ (distance >> 63)) as u64;
         loop {
-            let goes_on = if left > 31 { GOES_ON } else { 0 };
-            let digit = DIGITS.get((left & 31 | goes_on) as usize);
+            let continues = if left > 31 { CONTINUES } else { 0 };
+            let digit = DIGITS.get((left & 31 | continues) as usize);
             text.push(char::from(digit.copied().unwrap_or(b'A')));
             left >>= 5;
-            if goes_on == 0 {
+            if continues == 0 {
                 break;
             }
         }
@@ -41,7 +41,7 @@ pub fn unpack(text: &str, most: usize) -> Option<Vec<i64>> {
         if distance > 2 * MAX_NUMBER || bits > 60 {
             return None;
         }
-        if digit & GOES_ON == 0 {
+        if digit & CONTINUES == 0 {
             let half = (distance >> 1) as i64;
             before = before.checked_add(if distance & 1 == 0 { half } else { -half - 1 })?;
             numbers.push(before);

@@ -150,7 +150,7 @@ fn one_line(text: &str) -> String {
 fn without_source(line: &str) -> String {
     // Only ASCII letters are lowered, so that the positions are those of the line.
     let small = line.to_ascii_lowercase();
-    let mut kept = String::with_capacity(line.len());
+    let mut cleaned = String::with_capacity(line.len());
     let mut from = 0;
     for (at, word) in small.match_indices(SOURCE) {
         let end = at + word.len();
@@ -159,22 +159,22 @@ fn without_source(line: &str) -> String {
         let rest = after.trim_start_matches(is_sign);
         let signs = after.get(..after.len() - rest.len()).unwrap_or_default();
         if signs.contains([':', '：']) {
-            kept.push_str(line.get(from..end).unwrap_or_default());
-            kept.push(' ');
+            cleaned.push_str(line.get(from..end).unwrap_or_default());
+            cleaned.push(' ');
             from = end + signs.len();
         }
     }
-    kept.push_str(line.get(from..).unwrap_or_default());
-    kept
+    cleaned.push_str(line.get(from..).unwrap_or_default());
+    cleaned
 }
 
 /// The line that names the source of a quoted text. `more`: what else is known about it; untrusted
 /// text in it is quoted already.
 pub fn origin_line(source: &str, written_at: Option<i64>, more: &[String]) -> String {
     let written = written_at.map_or_else(|| "at an unknown time".to_owned(), day_of);
-    let mut told = vec![format!("{SOURCE}: {source}"), format!("written {written}")];
-    told.extend(more.iter().cloned());
-    format!("({})", told.join("; "))
+    let mut facts = vec![format!("{SOURCE}: {source}"), format!("written {written}")];
+    facts.extend(more.iter().cloned());
+    format!("({})", facts.join("; "))
 }
 
 /// A text between tags, which closes none of them. In JSON, `<\/` is another way to write `</`.

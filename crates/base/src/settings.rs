@@ -106,7 +106,7 @@ mod tests {
         let (_, section) = guide.split_once("\n## Settings\n").unwrap();
         let (section, _) = section.split_once("\n## ").unwrap();
         let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
-        let told: BTreeMap<&str, SettingKind> = rows
+        let documented: BTreeMap<&str, SettingKind> = rows
             .map(|row| {
                 let (name, rest) = row.split_once("` | ").unwrap();
                 let kind = match rest {
@@ -119,17 +119,21 @@ mod tests {
             .collect();
         let there = Setting::ALL.iter();
         let there = there.map(|setting| (setting.name(), setting.kind()));
-        assert_eq!(told, there.collect(), "left: docs/deploy.md, Settings");
+        assert_eq!(
+            documented,
+            there.collect(),
+            "left: docs/deploy.md, Settings"
+        );
     }
 
     #[test]
-    fn the_configuration_binds_each_binding_and_tells_of_each_other_setting() {
+    fn the_configuration_has_each_binding_and_mentions_each_other_setting() {
         let configuration = read("wrangler.toml");
         let is_comment = |line: &&str| line.starts_with('#');
         let (comments, lines): (Vec<&str>, Vec<&str>) = configuration.lines().partition(is_comment);
         for setting in Setting::ALL {
             let name = setting.name();
-            let is_told = match setting.kind() {
+            let is_documented = match setting.kind() {
                 SettingKind::Secret => {
                     let begins = format!("#   {name} ");
                     comments.iter().any(|line| line.starts_with(&begins))
@@ -147,7 +151,7 @@ mod tests {
                     bound.any(|line| named.iter().any(|named| line == named))
                 }
             };
-            assert!(is_told, "{name} is not in wrangler.toml");
+            assert!(is_documented, "{name} is not in wrangler.toml");
         }
     }
 }

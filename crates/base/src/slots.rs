@@ -137,9 +137,9 @@ impl<K: HolderKind> Slots<K> {
         })
     }
 
-    fn give_back(&self, kind: K) {
+    fn release(&self, kind: K) {
         let mut out = self.out.borrow_mut();
-        if let Some(index) = out.iter().position(|held| *held == kind) {
+        if let Some(index) = out.iter().position(|slots_taken| *slots_taken == kind) {
             out.swap_remove(index);
         }
         drop(out);
@@ -196,7 +196,7 @@ impl<K: HolderKind> Slots<K> {
 
 impl<K: HolderKind> Drop for Slot<'_, K> {
     fn drop(&mut self) {
-        self.slots.give_back(self.kind);
+        self.slots.release(self.kind);
     }
 }
 
@@ -204,7 +204,7 @@ impl<K: HolderKind> Drop for QueueEntry<'_, K> {
     fn drop(&mut self) {
         if self.waiter.is_called.get() {
             // The waiter gave up after its slot was reserved.
-            self.slots.give_back(self.waiter.kind);
+            self.slots.release(self.waiter.kind);
         } else {
             let mut line = self.slots.line.borrow_mut();
             line.retain(|other| !Rc::ptr_eq(other, &self.waiter));
@@ -337,17 +337,17 @@ mod tests {
                 ..bounds
             },
         );
-        let mut held = vec![take(&slots), take(&slots)];
+        let mut slots_taken = vec![take(&slots), take(&slots)];
         let mut line: Vec<(u8, Taking<'_>)> = (0..30).map(|_| (0, wait(&slots, 0, 0))).collect();
         line.extend((0..3).map(|_| (1, wait(&slots, 1, 0))));
         line.push((2, wait(&slots, 2, 0)));
         let mut order = Vec::new();
-        while let Some(slot) = held.pop() {
+        while let Some(slot) = slots_taken.pop() {
             drop(slot);
             line.retain_mut(|(owner, taking)| match poll(taking) {
                 Some(slot) => {
                     order.push(*owner);
-                    held.push(slot.unwrap());
+                    slots_taken.push(slot.unwrap());
                     false
                 }
                 None => true,
@@ -388,7 +388,12 @@ mod tests {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let slots = Slots::new(
                 |out: &[u8], kind| {
-                    out.len() < 3 && out.iter().filter(|held| **held == kind).count() < 2
+                    out.len() < 3
+                        && out
+                            .iter()
+                            .filter(|slots_taken| **slots_taken == kind)
+                            .count()
+                            < 2
                 },
                 QueueBounds {
                     waiting: 1_000,
@@ -396,18 +401,20 @@ mod tests {
                     ..BOUNDS
                 },
             );
-            let mut held: Vec<Slot<'_, u8>> = Vec::new();
+            let mut slots_taken: Vec<Slot<'_, u8>> = Vec::new();
             // Each with the number of slots that others got since it arrived.
             let mut line: Vec<(u8, usize, Taking<'_>)> = Vec::new();
             for step in 0..300 {
-                let said = format!("seed {seed}, step {step}");
+                let case = format!("seed {seed}, step {step}");
                 match dice.roll(4) {
                     0 | 1 => {
                         // Owner 0 sends most of the requests.
                         let owner = [0, 0, 0, 1, 2][dice.roll(5)];
                         line.push((owner, 0, Box::pin(slots.take(owner, 0))));
                     }
-                    2 if !held.is_empty() => drop(held.swap_remove(dice.roll(held.len()))),
+                    2 if !slots_taken.is_empty() => {
+                        drop(slots_taken.swap_remove(dice.roll(slots_taken.len())))
+                    }
                     3 if !line.is_empty() => drop(line.remove(dice.roll(line.len()))),
                     _ => {}
                 }
@@ -415,7 +422,7 @@ mod tests {
                 line.retain_mut(|(_, _, taking)| match poll(taking) {
                     Some(slot) => {
                         given += 1;
-                        held.push(slot.unwrap());
+                        slots_taken.push(slot.unwrap());
                         false
                     }
                     None => true,
@@ -423,18 +430,18 @@ mod tests {
                 let mut first = [true; 3];
                 for (owner, waited, _) in &mut line {
                     let is_first = std::mem::replace(&mut first[usize::from(*owner)], false);
-                    let holds = held.iter().any(|slot| slot.kind == *owner);
+                    let holds = slots_taken.iter().any(|slot| slot.kind == *owner);
                     *waited = if is_first && !holds {
                         *waited + given
                     } else {
                         0
                     };
-                    assert!(*waited <= 3, "{said}: {owner} waits for {waited} others");
+                    assert!(*waited <= 3, "{case}: {owner} waits for {waited} others");
                 }
-                assert!(held.len() <= 3, "{said}");
+                assert!(slots_taken.len() <= 3, "{case}");
             }
             drop(line);
-            drop(held);
+            drop(slots_taken);
             assert!(is_idle(&slots), "seed {seed}");
         }
     }

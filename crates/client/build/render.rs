@@ -240,10 +240,17 @@ fn field_enums(enums: Vec<FieldWords<'_>>) -> String {
 
 /// An enum of words, which keeps a word that it does not know.
 fn words(name: &str, about: &str, schema: &Schema) -> String {
-    let variants = schema.described_words().into_iter().map(|(word, said)| {
-        let said = docs(said.unwrap_or_default(), "        ");
-        format!("{said}        {} = {},\n", pascal(word), quoted(word))
-    });
+    let variants = schema
+        .described_words()
+        .into_iter()
+        .map(|(word, description)| {
+            let description = docs(description.unwrap_or_default(), "        ");
+            format!(
+                "{description}        {} = {},\n",
+                pascal(word),
+                quoted(word)
+            )
+        });
     let (about, variants) = (docs(about, "    "), variants.collect::<String>());
     format!("words! {{\n{about}    pub enum {name} {{\n{variants}    }}\n}}\n")
 }

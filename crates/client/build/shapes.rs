@@ -275,13 +275,13 @@ fn says_null(field: &Schema, keeps_null: bool) -> bool {
 
 fn documentation(field: &Schema, says_null: bool) -> String {
     let mut lines: Vec<String> = field.rules.description.iter().cloned().collect();
-    if let Some(usual) = field
+    if let Some(default) = field
         .rules
         .default
         .as_ref()
-        .filter(|usual| !usual.is_null())
+        .filter(|default| !default.is_null())
     {
-        lines.push(format!("Default: `{usual}`."));
+        lines.push(format!("Default: `{default}`."));
     }
     if says_null {
         lines.push("`Some(None)` sends `null`.".to_owned());

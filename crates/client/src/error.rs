@@ -166,8 +166,8 @@ pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
 /// The error in the last line of a file whose export failed.
 pub fn of_last_line(operation: &str, error: &Value) -> Error {
     // The file began with a good status.
-    let said = serde_json::json!({ "error": error }).to_string();
-    of_answer(operation, 200, &said)
+    let body = serde_json::json!({ "error": error }).to_string();
+    of_answer(operation, 200, &body)
 }
 
 /// The error for a redirect. It is not followed: neither the token nor the input may be sent to its

@@ -84,10 +84,10 @@ impl Retry {
         let doubled = self
             .pause
             .saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
-        let usual = doubled
+        let backoff = doubled
             .min(self.longest_pause)
             .mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
-        Some(asked.max(usual))
+        Some(asked.max(backoff))
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_for_somebody_else_is_tried_again_only_where_it_failed() {
+    fn a_retry_answers_only_the_failed_calls() {
         let strange = |status| of_answer("append", status, "<html>");
         assert_eq!(Retry::default().pause_after(&strange(404), 1, 1.0), None);
         assert_eq!(

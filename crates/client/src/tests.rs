@@ -90,7 +90,7 @@ impl Script {
     /// The JSON that was sent, each with the end of its URL.
     fn sent(&self) -> Vec<(String, Value)> {
         let asked = self.asked.borrow();
-        let said = asked.iter().map(|request| {
+        let sent = asked.iter().map(|request| {
             let path = request
                 .url
                 .strip_prefix("https://session-agent/agents/session-agent/");
@@ -102,7 +102,7 @@ impl Script {
                 serde_json::from_str(json).unwrap(),
             )
         });
-        said.collect()
+        sent.collect()
     }
 }
 
@@ -284,7 +284,7 @@ fn what_may_run_twice_is_tried_again_and_nothing_else() {
 }
 
 #[test]
-fn an_answer_of_somebody_else_is_said_and_a_redirect_is_not_followed() {
+fn an_unrecognized_answer_is_reported_and_a_redirect_is_not_followed() {
     let script = Script::default();
     script.add(404, [Ok("<html>")]);
     script.add(307, [Ok("")]);
@@ -313,7 +313,7 @@ fn an_answer_of_somebody_else_is_said_and_a_redirect_is_not_followed() {
 }
 
 #[test]
-fn a_token_stands_in_no_log() {
+fn no_log_contains_a_token() {
     let script = Script::of([(200, json!([]))]);
     let agent = script.agent();
     run(agent.call(&LoadEvents::new("s"))).unwrap();
@@ -371,7 +371,7 @@ fn items_of_all_pages_come_one_by_one() {
 }
 
 #[test]
-fn items_go_on_after_a_failure() {
+fn items_continue_after_a_failure() {
     let script = Script::default();
     script.add(403, [Ok(refusal("forbidden").to_string().as_str())]);
     script.add(200, [Ok(r#"{"sessions": [], "cursor": null}"#)]);
@@ -535,7 +535,7 @@ fn an_import_sends_the_file_once() {
 }
 
 #[test]
-fn found_words_say_where_they_stand() {
+fn found_words_have_their_positions() {
     let hit = json!({
         "sessionId": "s", "sessionName": null, "id": "m", "role": "user", "action": "user_message",
         "seq": 1, "createdAt": 5, "snippet": "Penguins swim.", "score": 1.5, "highlights": [[0, 8]]
@@ -559,6 +559,6 @@ fn calls_carry_a_trace_and_a_clone_carries_its_own() {
     run(own.call(&ListSessions::new())).unwrap();
     run(traced.call(&ListSessions::new())).unwrap();
     let asked = script.asked.borrow();
-    let told: Vec<_> = asked.iter().map(|request| request.trace.clone()).collect();
-    assert_eq!(told, [None, Some(trace("00-b")), Some(trace("00-a"))]);
+    let traces: Vec<_> = asked.iter().map(|request| request.trace.clone()).collect();
+    assert_eq!(traces, [None, Some(trace("00-b")), Some(trace("00-a"))]);
 }

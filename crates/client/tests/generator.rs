@@ -109,7 +109,7 @@ fn what_is_required_is_an_argument_and_the_rest_is_a_method() {
 }
 
 #[test]
-fn null_that_means_something_is_told_from_a_field_that_is_left_out() {
+fn null_differs_from_an_omitted_field_if_it_has_a_meaning() {
     let properties = json!({
         "leafId": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null},
         "since": {"type": ["integer", "null"]},

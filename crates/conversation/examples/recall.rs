@@ -381,12 +381,12 @@ fn read(path: &str, vectors: &[u8]) -> Vec<Group> {
     groups
         .iter()
         .map(|group| {
-            let mut said = take(count(group, "messages"));
+            let mut message_vectors = take(count(group, "messages"));
             if std::env::var("SIGNS").is_ok() {
-                said.iter_mut().for_each(to_signs);
+                message_vectors.iter_mut().for_each(to_signs);
             }
             let asked = take(count(group, "questions"));
-            read_group(group, &said, &asked)
+            read_group(group, &message_vectors, &asked)
         })
         .collect()
 }
@@ -402,7 +402,7 @@ fn to_signs(vector: &mut Vec<f32>) {
     }
 }
 
-fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
+fn read_group(group: &Value, message_vectors: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
     let db = migrated();
     let mut seqs: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     let mut places: Vec<i64> = Vec::new();
@@ -446,7 +446,7 @@ fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
         )
         .unwrap();
     }
-    while advance(&db, BuildScope::Anyone(None)).unwrap().goes_on {}
+    while advance(&db, BuildScope::Anyone(None)).unwrap().continues {}
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let questions = group["questions"].as_array().unwrap().iter();
     let dot = |one: &Vec<f32>, other: &Vec<f32>| -> f64 {
@@ -455,8 +455,8 @@ fn read_group(group: &Value, said: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
     let questions = questions.zip(asked).map(|(question, asked)| Question {
         nearness: places
             .iter()
-            .zip(said)
-            .map(|(place, said)| (*place, dot(asked, said)))
+            .zip(message_vectors)
+            .map(|(place, message_vectors)| (*place, dot(asked, message_vectors)))
             .collect(),
         // A question in another language is counted under its language.
         kind: match group["language"].as_str() {

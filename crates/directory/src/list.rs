@@ -1,4 +1,4 @@
-//! The list of agents, assembled from the parts of the directory.
+//! The list of agents, assembled from the shards of the directory.
 
 use crate::json_schema::JsonSchema;
 use serde::Serialize;

@@ -78,7 +78,7 @@ impl Member<'_> {
             None => Id::mint_lifetime(self.host).as_str().to_owned(),
         };
         self.write(&life, MemberState::Joining)?;
-        self.say(DirectoryCall::Join(self.entry(&life))).await?;
+        self.notify(DirectoryCall::Join(self.entry(&life))).await?;
         // Nobody else writes the row while the lock is held, but the storage may have been
         // emptied.
         if self.find()?.is_some() {
@@ -104,14 +104,14 @@ impl Member<'_> {
         let Some(stored) = self.find()? else {
             // The directory may still list an earlier agent of this name that was not
             // deregistered.
-            let said = self.say(DirectoryCall::Leave(self.entry(""))).await;
-            return said.map_err(|error| still_listed(&error.message));
+            let answer = self.notify(DirectoryCall::Leave(self.entry(""))).await;
+            return answer.map_err(|error| still_listed(&error.message));
         };
         self.write(&stored.life, MemberState::Leaving)?;
-        let said = self
-            .say(DirectoryCall::Leave(self.entry(&stored.life)))
+        let answer = self
+            .notify(DirectoryCall::Leave(self.entry(&stored.life)))
             .await;
-        if let Err(error) = said {
+        if let Err(error) = answer {
             // The directory may or may not have processed the call, so the agent registers
             // again.
             self.write(&stored.life, MemberState::Joining)?;
@@ -131,7 +131,7 @@ impl Member<'_> {
         }
     }
 
-    async fn say(&self, call: DirectoryCall) -> Result<()> {
+    async fn notify(&self, call: DirectoryCall) -> Result<()> {
         check_bound(self.outbound)?;
         let part = part_of(beginning(self.name));
         let _: Value = ask(self.outbound, &part, &call).await?;

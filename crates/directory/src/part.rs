@@ -69,7 +69,7 @@ impl DirectoryPart<'_> {
         if !self.is_made()? {
             return Ok(false);
         }
-        match self.say_empty().await {
+        match self.report_empty().await {
             Ok(()) => Ok(false),
             Err(_) => Ok(true),
         }
@@ -106,11 +106,11 @@ impl DirectoryPart<'_> {
             return Ok(());
         }
         let life = Id::mint_lifetime(self.host).as_str().to_owned();
-        let told = DirectoryEntry {
+        let entry = DirectoryEntry {
             name,
             life: life.clone(),
         };
-        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Join(told)).await?;
+        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Join(entry)).await?;
         self.write(KNOWN, &life)
     }
 
@@ -137,17 +137,17 @@ impl DirectoryPart<'_> {
     }
 
     /// Notifies the root that this part is empty, if that is pending.
-    async fn say_empty(&self) -> Result<()> {
+    async fn report_empty(&self) -> Result<()> {
         let sql = "SELECT life FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
         let life: Option<String> = find_value(self.db, sql, &[KNOWN.into()])?;
         let (Some(life), Some(name)) = (life, self.name.strip_prefix("part:")) else {
             return Ok(());
         };
-        let told = DirectoryEntry {
+        let entry = DirectoryEntry {
             name: name.to_owned(),
             life: life.clone(),
         };
-        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Leave(told)).await?;
+        let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Leave(entry)).await?;
         self.delete(KNOWN, &life)
     }
 

@@ -210,10 +210,10 @@ pub fn short_name(place: usize) -> String {
 pub fn key_for(content: &str) -> String {
     let mut key = String::new();
     let all = search::words::words(content);
-    let said = all
+    let meaningful = all
         .iter()
         .filter(|word| !search::words::is_stop_word(word) && *word != Role::User.name());
-    for word in said.take(KEY_WORDS) {
+    for word in meaningful.take(KEY_WORDS) {
         if !key.is_empty() {
             key.push('-');
         }

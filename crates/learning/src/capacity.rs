@@ -61,11 +61,11 @@ impl RequestCapacity {
             return Ok(Self::of(i64::from(i32::MAX), instructions, refusals));
         };
         // The agent's setting applies to the model of its turns.
-        let told = config
+        let configured = config
             .max_context_tokens
             .map(|tokens| tokens.0)
             .filter(|_| settings.model.is_none());
-        let window = load_window(memory.db, memory.host.now_ms(), told, &choice.name)?;
+        let window = load_window(memory.db, memory.host.now_ms(), configured, &choice.name)?;
         Ok(Self::of(window, instructions, refusals))
     }
 

@@ -24,7 +24,7 @@ use memory::numbered_entries::{NumberedEntry, find_with_version, load_below};
 use memory::proposals::apply::{apply, block_of, entries_of};
 use memory::proposals::rows::{StoredProposal, check_capacity, insert};
 use memory::proposals::{
-    ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote, ProposalPlace,
+    ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalKind, ProposalNote, ProposalOrigin,
 };
 use memory::validity::FactState;
 use memory::{BlockScope, Memory};
@@ -130,7 +130,7 @@ async fn step_once(
         .or(set)
         .map(|label| find_profile(memory, label))
         .transpose()?;
-    check_capacity(memory.db, &ProposalPlace::default())?;
+    check_capacity(memory.db, &ProposalOrigin::default())?;
     let state = find_consolidation(memory.db)?;
     let below = (state.block == Some(block.label.key())).then_some(state.below);
     let purges = memory.pages.purges();
@@ -290,7 +290,7 @@ impl ConsolidationStep<'_> {
             let mut has_applied = false;
             for change in &mut changes {
                 if change.status == ChangeStatus::Applied {
-                    apply(self.memory, &ProposalPlace::default(), change)?;
+                    apply(self.memory, &ProposalOrigin::default(), change)?;
                     has_applied = true;
                 }
             }
@@ -366,10 +366,10 @@ impl ConsolidationStep<'_> {
         if merged.iter().chain([stays]).any(is_named) || merged.contains(stays) {
             return Ok(None);
         }
-        let Some(kept) = self.find_shown(stays)? else {
+        let Some(survivor) = self.find_shown(stays)? else {
             return Ok(None);
         };
-        let mut sources = vec![kept];
+        let mut sources = vec![survivor];
         for key in &merged {
             match self.find_shown(key)? {
                 Some(shown) => sources.push(shown),
@@ -386,14 +386,14 @@ impl ConsolidationStep<'_> {
         // An entry that retires another one takes no text from it.
         let titling = match content {
             Some(_) => sources.as_slice(),
-            None => &[kept],
+            None => &[survivor],
         };
-        let mut supersedes = kept.entry.validity.supersedes.clone();
+        let mut supersedes = survivor.entry.validity.supersedes.clone();
         supersedes.extend(merged);
         let mut seen = BTreeSet::new();
         supersedes.retain(|key| seen.insert(key.clone()));
-        let is_nothing = content.is_some_and(|content| *content == kept.entry.content)
-            && supersedes.len() == kept.entry.validity.supersedes.len();
+        let is_nothing = content.is_some_and(|content| *content == survivor.entry.content)
+            && supersedes.len() == survivor.entry.validity.supersedes.len();
         if supersedes.len() > MAX_SUPERSEDED || is_nothing {
             return Ok(None);
         }
@@ -403,10 +403,10 @@ impl ConsolidationStep<'_> {
             ChangeParts {
                 key: Some(stays.clone()),
                 title: find_title(wanted.title.as_ref(), titling),
-                content: content.unwrap_or(&kept.entry.content).clone(),
+                content: content.unwrap_or(&survivor.entry.content).clone(),
                 supersedes,
                 judgement,
-                made_for: kept.version,
+                made_for: survivor.version,
             },
         )))
     }

@@ -136,40 +136,50 @@ impl ConsolidationTrust<'_> {
 /// The new title of the first of these entries: the model's, if the entries support all of
 /// it, and otherwise its own.
 pub fn find_title(wanted: Option<&String>, sources: &[&NumberedEntry]) -> Option<String> {
-    let gists: Vec<KeyTerms> = sources
+    let key_terms_list: Vec<KeyTerms> = sources
         .iter()
         .map(|shown| key_terms_of(&shown.entry))
         .collect();
     let is_said = |title: &&String| {
         let key_terms = KeyTerms::of(title);
-        let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
-        let denies = gists.iter().any(|said| said.denies);
-        let is_said = key_terms.stems.iter().all(|word| said.contains(word));
+        let stated: BTreeSet<&String> = key_terms_list
+            .iter()
+            .flat_map(|stated| &stated.stems)
+            .collect();
+        let denies = key_terms_list.iter().any(|stated| stated.denies);
+        let is_said = key_terms.stems.iter().all(|word| stated.contains(word));
         !key_terms.hides && is_said && (denies || !key_terms.denies)
     };
-    let own = || sources.first().and_then(|kept| kept.entry.title.clone());
+    let own = || {
+        sources
+            .first()
+            .and_then(|source| source.entry.title.clone())
+    };
     wanted.filter(is_said).cloned().or_else(own)
 }
 
 /// Whether everything in a text is also in these entries.
 fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
     let key_terms = KeyTerms::of(content);
-    let gists: Vec<KeyTerms> = sources
+    let key_terms_list: Vec<KeyTerms> = sources
         .iter()
         .map(|shown| KeyTerms::of(&shown.entry.content))
         .collect();
-    let said: BTreeSet<&String> = gists.iter().flat_map(|said| &said.stems).collect();
-    let denies = gists.iter().any(|said| said.denies);
-    let is_said = key_terms.stems.iter().all(|word| said.contains(word));
+    let stated: BTreeSet<&String> = key_terms_list
+        .iter()
+        .flat_map(|stated| &stated.stems)
+        .collect();
+    let denies = key_terms_list.iter().any(|stated| stated.denies);
+    let is_said = key_terms.stems.iter().all(|word| stated.contains(word));
     !key_terms.hides && is_said && key_terms.denies == denies
 }
 
 /// Whether a text that merges nothing omits something from its entry.
 fn says_less(content: &str, sources: &[&NumberedEntry]) -> bool {
-    let [kept] = sources else {
+    let [source] = sources else {
         return false;
     };
-    let before = KeyTerms::of(&kept.entry.content).stems;
+    let before = KeyTerms::of(&source.entry.content).stems;
     let after = KeyTerms::of(content).stems;
     after.is_subset(&before) && after.len() < before.len()
 }

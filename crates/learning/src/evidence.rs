@@ -153,11 +153,11 @@ pub fn without_possessives(text: &str) -> String {
             && place.checked_sub(1).is_some_and(is_in_word)
             && !is_in_word(place + 2)
     };
-    let kept = chars.iter().enumerate().filter(|(place, _)| {
+    let remaining = chars.iter().enumerate().filter(|(place, _)| {
         let follows = place.checked_sub(1).is_some_and(is_possessive);
         !follows && !is_possessive(*place)
     });
-    kept.map(|(_, char)| char).collect()
+    remaining.map(|(_, char)| char).collect()
 }
 
 /// The words that [`words`] truncates.
@@ -167,21 +167,21 @@ fn long_words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a sentence of one of these texts supports `text`.
-pub fn is_supported_by<'a>(text: &KeyTerms, said: impl IntoIterator<Item = &'a str>) -> bool {
+pub fn is_supported_by<'a>(text: &KeyTerms, texts: impl IntoIterator<Item = &'a str>) -> bool {
     if text.stems.is_empty() {
         return false;
     }
-    said.into_iter().any(|said| {
-        claims(said)
+    texts.into_iter().any(|texts| {
+        claims(texts)
             .into_iter()
             .any(|claim| KeyTerms::of(claim).supports(text))
     })
 }
 
 /// Whether a sentence of one of these texts is about `text`: they share a word.
-pub fn is_mentioned_in<'a>(text: &KeyTerms, said: impl IntoIterator<Item = &'a str>) -> bool {
-    said.into_iter().any(|said| {
-        claims(said)
+pub fn is_mentioned_in<'a>(text: &KeyTerms, texts: impl IntoIterator<Item = &'a str>) -> bool {
+    texts.into_iter().any(|texts| {
+        claims(texts)
             .into_iter()
             .any(|claim| KeyTerms::of(claim).shares_a_word(text))
     })
@@ -190,8 +190,8 @@ pub fn is_mentioned_in<'a>(text: &KeyTerms, said: impl IntoIterator<Item = &'a s
 /// Whether the sentences of these texts support each sentence of `text`, or each of its parts
 /// between commas and the word `and`. A part without meaningful words needs no evidence, but a
 /// whole text without any is not supported.
-pub fn is_fully_supported<'a>(text: &str, said: impl IntoIterator<Item = &'a str>) -> bool {
-    let known: Vec<KeyTerms> = said
+pub fn is_fully_supported<'a>(text: &str, texts: impl IntoIterator<Item = &'a str>) -> bool {
+    let known: Vec<KeyTerms> = texts
         .into_iter()
         .flat_map(claims)
         .map(KeyTerms::of)
@@ -253,7 +253,7 @@ impl Ending {
 /// a sentence with a negation is enough.
 pub fn find_endings<'a>(
     text: &KeyTerms,
-    said: impl IntoIterator<Item = &'a str>,
+    texts: impl IntoIterator<Item = &'a str>,
     or_denies: bool,
 ) -> Vec<KeyTerms> {
     let ends = |claim: &str| {
@@ -265,7 +265,7 @@ pub fn find_endings<'a>(
         };
         (is_end && key_terms.shares_a_word(text)).then_some(key_terms)
     };
-    let claims = said.into_iter().flat_map(claims);
+    let claims = texts.into_iter().flat_map(claims);
     claims.filter_map(ends).collect()
 }
 
@@ -275,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_sentence_bears_out_what_its_words_say() {
-        for (text, said, expected) in [
+        for (text, texts, expected) in [
             ("The user likes window seats", "I like window seats.", true),
             (
                 "User prefers a window seat",
@@ -363,9 +363,9 @@ mod tests {
             ("", "I like window seats.", false),
         ] {
             assert_eq!(
-                is_supported_by(&KeyTerms::of(text), [said]),
+                is_supported_by(&KeyTerms::of(text), [texts]),
                 expected,
-                "{text} | {said}"
+                "{text} | {texts}"
             );
         }
     }
@@ -376,7 +376,7 @@ mod tests {
         assert!(is_mentioned_in(&fact, ["I have no dog any more."]));
         assert!(!is_mentioned_in(&fact, ["I have a cat."]));
         assert!(!is_mentioned_in(&fact, ["Do I have a dog?"]));
-        for (said, ends, ends_or_denies) in [
+        for (texts, ends, ends_or_denies) in [
             ("I have no dog any more.", false, true),
             ("My dog has died.", true, true),
             ("Forget about Rex!", true, true),
@@ -390,9 +390,9 @@ mod tests {
             ("Don't forget my dog.", false, false),
             ("My dog is not dead.", false, false),
         ] {
-            let is_ended = |or_denies| !find_endings(&fact, [said], or_denies).is_empty();
-            assert_eq!(is_ended(false), ends, "{said}");
-            assert_eq!(is_ended(true), ends_or_denies, "{said}");
+            let is_ended = |or_denies| !find_endings(&fact, [texts], or_denies).is_empty();
+            assert_eq!(is_ended(false), ends, "{texts}");
+            assert_eq!(is_ended(true), ends_or_denies, "{texts}");
         }
     }
 }

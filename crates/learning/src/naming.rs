@@ -77,7 +77,7 @@ const POSSESSIVE: &str = "s";
 pub fn is_supported<'a>(
     name: &str,
     content: &str,
-    said: impl IntoIterator<Item = &'a str>,
+    texts: impl IntoIterator<Item = &'a str>,
 ) -> bool {
     let mut name = KeyTerms::of(name);
     for topic in TOPICS {
@@ -86,7 +86,7 @@ pub fn is_supported<'a>(
     name.stems.remove(POSSESSIVE);
     let text = KeyTerms::of(content);
     let says_no_more = name.stems.is_subset(&text.stems) && (text.denies || !name.denies);
-    !name.hides && (says_no_more || is_supported_by(&name, said))
+    !name.hides && (says_no_more || is_supported_by(&name, texts))
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ use search::words::words;
 use store::consolidation::ask_when_idle;
 use store::learn_failure::is_enough;
 use store::learn_settings::IDLE_MS;
-use store::learn_settings::{LearnAfter, LearnReview, LearnSettings};
+use store::learn_settings::{LearnReview, LearnSettings, LearnTrigger};
 
 /// How many keys are tried for a fact whose key is taken.
 const MAX_KEYS: usize = 50;
@@ -240,9 +240,11 @@ impl PassTask<'_> {
     fn due_at(&self, watermark: &LearningWatermark) -> Option<i64> {
         match self.settings.after {
             // It waits for its own idle period.
-            LearnAfter::Idle => Some(watermark.newest_at.min(self.memory.host.now_ms()) + IDLE_MS),
-            LearnAfter::Manual => watermark.due_at,
-            LearnAfter::Turn => Some(self.memory.host.now_ms()),
+            LearnTrigger::Idle => {
+                Some(watermark.newest_at.min(self.memory.host.now_ms()) + IDLE_MS)
+            }
+            LearnTrigger::Manual => watermark.due_at,
+            LearnTrigger::Turn => Some(self.memory.host.now_ms()),
         }
     }
 
@@ -326,7 +328,7 @@ impl PassTask<'_> {
             .title
             .clone()
             .filter(|title| is_supported_name(title, &wanted.content, shown));
-        let (key, standing) = match wanted.action {
+        let (key, current) = match wanted.action {
             WantedAction::Add => {
                 if self.is_known(wanted, before)? {
                     return Ok(None);
@@ -343,16 +345,16 @@ impl PassTask<'_> {
             }
             WantedAction::Replace | WantedAction::Retire | WantedAction::Forget => {
                 let key = wanted.key.clone().unwrap_or_default();
-                let standing = self.target.find_entry(self.memory, &key)?;
-                if standing.is_none() || is_named(&key) {
+                let current = self.target.find_entry(self.memory, &key)?;
+                if current.is_none() || is_named(&key) {
                     return Ok(None);
                 }
-                (key, standing)
+                (key, current)
             }
         };
-        let entry = standing.as_ref().map(|(entry, _)| entry);
+        let entry = current.as_ref().map(|(entry, _)| entry);
         if wanted.action == WantedAction::Replace
-            && entry.is_some_and(|entry| says_the_same(&entry.content, &wanted.content))
+            && entry.is_some_and(|entry| has_same_words(&entry.content, &wanted.content))
         {
             return Ok(None);
         }
@@ -385,7 +387,7 @@ impl PassTask<'_> {
                 Some(_) => ChangeStatus::Pending,
             },
             reason: waits.map(str::to_owned),
-            made_for: standing.map_or(0, |(_, version)| version),
+            made_for: current.map_or(0, |(_, version)| version),
             version: None,
             outdated: false,
             before: None,
@@ -422,7 +424,7 @@ impl PassTask<'_> {
 
     /// Whether an entry of the same key, or another change, already has this content.
     fn is_known(&self, wanted: &WantedChange, before: &[MemoryChange]) -> Result<bool> {
-        let same = |content: &str| says_the_same(content, &wanted.content);
+        let same = |content: &str| has_same_words(content, &wanted.content);
         if before
             .iter()
             .any(|other| other.content.as_deref().is_some_and(same))
@@ -461,6 +463,6 @@ impl PassTask<'_> {
 }
 
 /// Whether two texts consist of the same words in the same order.
-fn says_the_same(one: &str, other: &str) -> bool {
+fn has_same_words(one: &str, other: &str) -> bool {
     words(one) == words(other)
 }

@@ -50,7 +50,7 @@ pub async fn find_related(
             let asked = asked_for(std::slice::from_ref(&query));
             let found = search(memory, std::slice::from_ref(block), &asked).await?;
             // A model that fails once would fail in each search of this learning pass.
-            let has_failed = found.vectors.is_some_and(|told| told.error.is_some());
+            let has_failed = found.vectors.is_some_and(|vectors| vectors.error.is_some());
             let has_time = memory.host.now_ms() - begun_at < MEANINGS_MS;
             asks_meanings = has_time && !has_failed;
             found.results
@@ -115,14 +115,14 @@ fn asked_for(queries: &[String]) -> EntryQuery<'_> {
 
 /// The queries: all that users said, split where a search would read no more words.
 fn queries_for(shown: &[MaterialEvent]) -> Vec<String> {
-    let said = shown
+    let messages = shown
         .iter()
         .rev()
         .filter(|event| matches!(event.speaker, Origin::User | Origin::Import));
     let mut queries: Vec<String> = Vec::new();
     let mut query = String::new();
     let mut stems = BTreeSet::new();
-    for event in said {
+    for event in messages {
         // A quotation mark would start a phrase, and a star would make a prefix.
         let text = event.text.replace(['"', '\u{201C}', '\u{201D}', '*'], " ");
         for word in text.split_whitespace() {

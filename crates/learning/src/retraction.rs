@@ -116,8 +116,8 @@ impl Retraction {
 }
 
 /// The retractions in these texts.
-pub fn find_retractions<'a>(said: impl IntoIterator<Item = &'a str>) -> Vec<Retraction> {
-    let claims = said.into_iter().flat_map(claims);
+pub fn find_retractions<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<Retraction> {
+    let claims = texts.into_iter().flat_map(claims);
     let retractions = claims.filter_map(Retraction::read);
     retractions.take(MAX_RETRACTIONS).collect()
 }
@@ -129,19 +129,22 @@ mod tests {
     #[test]
     fn a_possessive_is_its_noun() {
         let fact = KeyTerms::of("For your information, my boss's name is Ada.");
-        for said in [
+        for texts in [
             "What I told you about my boss's name is not true.",
             "Forget what I said about my boss’s name.",
         ] {
-            let retractions = find_retractions([said]);
-            assert!(retractions.iter().any(|taken| taken.is_of(&fact)), "{said}");
+            let retractions = find_retractions([texts]);
+            assert!(
+                retractions.iter().any(|taken| taken.is_of(&fact)),
+                "{texts}"
+            );
         }
     }
 
     #[test]
     fn what_is_retracted_is_named_in_one_of_two_forms() {
         let fact = KeyTerms::of("The user has a dog called Rex");
-        for (said, expected) in [
+        for (texts, expected) in [
             ("What I told you about my dog is not true.", true),
             (
                 "Hi! Please forget what I said about Rex; I made it up.",
@@ -169,9 +172,9 @@ mod tests {
             ("Forget what I said about Rex if you like.", false),
             ("Forget what they said about Rex.", false),
         ] {
-            let retractions = find_retractions([said]);
+            let retractions = find_retractions([texts]);
             let is_retracted = retractions.iter().any(|retracts| retracts.is_of(&fact));
-            assert_eq!(is_retracted, expected, "{said}");
+            assert_eq!(is_retracted, expected, "{texts}");
         }
     }
 }

@@ -18,7 +18,7 @@ use memory::proposals::rows::StoredProposal;
 use store::consolidation::{Consolidation, PAUSE_MS, find_consolidation, write_consolidation};
 use store::learn_failure::LearnFailure;
 use store::learn_settings::IDLE_MS;
-use store::learn_settings::{LearnAfter, LearnOrder};
+use store::learn_settings::{ConsolidationTrigger, LearnTrigger};
 
 /// The most passes of one call, or of one alarm.
 const MAX_PASSES: usize = 8;
@@ -29,7 +29,7 @@ const BUSY_MS: i64 = 10_000;
 /// The result of one call's passes.
 #[derive(Debug, Default)]
 pub struct Round {
-    pub looks: i64,
+    pub passes: i64,
     pub events: i64,
     pub proposals: Vec<StoredProposal>,
     /// Whether nothing is left to learn from.
@@ -38,7 +38,7 @@ pub struct Round {
 
 impl Round {
     fn add(&mut self, result: PassResult) {
-        self.looks += i64::from(result.events > 0);
+        self.passes += i64::from(result.events > 0);
         self.events += result.events;
         self.proposals.extend(result.proposal);
     }
@@ -102,20 +102,20 @@ fn is_busy() -> Error {
 /// The work that is due automatically.
 #[derive(Debug, Default)]
 struct DueWork {
-    look: Option<DueSession>,
+    pass: Option<DueSession>,
     /// When a step of consolidation is due.
-    order_at: Option<i64>,
+    consolidation_at: Option<i64>,
 }
 
 impl DueWork {
     /// Scheduled work is kept until its setting is turned on again.
     fn load(memory: &Memory<'_>) -> Result<Self> {
         let now_ms = memory.host.now_ms();
-        let order_at = find_consolidation(memory.db)?.due_at;
+        let consolidation_at = find_consolidation(memory.db)?.due_at;
         let waiting = Self {
-            look: find_next_timed(memory.db, now_ms)?,
+            pass: find_next_timed(memory.db, now_ms)?,
             // As for a pass whose time was written before the clock was set back.
-            order_at: order_at.map(|at| {
+            consolidation_at: consolidation_at.map(|at| {
                 if at > now_ms + PAUSE_MS + IDLE_MS {
                     now_ms
                 } else {
@@ -131,18 +131,18 @@ impl DueWork {
             return Ok(Self::default());
         };
         Ok(Self {
-            look: waiting
-                .look
-                .filter(|_| settings.after != LearnAfter::Manual),
-            order_at: waiting
-                .order_at
-                .filter(|_| settings.consolidate == LearnOrder::Idle),
+            pass: waiting
+                .pass
+                .filter(|_| settings.after != LearnTrigger::Manual),
+            consolidation_at: waiting
+                .consolidation_at
+                .filter(|_| settings.consolidate == ConsolidationTrigger::Idle),
         })
     }
 
     fn first_at(&self) -> Option<i64> {
-        let look_at = self.look.as_ref().map(|due| due.due_at);
-        [look_at, self.order_at].into_iter().flatten().min()
+        let look_at = self.pass.as_ref().map(|due| due.due_at);
+        [look_at, self.consolidation_at].into_iter().flatten().min()
     }
 }
 
@@ -181,12 +181,14 @@ pub async fn learn_if_due(memory: &Memory<'_>, only: &Exclusive) -> Result<Timed
     for _ in 0..MAX_PASSES {
         let now_ms = memory.host.now_ms();
         let due = DueWork::load(memory)?;
-        let learnt = match due.look.filter(|look| look.due_at <= now_ms) {
-            Some(look) if !is_quiet(memory, &look.id)? => continue,
+        let learnt = match due.pass.filter(|pass| pass.due_at <= now_ms) {
+            Some(pass) if !is_quiet(memory, &pass.id)? => continue,
             Some(session) => run_pass(memory, &session.id)
                 .await
                 .map(|result| result.proposal.is_some()),
-            None if due.order_at.is_some_and(|at| at <= now_ms) => consolidate_if_due(memory).await,
+            None if due.consolidation_at.is_some_and(|at| at <= now_ms) => {
+                consolidate_if_due(memory).await
+            }
             None => break,
         };
         match learnt {
@@ -227,7 +229,7 @@ async fn consolidate_if_due(memory: &Memory<'_>) -> Result<bool> {
 /// and this one had a recent message, the pass is postponed.
 fn is_quiet(memory: &Memory<'_>, session_id: &Id) -> Result<bool> {
     let (_, settings) = get_settings(memory)?;
-    if settings.after != LearnAfter::Idle {
+    if settings.after != LearnTrigger::Idle {
         return Ok(true);
     }
     let Some(watermark) = find_watermark(memory.db, session_id)? else {

@@ -20,7 +20,7 @@ use memory::kind::BlockKind;
 use memory::label::Label;
 use memory::numbered_entries::{find_of_session, find_with_version};
 use memory::proposals::apply::entries_of;
-use memory::proposals::{ProposalPlace, ProposalScope};
+use memory::proposals::{ProposalOrigin, ProposalScope};
 use store::config::{Config, load_config};
 use store::learn_settings::LearnSettings;
 
@@ -51,7 +51,7 @@ fn learns_nothing() -> Error {
 #[derive(Clone, Debug)]
 pub struct PassTarget {
     pub block: Definition,
-    pub place: ProposalPlace,
+    pub place: ProposalOrigin,
 }
 
 impl PassTarget {
@@ -61,11 +61,11 @@ impl PassTarget {
         session_id: &Id,
         authority: &Authority,
     ) -> Result<Self> {
-        let place = |scope| ProposalPlace {
+        let place = |scope| ProposalOrigin {
             session_id: Some(session_id.clone()),
             scope,
         };
-        if authority.reach.writes_agent() {
+        if authority.memory_scope.writes_agent() {
             return Ok(Self {
                 block: into_block(memory, settings)?,
                 place: place(ProposalScope::Agent),

@@ -74,9 +74,11 @@ pub fn key_terms_of(entry: &Entry) -> KeyTerms {
 }
 
 /// Whether a text names an entry: it contains all key terms of the entry's key or of its content.
-fn names(said: &KeyTerms, entry: &Entry) -> bool {
-    let gists = [KeyTerms::of(&entry.key), KeyTerms::of(&entry.content)];
-    gists.iter().any(|key_terms| key_terms.occurs_in(said))
+fn names(text: &KeyTerms, entry: &Entry) -> bool {
+    let names_of_entry = [KeyTerms::of(&entry.key), KeyTerms::of(&entry.content)];
+    names_of_entry
+        .iter()
+        .any(|key_terms| key_terms.occurs_in(text))
 }
 
 /// Whether the sentence takes this entry back and can't mean another one.
@@ -105,7 +107,7 @@ fn find_source(
         }
     }
     let is_users_alone = named.iter().all(|event| event.speaker == Origin::User);
-    let said = || named.iter().map(|event| event.text.as_str());
+    let users_texts = || named.iter().map(|event| event.text.as_str());
     let others: Vec<&MaterialEvent> = shown
         .iter()
         .filter(|event| matches!(event.speaker, Origin::Tool | Origin::Import))
@@ -118,10 +120,10 @@ fn find_source(
     match change.action {
         WantedAction::Add | WantedAction::Replace => {
             let key_terms = KeyTerms::of(&change.content);
-            if is_users_alone && is_supported_by(&key_terms, said()) {
+            if is_users_alone && is_supported_by(&key_terms, users_texts()) {
                 // The words are the user's. But only the model says which entry they overwrite.
-                let is_apart =
-                    changed.is_some_and(|entry| !is_mentioned_in(&key_terms_of(entry), said()));
+                let is_apart = changed
+                    .is_some_and(|entry| !is_mentioned_in(&key_terms_of(entry), users_texts()));
                 return match (is_apart, others.first()) {
                     (true, Some(other)) => (other.speaker, Some(TAINTED)),
                     (true, None) if is_named_by_agent => (Origin::Agent, Some(NAMED_BY_AGENT)),
@@ -141,7 +143,7 @@ fn find_source(
                 return nobodys;
             };
             let retractions = if is_users_alone {
-                find_retractions(said())
+                find_retractions(users_texts())
             } else {
                 Vec::new()
             };
@@ -154,7 +156,7 @@ fn find_source(
             let about = key_terms_of(entry);
             // A retired fact can be looked up, so a sentence that denies it is enough.
             let or_denies = change.action == WantedAction::Retire;
-            let endings = find_endings(&about, said(), or_denies);
+            let endings = find_endings(&about, users_texts(), or_denies);
             let is_named_by_user = endings.iter().any(|ending| names(ending, entry));
             let is_eligible =
                 !endings.is_empty() || retractions.iter().any(|taken| taken.is_of(&about));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::mentions::{MentionPlace, PlaceKind};
+use super::mentions::{Mention, MentionKind};
 use super::purge::erase_around;
 use base::database::{Database, atomically};
 use base::error::{Error, Result};
@@ -41,7 +41,7 @@ pub struct ErasedPlaces {
 pub fn erase_places(
     db: &dyn Database,
     host: &dyn Host,
-    places: &[MentionPlace],
+    places: &[Mention],
 ) -> Result<ErasedPlaces> {
     let places: Vec<Target<'_>> = places
         .iter()
@@ -78,7 +78,7 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn read(index: usize, place: &'a MentionPlace) -> Result<Self> {
+    fn read(index: usize, place: &'a Mention) -> Result<Self> {
         let missing = |field: &str| {
             let field = format!("places[{index}].{field}");
             let message =
@@ -100,21 +100,21 @@ impl<'a> Target<'a> {
         };
         let scope = place.session_id.as_ref().map_or("", Id::as_str);
         Ok(match place.kind {
-            PlaceKind::Event => Target::Event(session()?, id()?),
-            PlaceKind::Summary => Target::Summary(session()?, id()?),
-            PlaceKind::Session => Target::Session(session()?),
-            PlaceKind::Definition => Target::Definition(scope, label()?),
-            PlaceKind::Block => Target::Text(scope, label()?, version()?),
-            PlaceKind::Entry => Target::Entry(scope, label()?, key()?),
-            PlaceKind::Document => Target::Document(scope, label()?, key()?),
-            PlaceKind::Version => match &place.key {
+            MentionKind::Event => Target::Event(session()?, id()?),
+            MentionKind::Summary => Target::Summary(session()?, id()?),
+            MentionKind::Session => Target::Session(session()?),
+            MentionKind::Definition => Target::Definition(scope, label()?),
+            MentionKind::Block => Target::Text(scope, label()?, version()?),
+            MentionKind::Entry => Target::Entry(scope, label()?, key()?),
+            MentionKind::Document => Target::Document(scope, label()?, key()?),
+            MentionKind::Version => match &place.key {
                 Some(key) => Target::ItemVersion(scope, label()?, key, version()?),
                 None => Target::Text(scope, label()?, version()?),
             },
-            PlaceKind::LoadedDocument => Target::LoadedDocument(session()?, label()?, key()?),
-            PlaceKind::Prompt => Target::Prompt(scope),
-            PlaceKind::Report => Target::Report(scope, id()?),
-            PlaceKind::Proposal => Target::Proposal(id()?),
+            MentionKind::LoadedDocument => Target::LoadedDocument(session()?, label()?, key()?),
+            MentionKind::Prompt => Target::Prompt(scope),
+            MentionKind::Report => Target::Report(scope, id()?),
+            MentionKind::Proposal => Target::Proposal(id()?),
         })
     }
 

@@ -55,13 +55,13 @@ const ROW_ID: &str = "_rowid_";
 /// that was read of it. Seeking by key costs the same anywhere in a table. Nobody writes
 /// these tables, so their order is stable.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Place {
+pub struct ForeignPosition {
     table: usize,
     /// Empty: no row of the table was read.
     after: Vec<Value>,
 }
 
-impl Place {
+impl ForeignPosition {
     /// Parses a cursor: the table's index, a dot, and the key as a JSON array.
     pub fn parse(text: &str) -> Option<Self> {
         let (table, after) = text.split_once('.')?;
@@ -99,16 +99,16 @@ struct ForeignRow {
     row: Map<String, Value>,
 }
 
-/// Reads the page that starts at `place`. `None`: the place is invalid.
-pub fn read_page(db: &dyn Database, mut place: Place) -> Result<Option<ForeignPage>> {
+/// Reads the page that starts at `position`. `None`: the position is invalid.
+pub fn read_page(db: &dyn Database, mut position: ForeignPosition) -> Result<Option<ForeignPage>> {
     let mut rows = Vec::new();
     let mut bytes = 0;
-    while let Some(&name) = TABLES.get(place.table) {
+    while let Some(&name) = TABLES.get(position.table) {
         if let Some(table) = ForeignTable::find(db, name)? {
-            if !place.after.is_empty() && place.after.len() != table.key.len() {
+            if !position.after.is_empty() && position.after.len() != table.key.len() {
                 return Ok(None);
             }
-            let sizes = table.load_sizes(db, &place.after)?;
+            let sizes = table.load_sizes(db, &position.after)?;
             let fits = |size: &&i64| {
                 bytes += **size;
                 bytes <= PAGE_BYTES
@@ -117,15 +117,15 @@ pub fn read_page(db: &dyn Database, mut place: Place) -> Result<Option<ForeignPa
             // A page contains at least one row.
             let count = count.max(usize::from(rows.is_empty() && !sizes.is_empty()));
             if count > 0 {
-                place.after = table.load_rows(db, &place.after, count, &mut rows)?;
+                position.after = table.load_rows(db, &position.after, count, &mut rows)?;
             }
             if count < sizes.len() || sizes.len() == PAGE_ROWS {
-                let cursor = Some(place.to_cursor());
+                let cursor = Some(position.to_cursor());
                 return Ok(Some(ForeignPage { rows, cursor }));
             }
         }
-        place = Place {
-            table: place.table + 1,
+        position = ForeignPosition {
+            table: position.table + 1,
             after: Vec::new(),
         };
     }

@@ -73,8 +73,8 @@ pub fn fork_session(
         // allow them twice. Learning, too, covers the same events in the original.
         mark_copied(db, &id, copied)?;
         let overlays = overlay_writes::copy(db, fork.session_id, &segments, &id)?;
-        let told: Vec<Option<&str>> = overlays.iter().map(|id| Some(id.as_str())).collect();
-        changes::record(db, host, &id, copied, ChangeType::Compaction, &told)?;
+        let ids: Vec<Option<&str>> = overlays.iter().map(|id| Some(id.as_str())).collect();
+        changes::record(db, host, &id, copied, ChangeType::Compaction, &ids)?;
         copy_session(db, fork.session_id, &id)?;
         copy_settings(db, fork.session_id, &id)?;
         copy_retention(db, fork.session_id, &id)?;

@@ -42,7 +42,7 @@ pub enum Wanted<'a> {
 /// A kind of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub enum PlaceKind {
+pub enum MentionKind {
     /// An event of a log: `sessionId`, `id`.
     Event,
     /// A summary: `sessionId`, `id`.
@@ -69,7 +69,7 @@ pub enum PlaceKind {
     Proposal,
 }
 
-impl PlaceKind {
+impl MentionKind {
     /// Whether such a place belongs to the agent, even if it names a session: a proposal is about
     /// the agent's memory, a report is for the operator. A caller of one session finds none.
     pub fn is_agents(self) -> bool {
@@ -92,8 +92,8 @@ impl PlaceKind {
 /// A place that contains a mention.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MentionPlace {
-    pub kind: PlaceKind,
+pub struct Mention {
+    pub kind: MentionKind,
     /// The session that the place belongs to. Absent or `null`: the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Id>,
@@ -112,7 +112,7 @@ pub struct MentionPlace {
 
 #[derive(Serialize, JsonSchema)]
 pub struct Mentions {
-    pub places: Vec<MentionPlace>,
+    pub places: Vec<Mention>,
     /// Where the next request continues, even after an empty page. `null`: everything was
     /// searched.
     pub cursor: Option<String>,
@@ -232,22 +232,22 @@ struct WantedSeqs {
 }
 
 /// A matching row.
-struct FoundPlace {
-    place: MentionPlace,
+struct FoundMention {
+    place: Mention,
     key: Vec<SqlValue>,
 }
 
 row! {
-    for FoundPlace(place: &str, snippet: &str, key: &str) {
+    for FoundMention(place: &str, snippet: &str, key: &str) {
         place: &str = place,
         snippet: Option<String> = snippet,
         key: Vec<SqlValue> = key,
     }
     {
         let unread = |_| Error::storage("a place that can't be read");
-        let place: MentionPlace = json::decode(place).map_err(unread)?;
+        let place: Mention = json::decode(place).map_err(unread)?;
         Ok(Self {
-            place: MentionPlace { snippet, ..place },
+            place: Mention { snippet, ..place },
             key,
         })
     }
@@ -261,7 +261,7 @@ impl TableSearch<'_> {
         after: &[SqlValue],
         limit: usize,
         capacity: &mut PageBudget,
-        places: &mut Vec<MentionPlace>,
+        places: &mut Vec<Mention>,
     ) -> Result<Option<Vec<SqlValue>>> {
         let Some(condition) = self.condition() else {
             return Ok(None);
@@ -288,7 +288,7 @@ impl TableSearch<'_> {
                 AND {condition}
               ORDER BY {order}
               LIMIT ?{limit}",
-            columns = FoundPlace::columns(
+            columns = FoundMention::columns(
                 self.searched.rows.place,
                 &snippet,
                 &self.searched.rows.key.join(", ")
@@ -299,11 +299,11 @@ impl TableSearch<'_> {
             condition = condition.replace("?p", &format!("?{pattern}")),
             limit = pattern + 1,
         );
-        let found: Vec<FoundPlace> = load(self.db, &sql, &params)?;
+        let found: Vec<FoundMention> = load(self.db, &sql, &params)?;
         let is_full = found.len() >= limit;
         let mut last = end.key;
         let mut sessions = BTreeMap::new();
-        for FoundPlace { place, key } in found {
+        for FoundMention { place, key } in found {
             if self.is_on_its_path(&place, &key, &mut sessions)? {
                 places.push(place);
             }
@@ -319,11 +319,11 @@ impl TableSearch<'_> {
     /// may have a number between those of the summary's ends. `true` for any other place.
     fn is_on_its_path(
         &self,
-        place: &MentionPlace,
+        place: &Mention,
         key: &[SqlValue],
         sessions: &mut BTreeMap<String, WantedSeqs>,
     ) -> Result<bool> {
-        let (Wanted::Events(ids), PlaceKind::Summary, Some(session_id)) =
+        let (Wanted::Events(ids), MentionKind::Summary, Some(session_id)) =
             (self.wanted, place.kind, &place.session_id)
         else {
             return Ok(true);

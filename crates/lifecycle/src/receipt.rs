@@ -10,7 +10,7 @@ use access::Secret;
 use base::error::{Error, Result};
 use base::host::Host;
 use base::json::{self, list};
-use memory::backends::receipt::HomeReceipt;
+use memory::backends::receipt::BackendReceipt;
 use store::erased::Erased;
 
 /// The receipt that a deletion with `purge` adds to its answer.
@@ -21,11 +21,11 @@ pub struct Receipt {
     /// The answer of the block's external source. Absent: the text was stored only in this
     /// agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub home: Option<HomeReceipt>,
+    pub home: Option<BackendReceipt>,
     /// In a receipt for several agents: the name prefix of the destroyed agents, and their
     /// number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub agents: Option<ErasedNames>,
+    pub agents: Option<ErasedAgentSet>,
     /// The agent's name.
     pub agent: String,
     /// The operation that erased.
@@ -47,7 +47,7 @@ const MAX_NAMED_BACKENDS: usize = 1_000;
 /// The agents that a receipt is for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ErasedNames {
+pub struct ErasedAgentSet {
     pub prefix: String,
     pub count: i64,
     /// The agents among them that stored the others' shared memory, by name.
@@ -72,7 +72,7 @@ impl Issuer<'_> {
         &self,
         operation: &str,
         erased: Erased,
-        home: Option<HomeReceipt>,
+        home: Option<BackendReceipt>,
     ) -> Result<Receipt> {
         self.issue_for(operation, erased, home, None)
     }
@@ -82,8 +82,8 @@ impl Issuer<'_> {
         &self,
         operation: &str,
         erased: Erased,
-        home: Option<HomeReceipt>,
-        agents: Option<ErasedNames>,
+        home: Option<BackendReceipt>,
+        agents: Option<ErasedAgentSet>,
     ) -> Result<Receipt> {
         let mut receipt = Receipt {
             erased,

@@ -173,8 +173,8 @@ async fn load_content(memory: &Memory<'_>, block: &Definition) -> Result<BlockCo
             })
         }
         BlockBackend::Service { binding } if block.kind != BlockKind::Loadable => {
-            let told = service::get(memory, block, binding).await?;
-            let content = told
+            let answer = service::get(memory, block, binding).await?;
+            let content = answer
                 .content
                 .unwrap_or_else(|| block.default_content().to_owned());
             Ok(BlockContent {

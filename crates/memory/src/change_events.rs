@@ -165,9 +165,9 @@ pub fn delete_callbacks(
     scope: &str,
     block: &str,
     key: Option<&str>,
-    told: Selection<'_>,
+    selection: Selection<'_>,
 ) -> Result<()> {
-    let (versions, up_to_version) = match told {
+    let (versions, up_to_version) = match selection {
         Selection::All => (None, None),
         Selection::Versions(versions) => (Some(versions), None),
         Selection::UpTo(version) => (None, Some(version)),

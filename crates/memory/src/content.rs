@@ -143,8 +143,8 @@ pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Resu
 impl Version {
     /// The source of a block's text.
     pub fn origin(&self) -> Origin {
-        let usual = WrittenBy::parse(&self.written_by).default_origin();
-        self.source.unwrap_or(usual)
+        let default = WrittenBy::parse(&self.written_by).default_origin();
+        self.source.unwrap_or(default)
     }
 }
 

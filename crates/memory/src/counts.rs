@@ -165,7 +165,7 @@ impl CountChange {
 
 row! {
     /// A deleted item that is remembered.
-    pub struct DeletedItem {
+    pub struct DeletedItemRow {
         pub key: String = "key",
         pub version: i64 = "version",
     }
@@ -186,12 +186,12 @@ pub fn find_oldest_deleted(
     db: &dyn Database,
     scope: &str,
     block: &str,
-) -> Result<Option<DeletedItem>> {
+) -> Result<Option<DeletedItemRow>> {
     find(
         db,
         sql!(
             "SELECT ",
-            DeletedItem::COLUMNS,
+            DeletedItemRow::COLUMNS,
             " FROM cf_agents_item_versions
               WHERE scope = ?1
                 AND block = ?2

@@ -88,9 +88,10 @@ pub fn load_matches(
     let mut wanted = engine_words(&terms, most_filtered.unwrap_or(MAX_VISITED));
     // At least one word is searched, in the newest entries that have it.
     if wanted.is_empty() {
-        let held = terms.iter().filter(|term| term.found > 0);
+        let present = terms.iter().filter(|term| term.found > 0);
         wanted.extend(
-            held.min_by_key(|term| term.found)
+            present
+                .min_by_key(|term| term.found)
                 .map(|term| term.stem.as_str()),
         );
     }

@@ -69,8 +69,8 @@ pub fn find(
         if let Some(at_ms) = moment.as_of {
             // An entry that was written later did not exist then.
             matching.retain(|row| row.begins() <= at_ms);
-            let past_text = past_text.iter().filter(|said| said.matches(query));
-            matching.extend(past_text.map(|said| said.row.clone()));
+            let past_text = past_text.iter().filter(|past| past.matches(query));
+            matching.extend(past_text.map(|past| past.row.clone()));
         }
         let ranked = rank(&matching, query, &terms);
         rankings.push(fuse_found(ranked, nearest.get(place)));
@@ -373,11 +373,11 @@ fn load_then(
     let mut rows = Vec::new();
     for (block, searched) in blocks.iter().enumerate() {
         let most_bytes = MAX_PAST_BYTES / blocks.len() as i64;
-        let said = load_past_texts(db, searched, at_ms, filter, most_bytes)?;
+        let texts = load_past_texts(db, searched, at_ms, filter, most_bytes)?;
         // Each block has a range of numbers of its own, larger than the number of scanned texts.
         let first = 1 + ((block as i64) << 32);
-        let said = (first..).zip(said);
-        rows.extend(said.map(|(place, PastText { key, past, number })| {
+        let texts = (first..).zip(texts);
+        rows.extend(texts.map(|(place, PastText { key, past, number })| {
             EntryTextRow::new(FoundRow {
                 // A deleted entry has no number.
                 number: number.unwrap_or(-place),

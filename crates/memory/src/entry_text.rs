@@ -40,7 +40,7 @@ pub struct EntryText<'a> {
 
 impl<'a> EntryText<'a> {
     /// A fact that is valid from now on, until another one replaces it.
-    pub fn holding_from_now(key: &'a str, title: Option<&'a str>, content: &'a str) -> Self {
+    pub fn valid_from_now(key: &'a str, title: Option<&'a str>, content: &'a str) -> Self {
         Self {
             key,
             title,

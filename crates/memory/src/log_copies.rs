@@ -90,12 +90,12 @@ pub fn erase_in_session(
 ) -> Result<bool> {
     let was_loaded = forget_loaded(db, session_id, sought)?;
     let found = find_answers(db, session_id, sought)?;
-    let held = found.seqs();
-    if held.is_empty() {
+    let seqs = found.seqs();
+    if seqs.is_empty() {
         return Ok(was_loaded);
     }
-    delete_derived(db, host, session_id, &held)?;
-    erase_of_events(db, session_id, &held)?;
+    delete_derived(db, host, session_id, &seqs)?;
+    erase_of_events(db, session_id, &seqs)?;
     replace(db, host, session_id, &found)?;
     Ok(true)
 }

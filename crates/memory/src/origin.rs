@@ -184,13 +184,13 @@ impl MarksChange {
     }
 
     pub fn apply(&self, before: Option<&Marks>) -> Marks {
-        let kept = before.cloned().unwrap_or_default();
+        let marks = before.cloned().unwrap_or_default();
         Marks {
             metadata: match &self.metadata {
                 Some(given) => given.clone().and_then(Metadata::unless_empty),
-                None => kept.metadata,
+                None => marks.metadata,
             },
-            tags: self.tags.clone().unwrap_or(kept.tags),
+            tags: self.tags.clone().unwrap_or(marks.tags),
         }
     }
 }

@@ -97,26 +97,26 @@ row! {
     })
 }
 
-/// Writes a version's row, which replaces the oldest if `kept` versions are stored. Must
+/// Writes a version's row, which replaces the oldest if `most` versions are stored. Must
 /// run in a transaction.
 pub fn insert_past(
     db: &dyn Database,
     item: &ItemRef<'_>,
-    kept: i64,
+    most: i64,
     past: &PastVersion,
 ) -> Result<()> {
-    insert_row(db, item, kept, past)?.write(db, item.scope, item.block)
+    insert_row(db, item, most, past)?.write(db, item.scope, item.block)
 }
 
 /// Like [`insert_past`], but leaves the block's counts to the caller.
 fn insert_row(
     db: &dyn Database,
     item: &ItemRef<'_>,
-    kept: i64,
+    most: i64,
     past: &PastVersion,
 ) -> Result<CountChange> {
     let [scope, block, key] = item.params();
-    let slot = past.version % kept;
+    let slot = past.version % most;
     let overwritten: Option<bool> = find_value(
         db,
         "SELECT content IS NULL
@@ -216,7 +216,7 @@ pub struct ItemDeletion<'a> {
 pub fn insert_deletion(
     db: &dyn Database,
     item: &ItemRef<'_>,
-    kept: i64,
+    most: i64,
     deletion: ItemDeletion<'_>,
 ) -> Result<()> {
     let mut counts = deletion.counts;
@@ -246,7 +246,7 @@ pub fn insert_deletion(
         written_at,
     };
     for past in [&deletion.last, &deleted] {
-        counts.deleted += insert_row(db, item, kept, past)?.deleted;
+        counts.deleted += insert_row(db, item, most, past)?.deleted;
     }
     if count_deleted(db, item.scope, item.block)? + counts.deleted > MAX_DELETED
         && let Some(oldest) = find_oldest_deleted(db, item.scope, item.block)?
@@ -272,7 +272,7 @@ pub fn forget_up_to(
     (scope, block): (&str, &str),
     items: &[(&str, i64)],
 ) -> Result<Forgotten> {
-    let mut gone: Vec<(bool,)> = Vec::new();
+    let mut rows: Vec<(bool,)> = Vec::new();
     for (key, version) in items {
         let params = [scope.into(), block.into(), (*key).into(), (*version).into()];
         let deletion = Delete::from(
@@ -283,12 +283,12 @@ pub fn forget_up_to(
              AND version <= ?4",
             &params,
         );
-        gone.append(&mut deletion.load(db, "content IS NULL")?);
+        rows.append(&mut deletion.load(db, "content IS NULL")?);
     }
     outdate(db, scope, block, items)?;
-    let deletions = gone.iter().filter(|(is_deletion,)| *is_deletion);
+    let deletions = rows.iter().filter(|(is_deletion,)| *is_deletion);
     Ok(Forgotten {
-        rows: gone.len() as i64,
+        rows: rows.len() as i64,
         deletions: deletions.count() as i64,
     })
 }

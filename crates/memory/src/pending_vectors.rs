@@ -87,7 +87,7 @@ mod tests {
     use store::limits::Limits;
 
     #[test]
-    fn a_batch_is_of_one_payer_and_nobody_elses_entries_are_forgotten() {
+    fn a_batch_has_one_payer_and_entries_of_others_stay_queued() {
         let holder = |name: &str| PrincipalLimits {
             holder: name.to_owned(),
             most: Limits::default(),

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_block_is_left_out_only_where_nobody_can_fill_it() {
+    fn an_empty_block_is_omitted_only_if_it_cannot_be_filled() {
         assert_eq!(text(&block(BlockKind::Readonly, "")), "");
         assert_eq!(
             text(&block(BlockKind::Writable, "")),

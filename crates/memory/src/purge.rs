@@ -6,7 +6,7 @@
 //! `load_context` copied into a log.
 
 use super::backends::agent::RemoteBlock;
-use super::backends::receipt::{HomeKind, HomeReceipt, ask_agent, ask_service};
+use super::backends::receipt::{BackendKind, BackendReceipt, ask_agent, ask_service};
 use super::backends::{bucket, nowhere};
 use super::change_events::{Selection, delete_callbacks};
 use super::counts::CountChange;
@@ -44,7 +44,7 @@ pub struct Purged {
     /// Whether the entry, the document or the block was there.
     pub was_there: bool,
     pub erasure: Erasure,
-    pub home: Option<HomeReceipt>,
+    pub home: Option<BackendReceipt>,
 }
 
 /// Erases an entry, its earlier versions, and the frozen prompts that may show it.
@@ -84,7 +84,11 @@ pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) 
                 bucket::delete_document(memory, &found.object_key).await?;
             }
             let name = format!("{prefix}{key}");
-            Some(HomeReceipt::of(HomeKind::Bucket, &name, found.is_some()))
+            Some(BackendReceipt::of(
+                BackendKind::Bucket,
+                &name,
+                found.is_some(),
+            ))
         }
         BlockBackend::Agent { name, label } => {
             let home = RemoteBlock { name, label };
@@ -166,7 +170,7 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
 /// Runs deletions in one transaction that leaves no text behind.
 fn erase(
     memory: &Memory<'_>,
-    home: Option<HomeReceipt>,
+    home: Option<BackendReceipt>,
     delete: impl FnOnce(&ErasingDatabase<'_>) -> Result<bool>,
 ) -> Result<Purged> {
     atomically(memory.db, || {

@@ -49,13 +49,13 @@ pub async fn search_remote(
             agent::call(memory, block, backend, "searchContext", input).await
         }
         BlockBackend::Service { binding } => {
-            let mut told = Vec::new();
+            let mut lists = Vec::new();
             for query in queries {
                 let found = service::search(memory, block, binding, query, asked).await?;
-                told.push(read_results(found, query, most));
+                lists.push(read_results(found, query, most));
             }
             Ok(RemoteEntries {
-                results: merge_results(told, most),
+                results: merge_results(lists, most),
                 past: Vec::new(),
                 vectors: None,
                 is_cut: false,
@@ -79,11 +79,11 @@ pub async fn search_remote(
     }
 }
 
-fn read_results(told: service::ServiceResults, query: &str, most: usize) -> Vec<FoundEntry> {
+fn read_results(answer: service::ServiceResults, query: &str, most: usize) -> Vec<FoundEntry> {
     let query = WordQuery::parse(query);
     let stems = query.terms();
     let mut asked = QueryWords::new(stems.iter().map(String::as_str), &query.prefixes);
-    let own_words = told.content.filter(|content| !content.is_empty());
+    let own_words = answer.content.filter(|content| !content.is_empty());
     let own_words = own_words.map(|content| service::ServiceResult {
         key: None,
         title: None,
@@ -92,7 +92,7 @@ fn read_results(told: service::ServiceResults, query: &str, most: usize) -> Vec<
     });
     own_words
         .into_iter()
-        .chain(told.results.unwrap_or_default())
+        .chain(answer.results.unwrap_or_default())
         .take(most)
         .map(|result| {
             let snippet = snippet(&result.content, &mut asked);
@@ -117,14 +117,14 @@ fn read_results(told: service::ServiceResults, query: &str, most: usize) -> Vec<
 
 /// Merges a service's results for several queries into one ranking. Results with the same
 /// key, or without a key and with the same content, count as one.
-fn merge_results(mut told: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry> {
-    if told.len() < 2 {
-        return told.pop().unwrap_or_default();
+fn merge_results(mut lists: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry> {
+    if lists.len() < 2 {
+        return lists.pop().unwrap_or_default();
     }
     let mut entries: Vec<FoundEntry> = Vec::new();
     let mut places: HashMap<(Option<String>, String), usize> = HashMap::new();
     let mut rankings = Vec::new();
-    for results in told {
+    for results in lists {
         let mut ranking = Vec::new();
         for entry in results {
             let content = match entry.key {

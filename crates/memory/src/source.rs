@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sessions_block_does_not_live_in_its_own_agent() {
+    fn a_sessions_block_cannot_be_stored_in_its_own_agent() {
         for (json, agent) in [
             (r#"{"agent":"user:{2}"}"#, "user:42"),
             (r#"{"agent":"alice","label":"memory"}"#, "alice"),

@@ -74,9 +74,9 @@ pub async fn read_for_storage<T>(
 ) -> Result<T> {
     for _ in 0..MAX_READS {
         let purges = memory.pages.all_purges();
-        let kept = read().await?;
+        let value = read().await?;
         if memory.pages.all_purges() == purges {
-            return Ok(kept);
+            return Ok(value);
         }
     }
     let error = Error::new(

@@ -53,11 +53,11 @@ impl NewContent<'_> {
     /// from a tool or a file.
     fn source_after(&self, before: &BlockContent) -> Origin {
         let own = self.writer.origin();
-        let kept = before.source.filter(|source| source.is_quoted());
+        let source_before = before.source.filter(|source| source.is_quoted());
         match self.placement {
             Placement::Whole => own,
             Placement::Appended | Placement::AppendedLine => {
-                kept.map_or(own, |kept| kept.or_less_trusted(own))
+                source_before.map_or(own, |source_before| source_before.or_less_trusted(own))
             }
         }
     }
@@ -194,13 +194,13 @@ async fn write_in_service(
 ) -> Result<BlockContent> {
     let _writing = service::begin_set(memory, block, binding, text.content).await?;
     for _ in 0..MAX_TRIES {
-        let told = service::get(memory, block, binding).await?;
-        let before = match &told.content {
+        let stored = service::get(memory, block, binding).await?;
+        let before = match &stored.content {
             Some(content) => content.as_str(),
             None => block.default_content(),
         };
         let after = prepare(memory, block, text, before)?;
-        if after == before || service::replace(memory, block, binding, &told, &after).await? {
+        if after == before || service::replace(memory, block, binding, &stored, &after).await? {
             return record(memory, block, &after, before, text);
         }
     }

@@ -23,8 +23,8 @@ pub struct AnswerBuilder {
     usage: Option<TokenUsage>,
     finish: Option<FinishReason>,
     /// The data that the provider expects back with this answer: an object.
-    kept: Option<Value>,
-    has_said_anything: bool,
+    provider_data: Option<Value>,
+    has_output: bool,
     is_over: bool,
     /// Failed because the provider is overloaded.
     is_overload: bool,
@@ -72,8 +72,8 @@ impl AnswerBuilder {
     }
 
     /// Whether the answer has any part, or a reason for its end.
-    pub fn has_said_anything(&self) -> bool {
-        self.has_said_anything || self.has_finish()
+    pub fn has_output(&self) -> bool {
+        self.has_output || self.has_finish()
     }
 
     /// Whether the model gave a reason for its end.
@@ -118,7 +118,7 @@ impl AnswerBuilder {
         let is_named_now = call.name.is_empty() && !piece.name.is_empty();
         if is_named_now {
             piece.name.clone_into(&mut call.name);
-            call.id = self.ids.give(&call.offered_id);
+            call.id = self.ids.assign(&call.offered_id);
         }
         if call.arguments.len() + piece.arguments.len() > MAX_ARGUMENT_BYTES {
             self.fail("The model wrote a tool call that is too long.".to_owned());
@@ -143,9 +143,9 @@ impl AnswerBuilder {
 
     /// The index of the call that a piece belongs to. Adds the call if it is new.
     fn place(&mut self, piece: &CallPiece<'_>) -> Option<usize> {
-        let says_nothing = piece.id.is_empty() && piece.name.is_empty();
+        let is_empty = piece.id.is_empty() && piece.name.is_empty();
         // Workers AI ends a call with an empty piece.
-        if says_nothing && piece.arguments.is_empty() {
+        if is_empty && piece.arguments.is_empty() {
             return None;
         }
         let found = match piece.key {
@@ -242,21 +242,23 @@ impl AnswerBuilder {
     }
 
     /// The data that the provider expects back with this answer, so far.
-    pub fn kept(&mut self) -> &mut Option<Value> {
-        &mut self.kept
+    pub fn provider_data(&mut self) -> &mut Option<Value> {
+        &mut self.provider_data
     }
 
     /// Ends the answer normally.
     pub fn close(&mut self) {
         self.complete_calls();
-        let kept = self.kept.take().filter(Value::is_object);
-        let kept = kept.map(|kept| json::text(&kept));
-        if let Some(kept) = kept.filter(|kept| kept.len() <= MAX_PROVIDER_DATA_BYTES) {
-            self.add(AnswerPart::ProviderData(kept));
+        let provider_data = self.provider_data.take().filter(Value::is_object);
+        let provider_data = provider_data.map(|provider_data| json::text(&provider_data));
+        if let Some(provider_data) =
+            provider_data.filter(|provider_data| provider_data.len() <= MAX_PROVIDER_DATA_BYTES)
+        {
+            self.add(AnswerPart::ProviderData(provider_data));
         }
-        let said = self.finish.unwrap_or(FinishReason::Stop);
+        let reported = self.finish.unwrap_or(FinishReason::Stop);
         // Several servers send `stop` when the model calls tools.
-        let reason = match said {
+        let reason = match reported {
             FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
             // Without calls, there are no results to wait for.
             FinishReason::ToolCalls if self.calls.is_empty() => FinishReason::Stop,
@@ -285,7 +287,7 @@ impl AnswerBuilder {
 
     fn add(&mut self, part: AnswerPart) {
         if !self.is_over {
-            self.has_said_anything = true;
+            self.has_output = true;
             self.parts.push(part);
         }
     }

@@ -151,11 +151,11 @@ fn system_text<'a>(
 ) -> Option<SystemText<'a>> {
     let caller = request.caller_of(ProviderApi::Messages);
     let given = caller.map_or(&[][..], |caller| &caller.system);
-    let told = match (caller, given) {
+    let own_texts = match (caller, given) {
         (Some(caller), [_, ..]) => request.system.len().saturating_sub(caller.system_texts),
         _ => request.system.len(),
     };
-    let prompt = request.system.get(..told).unwrap_or_default();
+    let prompt = request.system.get(..own_texts).unwrap_or_default();
     let text = Some(system(prompt, request.messages)).filter(|text| !text.is_empty());
     if given.is_empty() && cache.is_none() {
         return text.map(SystemText::Plain);

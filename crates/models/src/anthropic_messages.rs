@@ -147,8 +147,8 @@ pub fn messages<'a>(
 
 /// The blocks as the caller wrote them, if it used this format.
 fn given(message: &ContextMessage) -> Vec<MarkedBlock<'_>> {
-    let kept = message.kept.as_deref();
-    let given = kept.and_then(|kept| find_given(&kept.parts));
+    let provider_data = message.provider_data.as_deref();
+    let given = provider_data.and_then(|provider_data| find_given(&provider_data.parts));
     let blocks = given.and_then(|given| json::decode::<Vec<&RawValue>>(given.get()).ok());
     let blocks = blocks.unwrap_or_default().into_iter();
     blocks.map(MarkedBlock::Thought).collect()
@@ -219,15 +219,15 @@ fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<Mar
             input: json::decode(call.arguments.as_str()).ok()?,
         })
     });
-    let said = std::iter::once(text(&message.content)).chain(calls);
-    let said: Vec<Option<ContentBlock<'a>>> = said.collect();
+    let content = std::iter::once(text(&message.content)).chain(calls);
+    let content: Vec<Option<ContentBlock<'a>>> = content.collect();
     // Thoughts alone don't make an answer.
-    if said.iter().all(Option::is_none) {
+    if content.iter().all(Option::is_none) {
         return Vec::new();
     }
     let thoughts = thoughts::of(message);
     let mut blocks = Vec::new();
-    for (at, block) in said.into_iter().enumerate() {
+    for (at, block) in content.into_iter().enumerate() {
         let here = thoughts.iter().filter(|thought| thought.at == at);
         blocks.extend(here.map(|thought| MarkedBlock::Thought(thought.block)));
         blocks.extend(unmarked(block));

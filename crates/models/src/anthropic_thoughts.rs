@@ -34,26 +34,31 @@ struct Thoughts<'a> {
 /// Starts a thinking block.
 pub fn begin(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
     let calls = answer.calls_begun();
-    let kept = answer.kept().get_or_insert_with(|| json!({}));
-    let has_text = kept.get(HAS_TEXT).is_some();
+    let provider_data = answer.provider_data().get_or_insert_with(|| json!({}));
+    let has_text = provider_data.get(HAS_TEXT).is_some();
     let at = match (has_text, calls) {
         (false, 0) => 0,
         _ => 1 + calls,
     };
     let thought = json!({"at": at, "index": index, "block": block});
-    if let Some(thoughts) = kept.get_mut(THOUGHTS).and_then(Value::as_array_mut) {
+    if let Some(thoughts) = provider_data
+        .get_mut(THOUGHTS)
+        .and_then(Value::as_array_mut)
+    {
         thoughts.push(thought);
-    } else if let Some(kept) = kept.as_object_mut() {
-        kept.insert(THOUGHTS.to_owned(), json!([thought]));
+    } else if let Some(provider_data) = provider_data.as_object_mut() {
+        provider_data.insert(THOUGHTS.to_owned(), json!([thought]));
     }
 }
 
 /// Appends to a thinking block.
 pub fn append(index: Option<i64>, field: &str, delta: &Value, answer: &mut AnswerBuilder) {
-    let Some(kept) = answer.kept() else {
+    let Some(provider_data) = answer.provider_data() else {
         return;
     };
-    let thoughts = kept.get_mut(THOUGHTS).and_then(Value::as_array_mut);
+    let thoughts = provider_data
+        .get_mut(THOUGHTS)
+        .and_then(Value::as_array_mut);
     let thought = thoughts.and_then(|thoughts| thoughts.last_mut());
     let thought = thought.filter(|thought| thought.get("index") == Some(&json!(index)));
     let block = thought.and_then(|thought| thought.get_mut("block")?.as_object_mut());
@@ -67,15 +72,15 @@ pub fn append(index: Option<i64>, field: &str, delta: &Value, answer: &mut Answe
 
 /// Records that the answer has text.
 pub fn note_text(answer: &mut AnswerBuilder) {
-    let kept = answer.kept().get_or_insert_with(|| json!({}));
-    if let Some(kept) = kept.as_object_mut() {
-        kept.insert(HAS_TEXT.to_owned(), Value::Bool(true));
+    let provider_data = answer.provider_data().get_or_insert_with(|| json!({}));
+    if let Some(provider_data) = provider_data.as_object_mut() {
+        provider_data.insert(HAS_TEXT.to_owned(), Value::Bool(true));
     }
 }
 
 /// Reduces the data to what the provider accepts back.
 pub fn seal(answer: &mut AnswerBuilder) {
-    let Some(mut noted) = answer.kept().take() else {
+    let Some(mut noted) = answer.provider_data().take() else {
         return;
     };
     let Some(Value::Array(thoughts)) = noted.get_mut(THOUGHTS).map(Value::take) else {
@@ -94,14 +99,17 @@ pub fn seal(answer: &mut AnswerBuilder) {
     for thought in thoughts.iter_mut().filter_map(Value::as_object_mut) {
         thought.remove("index");
     }
-    *answer.kept() = Some(json!({THOUGHTS: thoughts}));
+    *answer.provider_data() = Some(json!({THOUGHTS: thoughts}));
 }
 
 /// The thinking blocks that the provider requires with a message.
 pub fn of(message: &ContextMessage) -> Vec<Thought<'_>> {
-    let kept = message.kept.as_deref();
-    let kept = kept.and_then(|kept| json::decode::<Thoughts<'_>>(kept.parts.as_str()).ok());
-    kept.map(|kept| kept.thoughts).unwrap_or_default()
+    let provider_data = message.provider_data.as_deref();
+    let provider_data = provider_data
+        .and_then(|provider_data| json::decode::<Thoughts<'_>>(provider_data.parts.as_str()).ok());
+    provider_data
+        .map(|provider_data| provider_data.thoughts)
+        .unwrap_or_default()
 }
 
 /// Whether the message starts with a thinking block, as the provider requires of calls.

@@ -179,7 +179,7 @@ pub async fn complete(
     while let Some(part) = stream.next().await? {
         match part {
             AnswerPart::Text(piece) => text.push_str(&piece),
-            AnswerPart::Usage(said) => call.usage = said,
+            AnswerPart::Usage(usage) => call.usage = usage,
             AnswerPart::Failed(sentence) => return Err(Error::new(Code::ModelFailed, sentence)),
             _ => {}
         }
@@ -218,14 +218,14 @@ impl<'a> ModelStream<'a> {
     async fn begin(&mut self) -> Result<bool> {
         loop {
             let is_overload = self.receive().await?;
-            let says_nothing = |part: &AnswerPart| {
+            let is_empty = |part: &AnswerPart| {
                 matches!(
                     part,
                     AnswerPart::Usage(_) | AnswerPart::Failed(_) | AnswerPart::Event(_)
                 )
             };
             let is_event = |part: &AnswerPart| matches!(part, AnswerPart::Event(_));
-            if is_overload && self.ready.iter().all(says_nothing) {
+            if is_overload && self.ready.iter().all(is_empty) {
                 return Ok(true);
             }
             if !self.ready.iter().all(is_event) || self.rest.is_none() {

@@ -65,7 +65,7 @@ pub fn write_ids<'a>(
         }
         open.clear();
         let calls = message.calls().iter().map(|call| {
-            let id = ids.give(spell(call.id.as_str()));
+            let id = ids.assign(spell(call.id.as_str()));
             let results = open.entry(call.id.as_str()).or_default();
             results.push_back(id.clone());
             id
@@ -84,7 +84,7 @@ struct WrittenIds<'a> {
 }
 
 impl<'a> WrittenIds<'a> {
-    fn give(&mut self, id: Cow<'a, str>) -> Cow<'a, str> {
+    fn assign(&mut self, id: Cow<'a, str>) -> Cow<'a, str> {
         if self.taken.insert(id.clone()) {
             return id;
         }
@@ -126,7 +126,7 @@ impl CallIds {
     }
 
     /// The offered id if it is usable, else a new id.
-    pub fn give(&mut self, offered: &str) -> String {
+    pub fn assign(&mut self, offered: &str) -> String {
         let is_new = !offered.is_empty()
             && offered.chars().take(MAX_ID_CHARS + 1).count() <= MAX_ID_CHARS
             && !self.taken.contains(offered);
@@ -155,12 +155,12 @@ mod tests {
     #[test]
     fn a_call_keeps_its_id_unless_it_has_none_of_its_own() {
         let mut ids = CallIds::default();
-        assert_eq!(ids.give("toolu_1"), "toolu_1");
-        assert_eq!(ids.give(""), "call_0");
-        assert_eq!(ids.give("toolu_1"), "call_1");
-        assert_eq!(ids.give("call_7"), "call_7");
-        assert_eq!(ids.give(&"x".repeat(201)), "call_8");
-        assert_eq!(ids.give(&"x".repeat(200)).len(), 200);
+        assert_eq!(ids.assign("toolu_1"), "toolu_1");
+        assert_eq!(ids.assign(""), "call_0");
+        assert_eq!(ids.assign("toolu_1"), "call_1");
+        assert_eq!(ids.assign("call_7"), "call_7");
+        assert_eq!(ids.assign(&"x".repeat(201)), "call_8");
+        assert_eq!(ids.assign(&"x".repeat(200)).len(), 200);
     }
 
     #[test]
@@ -168,14 +168,14 @@ mod tests {
         let called = r#"[{"role":"assistant","toolCalls":[{"id":"call_3","name":"t","arguments":{}},{"id":"x","name":"t","arguments":{}}]}]"#;
         let messages: Vec<ContextMessage> = serde_json::from_str(called).unwrap();
         let mut ids = CallIds::after(&messages, &["y".to_owned()]);
-        assert_eq!(ids.give("call_3"), "call_4");
-        assert_eq!(ids.give("x"), "call_5");
-        assert_eq!(ids.give("y"), "call_6");
-        assert_eq!(ids.give("z"), "z");
+        assert_eq!(ids.assign("call_3"), "call_4");
+        assert_eq!(ids.assign("x"), "call_5");
+        assert_eq!(ids.assign("y"), "call_6");
+        assert_eq!(ids.assign("z"), "z");
     }
 
     /// `c12`: calls 1 and 2; `r1`: the result of 1; `u`: the user.
-    fn told_apart(script: &str) -> String {
+    fn renumbered(script: &str) -> String {
         let message = |token: &str| {
             let (kind, ids) = token.split_at(1);
             let ids = ids.split_terminator(',');
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_one_id_are_distinguished_and_what_is_told_stays() {
+    fn calls_with_the_same_id_are_distinguished_and_sent_ids_stay() {
         for (script, expected) in [
             ("u c1 r1 c2 r2", "u c1 r1 c2 r2"),
             ("u c1 r1 u c1 r1 u c1 r1", "u c1 r1 u c1_2 r1_2 u c1_3 r1_3"),
@@ -218,15 +218,15 @@ mod tests {
             ("c1_2 r1_2 c1 r1 c1 r1", "c1_2 r1_2 c1 r1 c1_3 r1_3"),
             ("c1 r1 c1 r1 c1_2 r1_2", "c1 r1 c1_2 r1_2 c1_2_2 r1_2_2"),
         ] {
-            assert_eq!(told_apart(script), expected, "{script}");
+            assert_eq!(renumbered(script), expected, "{script}");
             // A longer conversation begins with the same ids.
             for (end, _) in script.match_indices(' ') {
-                let begun = told_apart(&script[..end]);
+                let begun = renumbered(&script[..end]);
                 assert!(expected.starts_with(&begun), "{script}: {begun}");
             }
         }
         let long = "x".repeat(200);
-        let apart = told_apart(&format!("c{long} r{long} c{long} r{long}"));
+        let apart = renumbered(&format!("c{long} r{long} c{long} r{long}"));
         let renamed = apart.rsplit('r').next().unwrap();
         assert_eq!(renamed, format!("{}_2", "x".repeat(32)));
     }

@@ -204,9 +204,9 @@ impl CallerFields {
                     .any(|(theirs, ours)| is_given(theirs) && ours.contains(&name))
         };
         let ours = fields_of(body);
-        let kept = ours.iter().filter(|(name, _)| !is_replaced(name));
+        let own_fields = ours.iter().filter(|(name, _)| !is_replaced(name));
         let mut merged = String::with_capacity(body.len() + self.fields.as_str().len() + 2);
-        for (name, value) in kept.chain(&given) {
+        for (name, value) in own_fields.chain(&given) {
             merged.push(if merged.is_empty() { '{' } else { ',' });
             json::push_quoted(&mut merged, name);
             merged.push(':');

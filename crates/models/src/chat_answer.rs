@@ -12,9 +12,9 @@ pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     let choices = value.get("choices").and_then(Value::as_array);
     // Only one answer was requested. The chunk with the usage has no choice.
     if let Some(choice) = choices.and_then(|choices| choices.first()) {
-        let said = choice.get("delta").or_else(|| choice.get("message"));
-        if let Some(said) = said {
-            read_said(said, answer);
+        let message = choice.get("delta").or_else(|| choice.get("message"));
+        if let Some(message) = message {
+            read_message(message, answer);
         }
         if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
             answer.set_finish(finish_reason(reason));
@@ -23,23 +23,23 @@ pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     read_usage(value, answer);
 }
 
-fn read_said(said: &Value, answer: &mut AnswerBuilder) {
+fn read_message(message: &Value, answer: &mut AnswerBuilder) {
     for name in ["reasoning_content", "reasoning"] {
-        if let Some(text) = find_text(said, name).filter(|text| !text.is_empty()) {
+        if let Some(text) = find_text(message, name).filter(|text| !text.is_empty()) {
             answer.add_reasoning(text);
             // OpenRouter sends the same text under both names.
             break;
         }
     }
-    match said.get("content") {
+    match message.get("content") {
         Some(Value::String(text)) => answer.add_text(text),
         Some(Value::Array(blocks)) => blocks.iter().for_each(|block| read_block(block, answer)),
         _ => {}
     }
-    if let Some(text) = find_text(said, "refusal") {
+    if let Some(text) = find_text(message, "refusal") {
         answer.add_text(text);
     }
-    read_calls(said, answer);
+    read_calls(message, answer);
 }
 
 /// Mistral's reasoning models send blocks where others send a string.
@@ -60,8 +60,8 @@ fn read_block(block: &Value, answer: &mut AnswerBuilder) {
 
 /// Reads `tool_calls` of a message, of a delta, or of Workers AI's own format, where `name`
 /// and `arguments` are not nested in `function`.
-pub fn read_calls(said: &Value, answer: &mut AnswerBuilder) {
-    let calls = said.get("tool_calls").and_then(Value::as_array);
+pub fn read_calls(message: &Value, answer: &mut AnswerBuilder) {
+    let calls = message.get("tool_calls").and_then(Value::as_array);
     for call in calls.into_iter().flatten() {
         let function = call.get("function").unwrap_or(call);
         let arguments = match function.get("arguments") {
@@ -87,8 +87,10 @@ fn keep_extra(extra: &Value, answer: &mut AnswerBuilder) {
     let Some(newest) = answer.calls_begun().checked_sub(1) else {
         return;
     };
-    let kept = answer.kept().get_or_insert_with(|| json!({"calls": []}));
-    if let Some(calls) = kept.get_mut("calls").and_then(Value::as_array_mut) {
+    let provider_data = answer
+        .provider_data()
+        .get_or_insert_with(|| json!({"calls": []}));
+    if let Some(calls) = provider_data.get_mut("calls").and_then(Value::as_array_mut) {
         calls.resize(newest, Value::Null);
         calls.push(extra.clone());
     }
@@ -96,8 +98,8 @@ fn keep_extra(extra: &Value, answer: &mut AnswerBuilder) {
 
 /// Reads an answer of a class's model, which itself specifies the data to store for it.
 pub fn read_own(value: &Value, answer: &mut AnswerBuilder) {
-    if let Some(kept) = value.get("kept") {
-        *answer.kept() = Some(kept.clone());
+    if let Some(provider_data) = value.get("kept") {
+        *answer.provider_data() = Some(provider_data.clone());
     }
     read(value, answer);
 }

@@ -42,8 +42,8 @@ pub struct CompletionMessage<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
     /// The data that the model of a class returned with the message, unchanged.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<&'a JsonObject>,
+    #[serde(rename = "kept", skip_serializing_if = "Option::is_none")]
+    provider_data: Option<&'a JsonObject>,
 }
 
 #[derive(Serialize)]
@@ -116,8 +116,8 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
     let system = request.system.join("\n\n");
     let system = (!system.trim().is_empty()).then(|| message_of("system", Content::Text(system)));
     let newest_user = request.newest_user();
-    let said = request.messages.iter().enumerate();
-    let said = said.flat_map(|(index, message)| {
+    let messages = request.messages.iter().enumerate();
+    let messages = messages.flat_map(|(index, message)| {
         let reminder = request.reminder.filter(|_| newest_user == Some(index));
         if let Some(given) = given(message, habit) {
             let reminder = reminder.map(|text| message_of("user", Content::Text(text.to_owned())));
@@ -126,13 +126,13 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
                 reminder.map(SentMessage::Said),
             ];
         }
-        let said = match message.role {
+        let sent = match message.role {
             Role::System => text_of(message).map(|content| message_of("system", content)),
             Role::User => user(message, reminder, habit).map(|content| message_of("user", content)),
             Role::Assistant => assistant(message, habit),
             Role::Tool => Some(result(message, habit)),
         };
-        [said.map(SentMessage::Said), None]
+        [sent.map(SentMessage::Said), None]
     });
     let alone = request.reminder.filter(|_| newest_user.is_none());
     let alone = alone.map(|text| message_of("user", Content::Text(text.to_owned())));
@@ -140,7 +140,7 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
     let alone = alone.map(SentMessage::Said);
     system
         .into_iter()
-        .chain(said.flatten())
+        .chain(messages.flatten())
         .chain(alone)
         .collect()
 }
@@ -151,8 +151,8 @@ fn given(message: &ContextMessage, habit: CompletionDialect) -> Option<&RawValue
         CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs => {}
         CompletionDialect::WorkersAi | CompletionDialect::Own => return None,
     }
-    let kept = message.kept.as_deref();
-    kept.and_then(|kept| find_given(&kept.parts))
+    let provider_data = message.provider_data.as_deref();
+    provider_data.and_then(|provider_data| find_given(&provider_data.parts))
 }
 
 fn message_of<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
@@ -162,7 +162,7 @@ fn message_of<'a>(role: &'static str, content: Content) -> CompletionMessage<'a>
         tool_calls: Vec::new(),
         tool_call_id: None,
         name: None,
-        kept: None,
+        provider_data: None,
     }
 }
 
@@ -253,10 +253,13 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
             Content::Text(String::new())
         }
     };
-    let kept = message.kept.as_deref().map(|kept| &kept.parts);
+    let provider_data = message
+        .provider_data
+        .as_deref()
+        .map(|provider_data| &provider_data.parts);
     Some(CompletionMessage {
         tool_calls,
-        kept: kept.filter(|_| habit == CompletionDialect::Own),
+        provider_data: provider_data.filter(|_| habit == CompletionDialect::Own),
         ..message_of("assistant", content)
     })
 }
@@ -268,9 +271,13 @@ fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
         #[serde(borrow)]
         calls: Vec<Option<&'a RawValue>>,
     }
-    let kept = message.kept.as_deref();
-    let kept = kept.and_then(|kept| json::decode::<ReturnedCallData<'_>>(kept.parts.as_str()).ok());
-    kept.map(|kept| kept.calls).unwrap_or_default()
+    let provider_data = message.provider_data.as_deref();
+    let provider_data = provider_data.and_then(|provider_data| {
+        json::decode::<ReturnedCallData<'_>>(provider_data.parts.as_str()).ok()
+    });
+    provider_data
+        .map(|provider_data| provider_data.calls)
+        .unwrap_or_default()
 }
 
 fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessage<'_> {

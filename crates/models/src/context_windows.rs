@@ -73,10 +73,10 @@ const WORKERS_AI: WindowTable = &[
 pub fn load_window(
     db: &dyn Database,
     now_ms: i64,
-    told: Option<i64>,
+    configured: Option<i64>,
     model: &ModelName,
 ) -> Result<i64> {
-    let known = told.or_else(|| find_context_window(model));
+    let known = configured.or_else(|| find_context_window(model));
     let whole = known.unwrap_or(DEFAULT_CONTEXT_TOKENS);
     let named = find_named_window(db, now_ms, &model.to_string())?;
     Ok(named.map_or(whole, |named| named.min(whole)))

@@ -101,7 +101,7 @@ impl Decoder {
             BodyFormat::Whole(whole) => match parse(&String::from_utf8_lossy(&whole)) {
                 Some(value) => {
                     self.take_value(&value);
-                    if self.answer.has_said_anything() {
+                    if self.answer.has_output() {
                         self.answer.close();
                     } else {
                         self.fail("sent an answer without content");
@@ -177,7 +177,7 @@ impl Decoder {
             let named = kind.map(|kind| format!(" (`{kind}`)"));
             let named = named.unwrap_or_default();
             let title = self.provider.title();
-            if problem.too_long.is_some() && !self.answer.has_said_anything() {
+            if problem.too_long.is_some() && !self.answer.has_output() {
                 self.fail("refused the request for its length");
                 self.too_long = Some(problem);
             } else if problem.is_overload {

@@ -219,8 +219,8 @@ mod tests {
     #[test]
     fn workers_ai_is_sent_texts_and_sends_vectors() {
         let outbound = Script::default();
-        let said = json!({"shape": [2, 2], "data": [[0.5, 1], [0.25, -1.0]], "pooling": "cls"});
-        outbound.answer(ScriptedAnswer::json(&said));
+        let body = json!({"shape": [2, 2], "data": [[0.5, 1], [0.25, -1.0]], "pooling": "cls"});
+        outbound.answer(ScriptedAnswer::json(&body));
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         let texts = ["a".to_owned(), String::new()];
         let vectors = wait_for(embed(&outbound, &model, &texts)).unwrap();
@@ -234,10 +234,10 @@ mod tests {
     #[test]
     fn openais_shape_is_put_in_order() {
         let outbound = set("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
-        let said = json!({"object": "list", "data": [
+        let body = json!({"object": "list", "data": [
             {"object": "embedding", "index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}
         ]});
-        outbound.answer(ScriptedAnswer::json(&said));
+        outbound.answer(ScriptedAnswer::json(&body));
         let model = EmbeddingModel::OpenAi("m".to_owned());
         let vectors = wait_for(embed(&outbound, &model, &texts(2))).unwrap();
         assert_eq!(vectors, [[1.0], [2.0]]);
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn an_answer_without_the_vectors_asked_for_fails() {
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
-        for said in [
+        for body in [
             json!({"data": [[1.0]]}),
             json!({"data": [[1.0], [1.0, 2.0]]}),
             json!({"data": [[], []]}),
@@ -282,9 +282,9 @@ mod tests {
             json!([]),
         ] {
             let outbound = Script::default();
-            outbound.answer(ScriptedAnswer::json(&said));
+            outbound.answer(ScriptedAnswer::json(&body));
             let error = wait_for(embed(&outbound, &model, &texts(2))).unwrap_err();
-            assert_eq!(error.code.name(), "model_failed", "{said}");
+            assert_eq!(error.code.name(), "model_failed", "{body}");
         }
     }
 

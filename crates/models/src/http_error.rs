@@ -378,11 +378,11 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_is_told_when_to_come_back_where_the_provider_says_it() {
+    fn the_providers_retry_time_is_passed_on() {
         let problem = read_problem(429, b"");
-        let told = to_error(Provider::OpenAi, 429, &problem, Some(7));
-        assert_eq!(told.details()["retryAfter"], 7);
-        assert!(told.message.contains("in 7 s"));
+        let error = to_error(Provider::OpenAi, 429, &problem, Some(7));
+        assert_eq!(error.details()["retryAfter"], 7);
+        assert!(error.message.contains("in 7 s"));
         let untold = to_error(Provider::OpenAi, 429, &problem, None);
         assert!(!untold.details().contains_key("retryAfter"));
     }

@@ -65,18 +65,18 @@ pub struct LengthRefusal {
 
 impl LengthRefusal {
     /// Parses a provider's answer: JSON or text.
-    pub fn find(said: &str) -> Option<Self> {
-        let end = said.floor_char_boundary(MAX_READ_BYTES);
-        let said = said.get(..end)?.to_ascii_lowercase();
+    pub fn find(text: &str) -> Option<Self> {
+        let end = text.floor_char_boundary(MAX_READ_BYTES);
+        let text = text.get(..end)?.to_ascii_lowercase();
         let mut found: Vec<usize> = PHRASES
             .iter()
-            .filter_map(|words| said.find(words))
+            .filter_map(|words| text.find(words))
             .collect();
         found.sort_unstable();
         found.first()?;
         // llama.cpp returns the numbers in separate fields.
         let field = |name: &str| {
-            let after = said.split_once(name)?.1.trim_start_matches([':', ' ']);
+            let after = text.split_once(name)?.1.trim_start_matches([':', ' ']);
             read_number(after).map(|(number, _)| number)
         };
         let window = field("\"n_ctx\"");
@@ -89,7 +89,7 @@ impl LengthRefusal {
             return Some(named);
         }
         // The phrase may be in a short code, and the numbers in another string.
-        let mut read = found.iter().filter_map(|start| Self::read(&said, *start));
+        let mut read = found.iter().filter_map(|start| Self::read(&text, *start));
         Some(
             read.find(|found| *found != Self::default())
                 .unwrap_or_default(),
@@ -98,8 +98,8 @@ impl LengthRefusal {
 
     /// Reads the numbers around the phrase at this offset. Their sentence is a JSON string,
     /// or plain text.
-    fn read(said: &str, start: usize) -> Option<Self> {
-        let (before, after) = said.split_at_checked(start)?;
+    fn read(text: &str, start: usize) -> Option<Self> {
+        let (before, after) = text.split_at_checked(start)?;
         let after = after.get(..after.floor_char_boundary(MAX_NUMBERS_BYTES))?;
         let before =
             before.get(before.ceil_char_boundary(start.saturating_sub(MAX_NUMBERS_BYTES))..)?;
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn each_provider_is_understood_in_its_own_words() {
-        for (said, sent, most) in [
+        for (text, sent, most) in [
             (recorded!("openai.json"), Some(150_123), Some(128_000)),
             (recorded!("openai_gpt5.json"), Some(289_650), Some(272_000)),
             (recorded!("openai_without_numbers.json"), None, None),
@@ -271,15 +271,15 @@ mod tests {
             (recorded!("mistral.json"), Some(65_673), Some(32_768)),
             (recorded!("tgi.json"), Some(2_286), Some(1_948)),
         ] {
-            let found = LengthRefusal::find(said).unwrap();
-            assert_eq!((found.sent, found.most), (sent, most), "{said}");
-            assert_eq!(found.window.is_some(), most.is_some(), "{said}");
+            let found = LengthRefusal::find(text).unwrap();
+            assert_eq!((found.sent, found.most), (sent, most), "{text}");
+            assert_eq!(found.window.is_some(), most.is_some(), "{text}");
         }
     }
 
     #[test]
     fn a_window_is_whole_whatever_the_answer_takes_of_it() {
-        for (said, window) in [
+        for (text, window) in [
             (recorded!("anthropic_with_answer.json"), 200_000),
             (recorded!("workers_ai_vllm.txt"), 131_072),
             (recorded!("workers_ai_total.json"), 256_000),
@@ -287,46 +287,46 @@ mod tests {
             (recorded!("vllm.json"), 16_384),
             (recorded!("tgi.json"), 2_048),
         ] {
-            let found = LengthRefusal::find(said).unwrap();
-            assert_eq!(found.window, Some(window), "{said}");
+            let found = LengthRefusal::find(text).unwrap();
+            assert_eq!(found.window, Some(window), "{text}");
         }
     }
 
     #[test]
     fn the_numbers_are_found_wherever_the_code_is() {
         let sentence = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
-        for said in [
+        for text in [
             format!(r#"{{"code":"context_length_exceeded","message":"{sentence}"}}"#),
             format!(r#"{{"message":"{sentence}","code":"context_length_exceeded"}}"#),
         ] {
-            let found = LengthRefusal::find(&said).unwrap();
+            let found = LengthRefusal::find(&text).unwrap();
             assert_eq!(
                 (found.sent, found.most),
                 (Some(9_000), Some(8_192)),
-                "{said}"
+                "{text}"
             );
         }
     }
 
     #[test]
     fn other_failures_are_not_refusals_for_length() {
-        for said in [
+        for text in [
             "",
             r#"{"error":{"message":"Rate limit reached for gpt-4o: Limit 30000, Requested 40000","code":"rate_limit_exceeded"}}"#,
             r#"{"error":{"message":"The prompt contains what is not allowed","code":"content_filter"}}"#,
             r#"{"error":{"message":"max_tokens is too large: 262144","code":null}}"#,
             "AiError: 5007: No such model @cf/x or task",
         ] {
-            assert_eq!(LengthRefusal::find(said), None, "{said}");
+            assert_eq!(LengthRefusal::find(text), None, "{text}");
         }
     }
 
     #[test]
     fn numbers_that_no_request_has_break_nothing() {
         for number in ["99999999999999999999999", "0", "1,2,3", ","] {
-            let said = format!("prompt is too long: {number} tokens > {number} maximum");
-            let found = LengthRefusal::find(&said).unwrap();
-            assert!(found.sent.is_none_or(|sent| sent >= MIN_TOKENS), "{said}");
+            let text = format!("prompt is too long: {number} tokens > {number} maximum");
+            let found = LengthRefusal::find(&text).unwrap();
+            assert!(found.sent.is_none_or(|sent| sent >= MIN_TOKENS), "{text}");
         }
         let long = format!(
             "{}prompt is too long: 20 > 10{}",

@@ -49,7 +49,7 @@ pub struct ContextMessage {
     /// Only in a chat turn: what the provider wants back, or the message as a caller wrote it in
     /// a provider's shape. No request says it, and no answer shows it.
     #[serde(skip)]
-    pub kept: Option<Box<ProviderData>>,
+    pub provider_data: Option<Box<ProviderData>>,
     /// Only with role `assistant`: the source of what the model had read that nobody here vouches
     /// for. No request says it, and no answer shows it.
     #[serde(skip)]
@@ -66,18 +66,18 @@ impl ContextMessage {
             tool_name: None,
             is_error: None,
             files: Vec::new(),
-            kept: None,
+            provider_data: None,
             untrusted: None,
         }
     }
 
     /// Drops the format in which a caller wrote the message: its content was changed.
     pub fn forget_given(&mut self) {
-        let is_given = |kept: &ProviderData| {
-            find_given(&kept.parts).is_some() || find_item(&kept.parts).is_some()
+        let is_given = |provider_data: &ProviderData| {
+            find_given(&provider_data.parts).is_some() || find_item(&provider_data.parts).is_some()
         };
-        if self.kept.as_deref().is_some_and(is_given) {
-            self.kept = None;
+        if self.provider_data.as_deref().is_some_and(is_given) {
+            self.provider_data = None;
         }
     }
 
@@ -91,8 +91,11 @@ impl ContextMessage {
         let calls = self.calls().iter();
         let calls = calls.map(|call| json::written_bytes(call.arguments.as_str()));
         let files = self.files.iter().map(|file| file.url.len());
-        let kept = self.kept.iter().map(|kept| kept.parts.as_str().len());
-        json::written_bytes(&self.content) + calls.chain(files).chain(kept).sum::<usize>()
+        let provider_data = self
+            .provider_data
+            .iter()
+            .map(|provider_data| provider_data.parts.as_str().len());
+        json::written_bytes(&self.content) + calls.chain(files).chain(provider_data).sum::<usize>()
     }
 
     /// The event that records the message. `field` is the message's place in the request,

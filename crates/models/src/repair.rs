@@ -8,7 +8,8 @@ pub fn repair(json: &str) -> String {
     let mut rest = json;
     while let Some((before, escape)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {
         mended.push_str(before);
-        let (kept, length) = match (unit(escape), unit(escape.get(6..).unwrap_or_default())) {
+        let (replacement, length) = match (unit(escape), unit(escape.get(6..).unwrap_or_default()))
+        {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (escape.get(..12), 12),
             (Some(0xD800..=0xDFFF), _) => (Some("\\ufffd"), 6),
             // The escaped character may be a backslash, so both are skipped.
@@ -17,7 +18,7 @@ pub fn repair(json: &str) -> String {
                 (escape.get(..length), length)
             }
         };
-        mended.push_str(kept.unwrap_or_default());
+        mended.push_str(replacement.unwrap_or_default());
         rest = escape.get(length..).unwrap_or_default();
     }
     mended.push_str(rest);

@@ -80,11 +80,14 @@ fn text_of<'a>(message: &ContextMessage, role: &'static str) -> Option<InputItem
 
 fn user<'a>(message: &'a ContextMessage, model: &str) -> Option<InputItem<'a>> {
     let role = Role::User.name();
-    let kept = message.kept.as_deref().map(|kept| &kept.parts);
-    if let Some(given) = kept.and_then(find_item) {
+    let provider_data = message
+        .provider_data
+        .as_deref()
+        .map(|provider_data| &provider_data.parts);
+    if let Some(given) = provider_data.and_then(find_item) {
         return Some(InputItem::Given(given));
     }
-    if let Some(parts) = kept.and_then(find_given).and_then(parts_of_chat) {
+    if let Some(parts) = provider_data.and_then(find_given).and_then(parts_of_chat) {
         let content = InputContent::Parts(parts);
         return Some(InputItem::Message { role, content });
     }
@@ -161,8 +164,8 @@ fn parts_of_chat(given: &RawValue) -> Option<Vec<Value>> {
 }
 
 fn assistant<'a>(message: &'a ContextMessage, is_stored: bool, items: &mut Vec<InputItem<'a>>) {
-    if let Some(kept) = stored_items(message, is_stored) {
-        items.extend(kept.into_iter().map(InputItem::Kept));
+    if let Some(provider_data) = stored_items(message, is_stored) {
+        items.extend(provider_data.into_iter().map(InputItem::Kept));
         return;
     }
     items.extend(text_of(message, Role::Assistant.name()));
@@ -177,18 +180,18 @@ fn assistant<'a>(message: &'a ContextMessage, is_stored: bool, items: &mut Vec<I
 /// The items that the provider sent, if they match the message and the provider can accept
 /// them again.
 fn stored_items(message: &ContextMessage, is_stored: bool) -> Option<Vec<Value>> {
-    let kept = message.kept.as_deref()?;
-    let items = find_items(&kept.parts)?;
+    let provider_data = message.provider_data.as_deref()?;
+    let items = find_items(&provider_data.parts)?;
     let mut items = items
         .iter()
         .map(|item| json::decode_tree(item.get()).ok())
         .collect::<Option<Vec<Value>>>()?;
-    let said = items
+    let text = items
         .iter()
         .flat_map(texts_of)
         .collect::<Vec<_>>()
         .join("\n");
-    if !said
+    if !text
         .split_whitespace()
         .eq(message.content.split_whitespace())
     {
@@ -220,8 +223,11 @@ fn stored_items(message: &ContextMessage, is_stored: bool) -> Option<Vec<Value>>
 }
 
 fn result(message: &ContextMessage) -> InputItem<'_> {
-    let kept = message.kept.as_deref().map(|kept| &kept.parts);
-    if let Some(given) = kept.and_then(find_item) {
+    let provider_data = message
+        .provider_data
+        .as_deref()
+        .map(|provider_data| &provider_data.parts);
+    if let Some(given) = provider_data.and_then(find_item) {
         return InputItem::Given(given);
     }
     let call_id = message.tool_call_id.as_ref().map(|id| id.as_str());

@@ -184,7 +184,7 @@ impl ResponsesReader {
         }
         self.items.sort_by_key(|(at, _)| *at);
         let items = std::mem::take(&mut self.items);
-        *answer.kept() = kept(items.into_iter().map(|(_, item)| item).collect());
+        *answer.provider_data() = provider_data(items.into_iter().map(|(_, item)| item).collect());
         answer.set_finish(finish_reason(response));
         answer.close();
     }
@@ -234,7 +234,7 @@ fn finish_reason(response: &Value) -> FinishReason {
 
 /// The items as the data that is stored with the answer. `None`: the message and its calls
 /// contain everything.
-fn kept(mut items: Vec<Value>) -> Option<Value> {
+fn provider_data(mut items: Vec<Value>) -> Option<Value> {
     let messages = items
         .iter()
         .take_while(|item| kind_of(item) == MESSAGE)

@@ -157,8 +157,8 @@ pub async fn attempt<'a>(
     if (200..300).contains(&answer.status) {
         return Ok(answer);
     }
-    let said = read_head(answer.body.as_mut()).await;
-    let problem = read_problem(answer.status, &said);
+    let head = read_head(answer.body.as_mut()).await;
+    let problem = read_problem(answer.status, &head);
     Err(Refusal {
         error: to_error(provider, answer.status, &problem, answer.retry_after),
         remedy: if problem.is_overload && !problem.is_exhausted {

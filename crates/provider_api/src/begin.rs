@@ -75,7 +75,7 @@ pub fn begin(
         ProviderApi::Messages => anthropic::request::parse(body)?,
         ProviderApi::Responses => {
             let stored = StoredItems::new(agent);
-            let in_responses = |name: &str| asks_in_responses(agent, name);
+            let in_responses = |name: &str| uses_responses(agent, name);
             let ask = openai::responses_request::parse(body, &stored, &in_responses)?;
             if let Some(conversation) = &ask.conversation {
                 // The URL and the header take precedence.
@@ -315,7 +315,7 @@ fn choose(
 }
 
 /// Whether the model of this name is called through Responses for a caller who uses it.
-fn asks_in_responses(agent: &Agent<'_>, name: &str) -> Result<bool> {
+fn uses_responses(agent: &Agent<'_>, name: &str) -> Result<bool> {
     let config = load_config(agent.db, &agent.deployed.memory.config)?;
     let (_, provider) = choose(agent, &config, ProviderApi::Responses, name)?;
     match provider {

@@ -19,7 +19,7 @@ pub struct BegunCall {
 pub struct Calls {
     tools: HashSet<String>,
     /// The number of calls of the client's tools so far, in all requests.
-    told: usize,
+    client_calls: usize,
     pub begun: Vec<BegunCall>,
 }
 
@@ -27,7 +27,7 @@ impl Calls {
     pub fn new(tools: impl Iterator<Item = String>) -> Self {
         Self {
             tools: tools.collect(),
-            told: 0,
+            client_calls: 0,
             begun: Vec::new(),
         }
     }
@@ -43,8 +43,8 @@ impl Calls {
 
     /// The call's number in the answer. `None`: the call runs here.
     pub fn begin(&mut self, index: usize, id: String, name: &str) -> Option<usize> {
-        let number = self.is_clients(name).then_some(self.told);
-        self.told += usize::from(number.is_some());
+        let number = self.is_clients(name).then_some(self.client_calls);
+        self.client_calls += usize::from(number.is_some());
         self.begun.push(BegunCall {
             index,
             id,

@@ -94,7 +94,7 @@ impl<'a> History<'a> {
                             ClientOutcome::Output(json::raw(json::quoted(text.as_str()))?)
                         },
                         tool_call_id: call_id,
-                        kept: self.provider_data_of(given),
+                        provider_data: self.provider_data_of(given),
                     });
                 }
                 item => others.push(item),
@@ -169,7 +169,7 @@ impl<'a> History<'a> {
 
     fn note(&self, given: Option<JsonObject>, untrusted: Option<String>) -> Note {
         Note {
-            kept: self.provider_data_of(given),
+            provider_data: self.provider_data_of(given),
             untrusted,
             ..Note::of(self.agent.caller.principal().authority())
         }

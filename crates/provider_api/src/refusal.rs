@@ -32,8 +32,8 @@ pub fn render(family: ApiFamily, error: &Error) -> ApiRefusal {
             }});
             let details = error.details();
             let code = details.get(ERROR_CODE).and_then(Value::as_str);
-            if let (Some(code), Some(told)) = (code, body.get_mut("error")) {
-                set(told, "details", json!({ERROR_CODE: code}));
+            if let (Some(code), Some(error_body)) = (code, body.get_mut("error")) {
+                set(error_body, "details", json!({ERROR_CODE: code}));
             }
             body
         }
@@ -48,8 +48,8 @@ fn status_of(family: ApiFamily, error: &Error) -> u16 {
     if error.code == Code::ModelFailed {
         // A request that the provider rejected would be rejected for the provider's own client,
         // too.
-        let said = error.details().get("status").and_then(Value::as_u64);
-        return said
+        let status = error.details().get("status").and_then(Value::as_u64);
+        return status
             .and_then(|status| u16::try_from(status).ok())
             .filter(|status| matches!(status, 400 | 404 | 413 | 422))
             .unwrap_or(502);

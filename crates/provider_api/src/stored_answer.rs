@@ -36,8 +36,10 @@ pub fn find_stored(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Store
             StoredAction::Known(Action::AgentMessage | Action::ToolCallRequest)
         ) {
             let mut parts = Vec::new();
-            let kept = row.note()?.kept;
-            parts.extend(kept.map(|kept| AnswerPart::ProviderData(kept.parts.as_str().to_owned())));
+            let provider_data = row.note()?.provider_data;
+            parts.extend(provider_data.map(|provider_data| {
+                AnswerPart::ProviderData(provider_data.parts.as_str().to_owned())
+            }));
             if !row.content.is_empty() {
                 parts.push(AnswerPart::Text(row.content.clone()));
             }

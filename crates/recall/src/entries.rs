@@ -102,7 +102,9 @@ pub async fn search(
         let mut found = EntryMatches {
             results: found.results,
             past: found.past,
-            vectors: found.vectors.and_then(|told| json::decode(told.get()).ok()),
+            vectors: found
+                .vectors
+                .and_then(|report| json::decode(report.get()).ok()),
             is_cut: found.is_cut,
         };
         if are_several {

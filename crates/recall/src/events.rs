@@ -10,7 +10,7 @@ use super::{open_queries, signs, spread};
 use base::database::Database;
 use base::error::Result;
 use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
-use conversation::index::find::{Hit, find};
+use conversation::index::find::{SearchHit, find};
 use conversation::index::progress::find_number;
 use conversation::index::request::SearchRequest;
 use conversation::log::event_vectors::{self, NewVector, WantedVectors};
@@ -29,7 +29,7 @@ const MAX_FILTERED: usize = 10_000;
 
 /// The result of a search.
 pub struct EventMatches {
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
     /// The search ended before it scanned all events that match.
@@ -111,8 +111,8 @@ impl Events<'_> {
             checked,
             places,
         } = vector_texts::scan_vector_texts(self.db, self.search, below, MAX_CHECKED)?;
-        let said = read_numbers(&places.unwrap_or_default());
-        let missing = said.into_iter().filter(|number| !scanned.has(*number));
+        let numbers = read_numbers(&places.unwrap_or_default());
+        let missing = numbers.into_iter().filter(|number| !scanned.has(*number));
         let is_full = checked >= MAX_CHECKED;
         Ok((missing.take(most).collect(), end.filter(|_| is_full)))
     }
@@ -186,8 +186,11 @@ impl VectorStore for Events<'_> {
         if let (Some(end), Some(oldest)) = (end, oldest)
             && missing.len() < most
         {
-            let room = most - missing.len();
-            missing.extend(self.load_message_texts(end.min(*oldest), scanned, room)?.0);
+            let capacity = most - missing.len();
+            missing.extend(
+                self.load_message_texts(end.min(*oldest), scanned, capacity)?
+                    .0,
+            );
         }
         Ok(missing)
     }
@@ -210,10 +213,10 @@ impl VectorStore for Events<'_> {
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
         let texts = vector_texts::load_texts(self.db, numbers, TEXT_CHARS)?;
-        let texts = texts.into_iter().map(|said| PendingText {
-            number: said.place,
-            stored: said.text,
-            speaker: said.speaker,
+        let texts = texts.into_iter().map(|text| PendingText {
+            number: text.place,
+            stored: text.text,
+            speaker: text.speaker,
         });
         Ok(texts.collect())
     }

@@ -202,7 +202,7 @@ pub struct PendingText {
 }
 
 impl PendingText {
-    fn told(&self) -> String {
+    fn with_speaker(&self) -> String {
         match &self.speaker {
             Some(speaker) => format!("{speaker}: {}", self.stored),
             None => self.stored.clone(),
@@ -421,12 +421,14 @@ fn scan(store: &dyn VectorStore, model: &str, queries: &[Query]) -> Result<ScanR
             let earlier = batch.earlier.iter();
             found.extend(earlier.map(|(number, vector)| (*number, query.compare(vector))));
         }
-        let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
-        scanned.missing.extend(batch.missing.iter().take(room));
+        let capacity = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
+        scanned.missing.extend(batch.missing.iter().take(capacity));
         numbers.extend(batch.numbers);
         numbers.extend(batch.earlier.iter().map(|(number, _)| *number));
-        let room = MAX_CONVERTED.saturating_sub(scanned.earlier.len());
-        scanned.earlier.extend(batch.earlier.into_iter().take(room));
+        let capacity = MAX_CONVERTED.saturating_sub(scanned.earlier.len());
+        scanned
+            .earlier
+            .extend(batch.earlier.into_iter().take(capacity));
         cursor = batch.next;
         if cursor.is_none() {
             is_whole = true;
@@ -434,13 +436,15 @@ fn scan(store: &dyn VectorStore, model: &str, queries: &[Query]) -> Result<ScanR
         }
         left = left.saturating_sub(wanted.batch as usize);
     }
-    let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
+    let capacity = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
     numbers.sort_unstable_by(|a, b| b.cmp(a));
     let texts = ScannedTexts {
         numbers: &numbers,
         is_whole,
     };
-    scanned.missing.extend(store.load_missing(&texts, room)?);
+    scanned
+        .missing
+        .extend(store.load_missing(&texts, capacity)?);
     Ok(scanned)
 }
 
@@ -483,7 +487,7 @@ async fn embed_in_requests(
         }) {
             asked.push(text);
         }
-        let contents: Vec<String> = asked.iter().map(PendingText::told).collect();
+        let contents: Vec<String> = asked.iter().map(PendingText::with_speaker).collect();
         let vectors = embedder.embed(&contents).await?;
         made.extend(atomically(store.db(), || {
             let mut stored = Vec::with_capacity(asked.len());

@@ -60,7 +60,7 @@ pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
 pub fn written_text_of(message: &str, max_bytes: usize) -> String {
     let mut text = String::new();
     let mut emitter = LineCollector {
-        tell: &mut |piece| text.push_str(piece),
+        emit: &mut |piece| text.push_str(piece),
         left: max_bytes,
         has_emitted: false,
     };
@@ -76,9 +76,9 @@ pub fn written_text_of(message: &str, max_bytes: usize) -> String {
 }
 
 /// Like [`text_of`], but passes the text on in pieces, without copying it.
-pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&str)) {
+pub fn read_text(event: &EventText<'_>, max_bytes: usize, emit: &mut dyn FnMut(&str)) {
     let mut emitter = LineCollector {
-        tell,
+        emit,
         left: max_bytes,
         has_emitted: false,
     };
@@ -108,7 +108,7 @@ fn bounded(body: &str) -> &str {
 
 /// Passes a text on as lines, until `left` bytes are used up.
 struct LineCollector<'a> {
-    tell: &'a mut dyn FnMut(&str),
+    emit: &'a mut dyn FnMut(&str),
     left: usize,
     has_emitted: bool,
 }
@@ -169,28 +169,28 @@ impl LineCollector<'_> {
         });
     }
 
-    fn emit_line(&mut self, tell: &mut dyn FnMut(&mut Self)) {
+    fn emit_line(&mut self, emit: &mut dyn FnMut(&mut Self)) {
         if self.has_emitted {
             self.piece("\n");
         }
         let before = self.left;
-        tell(self);
+        emit(self);
         self.has_emitted |= self.left < before;
     }
 
     fn piece(&mut self, text: &str) {
-        let told = text
+        let fitting = text
             .get(..text.floor_char_boundary(self.left))
             .unwrap_or_default();
         // A cut ends the text, even if a later, shorter piece would still fit.
-        self.left = if told.len() == text.len() {
-            self.left - told.len()
+        self.left = if fitting.len() == text.len() {
+            self.left - fitting.len()
         } else {
             0
         };
-        let text = told;
+        let text = fitting;
         if !text.is_empty() {
-            (self.tell)(text);
+            (self.emit)(text);
         }
     }
 }

@@ -107,15 +107,15 @@ fn whole_word(text: &str, start: usize) -> Option<&str> {
 }
 
 fn emit(word: &str, skipped: usize, take: &mut OnWord<'_>) {
-    let kept = word.get(..MAX_WORD_CHARS).unwrap_or(word);
+    let beginning = word.get(..MAX_WORD_CHARS).unwrap_or(word);
     let mut small = [0; MAX_WORD_CHARS];
-    match small.get_mut(..kept.len()) {
-        Some(small) if kept.bytes().any(|byte| byte.is_ascii_uppercase()) => {
-            small.copy_from_slice(kept.as_bytes());
+    match small.get_mut(..beginning.len()) {
+        Some(small) if beginning.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+            small.copy_from_slice(beginning.as_bytes());
             small.make_ascii_lowercase();
             take(skipped, str::from_utf8(small).unwrap_or_default());
         }
-        _ => take(skipped, kept),
+        _ => take(skipped, beginning),
     }
 }
 
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_bytes_are_marked_as_each_is_by_itself() {
+    fn eight_bytes_are_marked_as_each_byte_alone() {
         for byte in 0..=u8::MAX {
             for place in 0..8 {
                 for others in [b' ', b'a', b'/', b'~', 0, 0x7F] {

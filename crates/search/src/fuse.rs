@@ -139,8 +139,8 @@ pub fn fuse_with<T: Copy + Ord + Hash>(
             let by_meaning = nearest
                 .find(*item)
                 .map_or(0.0, |nearness| meanings.z_score(nearness));
-            let standing = words_share * by_words + (1.0 - words_share) * by_meaning;
-            (*item, 1.0 / (1.0 + (-standing).exp()))
+            let z_score = words_share * by_words + (1.0 - words_share) * by_meaning;
+            (*item, 1.0 / (1.0 + (-z_score).exp()))
         })
         .collect();
     fused.sort_by(|(_, a), (_, b)| b.total_cmp(a));

@@ -27,32 +27,32 @@ pub fn items(array: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Calls `tell` with every string and number in a value, except field names, as raw JSON. A
+/// Calls `emit` with every string and number in a value, except field names, as raw JSON. A
 /// string is passed without quotes but with its escapes. The flag is true for a string.
-pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
+pub fn scalars<'a>(json: &'a str, emit: &mut dyn FnMut(&'a str, bool)) {
     let mut pieces = pieces(json).peekable();
     while let Some(piece) = pieces.next() {
         if pieces.peek() == Some(&JsonPiece::Colon) {
             continue;
         }
         match piece {
-            JsonPiece::String { inside, .. } => tell(inside, true),
+            JsonPiece::String { inside, .. } => emit(inside, true),
             JsonPiece::Scalar(scalar)
                 if scalar.starts_with(|c: char| c == '-' || c.is_ascii_digit()) =>
             {
-                tell(scalar, false);
+                emit(scalar, false);
             }
             _ => {}
         }
     }
 }
 
-/// Decodes the text between a string's quotes and calls `tell` with its pieces.
-pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
+/// Decodes the text between a string's quotes and calls `emit` with its pieces.
+pub fn decode(string: &str, emit: &mut dyn FnMut(&str)) {
     for piece in letters(string) {
         match piece {
-            Letters::Plain(plain) => tell(plain),
-            Letters::Escaped(letter) => tell(letter.encode_utf8(&mut [0; 4])),
+            Letters::Plain(plain) => emit(plain),
+            Letters::Escaped(letter) => emit(letter.encode_utf8(&mut [0; 4])),
             Letters::Half | Letters::Broken => {}
         }
     }
@@ -97,10 +97,10 @@ fn value(json: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
-    fn told(json: &str) -> Vec<String> {
-        let mut told = Vec::new();
-        scalars(json, &mut |scalar, _| told.push(scalar.to_owned()));
-        told
+    fn scalars_of(json: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        scalars(json, &mut |scalar, _| found.push(scalar.to_owned()));
+        found
     }
 
     #[test]
@@ -124,14 +124,14 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_numbers_are_told_and_names_are_not() {
+    fn strings_and_numbers_are_emitted_and_names_are_not() {
         assert_eq!(
-            told(r#"{"a":"b","c":[1,"d",{"e":"f\n"}],"g":true,"h":null, "i" : -2.5}"#),
+            scalars_of(r#"{"a":"b","c":[1,"d",{"e":"f\n"}],"g":true,"h":null, "i" : -2.5}"#),
             ["b", "1", "d", "f\\n", "-2.5"]
         );
-        assert_eq!(told(r#""alone""#), ["alone"]);
-        assert_eq!(told("7"), ["7"]);
-        assert_eq!(told("{}"), [""; 0]);
+        assert_eq!(scalars_of(r#""alone""#), ["alone"]);
+        assert_eq!(scalars_of("7"), ["7"]);
+        assert_eq!(scalars_of("{}"), [""; 0]);
     }
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
                 for item in items(value) {
                     for (_, value) in fields(item) {
                         text(value);
-                        told(value);
+                        scalars_of(value);
                     }
                 }
             }
@@ -185,7 +185,7 @@ mod tests {
         ] {
             fields(nonsense).count();
             items(nonsense).count();
-            told(nonsense);
+            scalars_of(nonsense);
             decode(nonsense, &mut |_| {});
         }
     }

@@ -31,11 +31,11 @@ pub fn stem(word: &str) -> String {
 pub fn may_have_stem(word: &str, stem: &str) -> bool {
     let (word, stem) = (word.as_bytes(), stem.as_bytes());
     let same = |(letter, other): (&u8, &u8)| folded(*letter) == folded(*other);
-    let kept = match stem {
+    let compared = match stem {
         [_, _, start @ .., b'e' | b'l'] => start.len() + 2,
         _ => stem.len(),
     };
-    word.len() >= stem.len() && word.iter().zip(stem).take(kept).all(same)
+    word.len() >= stem.len() && word.iter().zip(stem).take(compared).all(same)
 }
 
 /// As [`may_have_stem`], for all words that begin with this byte.

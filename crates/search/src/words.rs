@@ -123,9 +123,9 @@ impl WordSplitter {
             return take(run);
         }
         let capacity = MAX_WORD_CHARS.saturating_sub(self.length).min(run.len());
-        let kept = run.get(..capacity).unwrap_or_default();
+        let fitting = run.get(..capacity).unwrap_or_default();
         self.word
-            .extend(kept.chars().map(|c| c.to_ascii_lowercase()));
+            .extend(fitting.chars().map(|c| c.to_ascii_lowercase()));
         self.length += run.len();
     }
 

@@ -116,7 +116,7 @@ row! {
 
 impl Callback {
     /// Whether it reports a turn's end, not a memory change.
-    pub fn tells_of_turn(&self) -> bool {
+    pub fn reports_turn(&self) -> bool {
         !self.message_id.is_empty()
     }
 
@@ -286,7 +286,7 @@ pub struct FailedCallback {
     reason: String,
     /// Whether it tells of a turn's end, and not of a change of memory.
     #[serde(skip)]
-    pub tells_of_turn: bool,
+    pub reports_turn: bool,
 }
 
 row! {
@@ -296,7 +296,7 @@ row! {
         attempts: i64 = "attempts",
         failed_at: i64 = "failed_at",
         reason: String = "coalesce(reason, '')",
-        tells_of_turn: i64 = "message_id <> ''",
+        reports_turn: i64 = "message_id <> ''",
     }
     {
         let session_id = session_id.map(str::to_owned);
@@ -307,7 +307,7 @@ row! {
             attempts,
             failed_at,
             reason,
-            tells_of_turn: tells_of_turn != 0,
+            reports_turn: reports_turn != 0,
         })
     }
 }

@@ -24,7 +24,7 @@ use crate::stored::{AGENT, find_stored, write_stored};
 use crate::summary_service::SummaryService;
 use crate::when_busy::WhenBusy;
 use base::database::{Database, atomically};
-use base::deployed::DeployedProblem;
+use base::deployed::DeployedConfigProblem;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{self, Count, Limit, List};
@@ -262,22 +262,22 @@ pub struct DeployedConfig {
     pub defaults: ConfigLayer,
     /// The problems in all deployed settings. The Worker ignores the settings with
     /// problems.
-    pub problems: Vec<DeployedProblem>,
+    pub problems: Vec<DeployedConfigProblem>,
 }
 
 /// The current configuration, and the source of each value.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ShownConfig {
+pub struct CurrentConfig {
     #[serde(flatten)]
     config: Config,
     /// The layer that each setting's value comes from.
     origins: ConfigOrigins,
     /// The errors in the deployed defaults. The Worker ignores the invalid fields.
-    problems: Vec<DeployedProblem>,
+    problems: Vec<DeployedConfigProblem>,
 }
 
-impl ShownConfig {
+impl CurrentConfig {
     /// Conceals URLs for callers without the secret.
     pub fn redact(&mut self) {
         let config = &mut self.config;
@@ -318,8 +318,8 @@ pub fn load_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<Confi
 }
 
 /// The configuration in the form of `getConfig`.
-pub fn show_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<ShownConfig> {
-    Ok(ShownConfig::new(load_own(db)?, deployed))
+pub fn show_config(db: &dyn Database, deployed: &DeployedConfig) -> Result<CurrentConfig> {
+    Ok(CurrentConfig::new(load_own(db)?, deployed))
 }
 
 /// The agent's own settings, without the deployed ones.
@@ -335,7 +335,7 @@ pub fn change_config(
     db: &dyn Database,
     deployed: &DeployedConfig,
     change: ConfigureAgent,
-) -> Result<ShownConfig> {
+) -> Result<CurrentConfig> {
     atomically(db, || {
         let field = match (change.limits.given(), &change.prices) {
             (Some(_), _) => Some("limits.costPerDay"),
@@ -352,7 +352,7 @@ pub fn change_config(
         if plans_backups {
             backup_plan::ask(db)?;
         }
-        let shown = ShownConfig::new(own, deployed);
+        let shown = CurrentConfig::new(own, deployed);
         let config = &shown.config;
         if let (Some(field), Some(limits)) = (field, &config.limits) {
             limits.check_countable(config.prices.as_ref(), field)?;

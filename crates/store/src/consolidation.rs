@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::learn_failure::LearnFailure;
 use super::learn_settings::IDLE_MS;
-use super::learn_settings::{LearnOrder, LearnSettings};
+use super::learn_settings::{ConsolidationTrigger, LearnSettings};
 use super::stored::{CONSOLIDATION, find_stored, write_stored};
 use base::database::Database;
 use base::error::Result;
@@ -54,7 +54,7 @@ pub fn write_consolidation(db: &dyn Database, state: &Consolidation) -> Result<(
 /// after a write to the block, or a learned change. Must run in that change's transaction.
 /// Returns whether the due time changed.
 pub fn ask_when_idle(db: &dyn Database, settings: &LearnSettings, now_ms: i64) -> Result<bool> {
-    if settings.consolidate != LearnOrder::Idle {
+    if settings.consolidate != ConsolidationTrigger::Idle {
         return Ok(false);
     }
     let state = find_consolidation(db)?;

@@ -38,7 +38,7 @@ pub struct LearnSettings {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     #[serde(default)]
-    pub after: LearnAfter,
+    pub after: LearnTrigger,
     #[serde(default)]
     pub review: LearnReview,
     /// The token limit for learning per day, which ends at midnight UTC.
@@ -49,8 +49,8 @@ pub struct LearnSettings {
     #[serde(default, skip_serializing_if = "is_empty")]
     pub trust: List<TrustedSource, 0, MAX_TRUSTED>,
     /// When the block is consolidated automatically.
-    #[serde(default, skip_serializing_if = "LearnOrder::is_manual")]
-    pub consolidate: LearnOrder,
+    #[serde(default, skip_serializing_if = "ConsolidationTrigger::is_manual")]
+    pub consolidate: ConsolidationTrigger,
     /// A writable block of the agent that consolidation rewrites from the newest entries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<Id>,
@@ -76,7 +76,7 @@ fn is_empty<T, const MIN: usize, const MAX: usize>(list: &List<T, MIN, MAX>) -> 
 /// When the agent's learning passes run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum LearnAfter {
+pub enum LearnTrigger {
     /// After each turn, and soon after an append.
     #[default]
     Turn,
@@ -89,7 +89,7 @@ pub enum LearnAfter {
 /// When the block of learned facts is consolidated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum LearnOrder {
+pub enum ConsolidationTrigger {
     /// When `consolidate` is called.
     #[default]
     Manual,
@@ -97,7 +97,7 @@ pub enum LearnOrder {
     Idle,
 }
 
-impl LearnOrder {
+impl ConsolidationTrigger {
     fn is_manual(&self) -> bool {
         *self == Self::Manual
     }

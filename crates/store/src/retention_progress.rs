@@ -30,9 +30,11 @@ pub struct RetentionProgress {
 pub struct RetentionRun {
     /// The age of texts is measured from this time, for the whole run.
     pub started_at: i64,
-    pub place: RetentionPosition,
+    #[serde(rename = "place")]
+    pub position: RetentionPosition,
     pub steps: i64,
-    pub gone: RetentionCounts,
+    #[serde(rename = "gone")]
+    pub counts: RetentionCounts,
     /// The number of sessions that were skipped because a row could not be read.
     pub skipped: i64,
     /// The session that the run will skip, because the last step failed there.
@@ -138,7 +140,8 @@ pub struct LastRetentionRun {
     pub ended_at: i64,
     /// The number of transactions of the run.
     pub steps: i64,
-    pub gone: RetentionCounts,
+    #[serde(rename = "gone")]
+    pub counts: RetentionCounts,
     /// Sessions that were skipped because a row could not be read. The next run retries
     /// them.
     pub skipped: i64,

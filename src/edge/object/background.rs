@@ -100,8 +100,8 @@ impl Object {
         let session_id = change.session_id;
         let object = Rc::clone(self);
         self.run_later(async move {
-            let news = match planned {
-                NextBroadcast::Now(news) => news,
+            let broadcast = match planned {
+                NextBroadcast::Now(broadcast) => broadcast,
                 NextBroadcast::In { ms } => {
                     object.outbound.sleep(ms).await;
                     object.throttle.begin(&session_id, Runtime.now_ms())
@@ -113,7 +113,7 @@ impl Object {
                     running.note_broadcast();
                 }
                 let db = Sqlite::new(&object.storage);
-                send_broadcast(&object.own_agent(&db), &session_id, &news);
+                send_broadcast(&object.own_agent(&db), &session_id, &broadcast);
             }
         });
     }

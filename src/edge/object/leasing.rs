@@ -97,7 +97,7 @@ impl Object {
                 object.leases.0.borrow_mut().remove(&to_worker.id);
             }
         });
-        let held = LeasedTurn {
+        let leased = LeasedTurn {
             session_id: running.session_id.clone(),
             running,
             lease: Rc::clone(&lease),
@@ -105,7 +105,10 @@ impl Object {
             tasks: [turn, chunks],
             last_message_at_ms: Cell::new(Runtime.now_ms()),
         };
-        self.leases.0.borrow_mut().insert(id.clone(), Rc::new(held));
+        self.leases
+            .0
+            .borrow_mut()
+            .insert(id.clone(), Rc::new(leased));
         self.run_later(async move { lease.rests().await });
         let mut headers = HEADERS.to_vec();
         headers.push((LEASE_HEADER, &id));

@@ -35,13 +35,13 @@ impl AgentName {
             is_new: Cell::new(false),
         };
         // An object that was never used has no table that could contain a name.
-        let told = id.name().or_else(|| {
+        let known = id.name().or_else(|| {
             let stored = find_stored(db, stored::NAME).ok().flatten()?;
             json::decode(&stored).ok()
         });
-        if let Some(told) = told {
+        if let Some(known) = known {
             // The cell is empty.
-            let _ = name.name.set(told);
+            let _ = name.name.set(known);
         }
         Ok(name)
     }

@@ -1,3 +1,5 @@
+//! Permissions of the secret, of tokens and of callers without a credential.
+
 use serde_json::{Value, json};
 
 use crate::{Alice, conversation, ids};

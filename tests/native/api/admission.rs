@@ -1,5 +1,4 @@
-//! The door's checks of every request before it looks at the body. The tests try every
-//! operation of the table.
+//! The checks of a request before its body is read, for every operation of the table.
 
 use crate::Alice;
 use access::{Caller, Effect, Needs, TokenScope};

@@ -1,7 +1,6 @@
-//! Attacks, generated: every operation of the table, with every kind of token, at every
-//! door. The expected answer follows from the operation's declaration, so these tests
-//! hold a new operation to its declaration from its first day. The requests are those of
-//! `examples.rs`.
+//! Generated attacks: every operation, with every kind of token, at every entry point. The expected
+//! result follows from the operation's declaration, so a new operation is tested automatically. The
+//! requests come from `examples.rs`.
 
 use std::collections::BTreeSet;
 
@@ -251,7 +250,7 @@ fn is_forbidden(answer: &Value) -> bool {
 }
 
 #[test]
-fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
+fn every_operation_admits_exactly_the_callers_that_it_declares() {
     let mut tried = 0;
     for kind in KINDS {
         for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
@@ -445,12 +444,12 @@ fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<(
         clients: &Clients::default(),
         outbox: None,
     };
-    let told = wait_for(answer(&alice.agent(&alice.db), request));
-    let told: Value = serde_json::from_str(&told.body.into_string()).unwrap();
-    if told["error"]["data"]["code"] == "forbidden" {
+    let reply = wait_for(answer(&alice.agent(&alice.db), request));
+    let reply: Value = serde_json::from_str(&reply.body.into_string()).unwrap();
+    if reply["error"]["data"]["code"] == "forbidden" {
         return Err(Error::new(
             Code::Forbidden,
-            told["error"]["message"].as_str().unwrap(),
+            reply["error"]["message"].as_str().unwrap(),
         ));
     }
     Ok(())
@@ -539,13 +538,13 @@ fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
         let is_in = enter(&mut alice, token.as_deref()).is_ok();
         alice.outbound.answer(result(1, &json!({"content": []})));
         let call = json!({"name": "gh_a", "arguments": {}});
-        let told = is_in.then(|| speak(&alice, "s", "tools/call", &call));
+        let reply = is_in.then(|| speak(&alice, "s", "tools/call", &call));
         let is_asked = alice.outbound.calls.borrow().len() > asked;
         assert_eq!(
             is_asked,
             kind == Kind::Secret,
             "{kind:?} {:?}",
-            told.is_some()
+            reply.is_some()
         );
         assert_eq!(alice.db.dump(), before, "{kind:?}");
     }

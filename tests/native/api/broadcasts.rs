@@ -1,5 +1,5 @@
-//! The frames that sockets are sent after operations write: the changed messages if
-//! clients take them, else the list.
+//! The frames that sockets receive after operations write: the changed messages if the client
+//! supports them, or the whole list.
 
 use serde_json::{Value, json};
 
@@ -65,9 +65,10 @@ const CHANGED: &str = "cf_agent_message_updated";
 const LIST: &str = "cf_agent_chat_messages";
 const ALL: &[&str] = &["u1", "a1", "u2", "a2"];
 
-fn frames(told: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
+fn frames(expected: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
     let owned = |ids: &[&str]| ids.iter().map(|&id| id.to_owned()).collect();
-    told.iter()
+    expected
+        .iter()
         .map(|&(kind, ids)| (kind.to_owned(), owned(ids)))
         .collect()
 }
@@ -90,12 +91,12 @@ fn a_new_or_lost_message_beside_a_changed_one_is_a_list() {
     let alice = conversation();
     let changed = ("updateMessage", message("u1", "user", "second"));
     let fifth = [ALL, &["u3"]].concat();
-    let told = alice.shows(&[changed, ("upsertMessage", message("u3", "user", "new"))]);
-    assert_eq!(told, frames(&[(LIST, &fifth)]));
+    let answer = alice.shows(&[changed, ("upsertMessage", message("u3", "user", "new"))]);
+    assert_eq!(answer, frames(&[(LIST, &fifth)]));
     let delete = json!({"sessionId": "s", "messageIds": ["u3"]});
     let changed = ("updateMessage", message("u1", "user", "third"));
-    let told = alice.shows(&[("deleteMessages", delete), changed]);
-    assert_eq!(told, frames(&[(LIST, ALL)]));
+    let answer = alice.shows(&[("deleteMessages", delete), changed]);
+    assert_eq!(answer, frames(&[(LIST, ALL)]));
     // A message that is there no more when it is sent.
     let delete = json!({"sessionId": "s", "messageIds": ["u1"]});
     alice.ok("deleteMessages", delete);
@@ -109,8 +110,8 @@ fn a_new_or_lost_message_beside_a_changed_one_is_a_list() {
 #[test]
 fn a_message_with_calls_is_sent_with_the_list() {
     let alice = conversation();
-    let told = alice.shows(&[("updateMessage", with_call("a2", "Sun"))]);
-    assert_eq!(told, frames(&[(LIST, ALL)]));
+    let answer = alice.shows(&[("updateMessage", with_call("a2", "Sun"))]);
+    assert_eq!(answer, frames(&[(LIST, ALL)]));
 }
 
 /// An answer of several events reads as one message. One event replaces it, and the
@@ -124,16 +125,16 @@ fn a_message_that_was_a_run_is_sent_with_the_list() {
         {"id": "r2", "action": "tool_result", "content": "Rain", "toolCallId": "c", "toolName": "weather"},
         {"id": "r3", "action": "agent_message", "content": "It rains."}]);
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
-    let told = alice.shows(&[("updateMessage", message("r1", "assistant", "No."))]);
-    assert_eq!(told, frames(&[(LIST, &["u1", "r1"])]));
-    let told = alice.shows(&[("updateMessage", message("r1", "assistant", "Yes."))]);
-    assert_eq!(told, frames(&[(CHANGED, &["r1"])]));
+    let answer = alice.shows(&[("updateMessage", message("r1", "assistant", "No."))]);
+    assert_eq!(answer, frames(&[(LIST, &["u1", "r1"])]));
+    let answer = alice.shows(&[("updateMessage", message("r1", "assistant", "Yes."))]);
+    assert_eq!(answer, frames(&[(CHANGED, &["r1"])]));
 }
 
 #[test]
 fn long_messages_are_sent_as_the_list_that_is_bounded() {
     let alice = conversation();
     let long = "word ".repeat(110_000);
-    let told = alice.shows(&[("updateMessage", message("u1", "user", &long))]);
-    assert_eq!(told, frames(&[(LIST, ALL)]));
+    let answer = alice.shows(&[("updateMessage", message("u1", "user", &long))]);
+    assert_eq!(answer, frames(&[(LIST, ALL)]));
 }

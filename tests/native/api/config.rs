@@ -1,3 +1,5 @@
+//! The agent's configuration: `configureAgent`, `getAgentConfig`, and the origin of each value.
+
 use serde_json::{Value, json};
 
 use crate::Alice;
@@ -57,10 +59,10 @@ fn a_field_left_out_stays_and_null_goes_back_to_the_default() {
         "SELECT value FROM cf_agents_config WHERE key = 'agent'",
         &[],
     );
-    let told = json!({"model": "demo", "systemInstructions": ["Be brief."],
+    let answer = json!({"model": "demo", "systemInstructions": ["Be brief."],
                       "reservedMetadataKeys": ["internal"]});
     let stored: Value = serde_json::from_str(stored.unwrap()[0].text(0).unwrap()).unwrap();
-    assert_eq!(stored, told);
+    assert_eq!(stored, answer);
     assert_eq!(alice.ok("getConfig", json!({})), config);
     for (body, field) in [
         (json!({"maxSteps": 0}), "maxSteps"),

@@ -1,4 +1,4 @@
-//! The settings deployed for every agent: a file and a variable.
+//! The deployed defaults: the file and the variable.
 
 use serde_json::{Value, json};
 

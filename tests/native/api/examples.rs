@@ -1,9 +1,8 @@
-//! The table of example requests, with examples of every operation. Tests that hold a
-//! promise about all operations run these examples. They fail for an operation without an
-//! example, and name it.
+//! The table of example requests, with examples of every operation. Tests of all operations run
+//! these examples, and fail for an operation without one.
 //!
-//! The agent of [`furnished`] gets the requests. The first example of an operation names
-//! session `s` if the operation takes a session; openapi.json shows it.
+//! The requests go to the agent of [`furnished`]. The first example of an operation names session
+//! `s` if the operation needs a session; openapi.json shows it.
 
 use std::collections::BTreeSet;
 

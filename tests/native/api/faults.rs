@@ -1,5 +1,5 @@
-//! Every write operation, with its nth statement failing, for every n: afterwards the
-//! storage is as before the operation or as after it, never in between.
+//! Fault injection: for every write operation, the nth statement fails, for every n. Afterwards the
+//! storage is in the state before the operation or after it, never in between.
 
 use serde_json::json;
 

@@ -1,7 +1,6 @@
-//! The right to set each field. Every field of a request names a thing or an amount, or
-//! it switches something off or on. The switches stand in [`SWITCHES`], and each is tried
-//! at each door that takes it, with each kind of token. A new field fails the first test
-//! until it has its place here.
+//! The permission to set each field. Every field of a request is a name, an amount or a switch. The
+//! switches are listed in [`SWITCHES`], and each is tested at each entry point with each kind of
+//! token. A new field fails the first test until it is classified here.
 
 use std::collections::BTreeSet;
 
@@ -637,10 +636,10 @@ fn only_an_id_that_this_agent_gave_out_for_this_session_keeps_a_turns_end_quiet(
                     Ok(()),
                     "{delivery} by {asker:?} at {entry_point:?}"
                 );
-                let told = usize::from(!is_true);
+                let answer = usize::from(!is_true);
                 assert_eq!(
                     callbacks(&alice),
-                    told,
+                    answer,
                     "{delivery} by {asker:?} at {entry_point:?}"
                 );
                 tried += 1;
@@ -651,7 +650,7 @@ fn only_an_id_that_this_agent_gave_out_for_this_session_keeps_a_turns_end_quiet(
 }
 
 #[test]
-fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
+fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
     for asker in askers() {
         let mut alice = asking(&Principal::Secret);
         ask(&alice, EntryPoint::Chat, &json!({})).unwrap();
@@ -674,8 +673,8 @@ fn a_page_cannot_time_its_turn_so_that_nobody_is_told() {
         alice
             .finish(&agent, dispatch(&agent, "runTurn", body.to_string()))
             .unwrap();
-        let told = if asker == Principal::Secret { 1 } else { 2 };
-        assert_eq!(callbacks(&alice), told, "{asker:?}");
+        let answer = if asker == Principal::Secret { 1 } else { 2 };
+        assert_eq!(callbacks(&alice), answer, "{asker:?}");
         drop(calling);
         alice.caller = Caller::Owner;
     }

@@ -1,8 +1,7 @@
-//! No operation reads more, however long its session, its block or its agent is, but those
-//! that are named here, each with its reason.
+//! The rows that an operation reads don't grow with the session, the block or the agent. Exceptions
+//! are listed here, each with its reason.
 //!
-//! The reads of an operation are counted in steps of SQLite's machine: each row takes a
-//! few.
+//! Reads are counted in steps of SQLite's virtual machine: each row takes a few.
 
 use std::collections::BTreeSet;
 

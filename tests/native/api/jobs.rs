@@ -1,5 +1,5 @@
-//! The background jobs, each from the table: when it is due, what the alarm is set to, and what a
-//! death or a failure leaves.
+//! The background jobs of the table: when each is due, which alarm is set, and the state after an
+//! eviction or a failure.
 
 use serde_json::{Value, json};
 
@@ -220,7 +220,7 @@ fn a_death_between_two_steps_of_retention_loses_and_repeats_nothing() {
     ring(&alice, &alice.db);
     assert_eq!(count_events(&alice), 1);
     let progress = find_progress(&alice.db).unwrap().unwrap();
-    assert_eq!(progress.last.unwrap().gone.events.count, 3_000);
+    assert_eq!(progress.last.unwrap().counts.events.count, 3_000);
 }
 
 fn count_events(alice: &Alice) -> i64 {
@@ -233,11 +233,11 @@ fn a_call_that_was_acknowledged_is_not_made_again_after_a_death() {
     give_work(&alice, JobKind::Callbacks);
     alice.host.advance(DAY);
     ring(&alice, &alice.db);
-    let told = alice.told_ends().len();
+    let answer = alice.told_ends().len();
     alice.comes_back();
     alice.host.advance(DAY);
     ring(&alice, &alice.db);
-    assert_eq!(alice.told_ends().len(), told);
+    assert_eq!(alice.told_ends().len(), answer);
 }
 
 #[test]

@@ -1,6 +1,5 @@
-//! Every list of every input, as openapi.json describes it: each list has a limit, and a
-//! request with one item more is refused with the list's name. The tests find new lists
-//! by themselves.
+//! Every list of every input in openapi.json has a limit, and a request with one more item is
+//! rejected with the list's name. The tests find new lists automatically.
 
 use serde_json::{Map, Value, json};
 

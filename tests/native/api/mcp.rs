@@ -1,4 +1,4 @@
-//! The Model Context Protocol, as a client meets it.
+//! The Model Context Protocol, from a client's perspective.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -115,9 +115,9 @@ pub fn scoped(
 fn a_client_shakes_hands_and_finds_everything() {
     let alice = furnished();
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
-    let told = result(&alice, "initialize", hello);
-    assert_eq!(told["protocolVersion"], "2025-11-25");
-    assert_eq!(told["serverInfo"]["name"], "session-agent");
+    let answer = result(&alice, "initialize", hello);
+    assert_eq!(answer["protocolVersion"], "2025-11-25");
+    assert_eq!(answer["serverInfo"]["name"], "session-agent");
     let all = json!({
         "tools": {},
         "resources": {"subscribe": true},
@@ -125,7 +125,7 @@ fn a_client_shakes_hands_and_finds_everything() {
         "completions": {},
         "logging": {},
     });
-    assert_eq!(told["capabilities"], all);
+    assert_eq!(answer["capabilities"], all);
     let done = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
     let accepted = post(&alice, None, json_headers(), done);
     assert_eq!(
@@ -173,16 +173,16 @@ fn a_client_shakes_hands_and_finds_everything() {
 #[test]
 fn the_newest_revision_needs_no_handshake_and_says_so_in_every_result() {
     let alice = furnished();
-    let (status, told) = ask_newest(&alice, "server/discover", json!({}), None);
+    let (status, answer) = ask_newest(&alice, "server/discover", json!({}), None);
     assert_eq!(status, 200);
-    let told = &told["result"];
-    assert_eq!(told["supportedVersions"][0], NEWEST);
-    assert_eq!(told["resultType"], "complete");
+    let answer = &answer["result"];
+    assert_eq!(answer["supportedVersions"][0], NEWEST);
+    assert_eq!(answer["resultType"], "complete");
     assert_eq!(
-        (&told["ttlMs"], &told["cacheScope"]),
+        (&answer["ttlMs"], &answer["cacheScope"]),
         (&json!(0), &json!("private"))
     );
-    let name = &told["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
+    let name = &answer["_meta"]["io.modelcontextprotocol/serverInfo"]["name"];
     assert_eq!(name, "session-agent");
     for (method, params, name) in [
         ("tools/list", json!({}), None),
@@ -456,27 +456,27 @@ fn tools_are_called_and_their_mistakes_are_for_the_model() {
             json!({"name": name, "arguments": arguments}),
         )
     };
-    let told = call(
+    let reply = call(
         "set_context",
         json!({"label": "memory", "content": "Likes rain.", "action": "append"}),
     );
-    assert_eq!(told["isError"], false);
+    assert_eq!(reply["isError"], false);
     let block = alice.ok("getBlock", json!({"label": "memory"}));
     assert!(block["content"].as_str().unwrap().contains("Likes rain."));
-    let told = call("set_context", json!({"label": "soul", "content": "x"}));
-    assert_eq!(told["isError"], true);
+    let reply = call("set_context", json!({"label": "soul", "content": "x"}));
+    assert_eq!(reply["isError"], true);
     alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"action": "user_message", "content": "Lisbon is sunny."}]}));
-    let told = call("search", json!({"query": "Lisbon"}));
-    let found: Value = serde_json::from_str(told["content"][0]["text"].as_str().unwrap()).unwrap();
+    let reply = call("search", json!({"query": "Lisbon"}));
+    let found: Value = serde_json::from_str(reply["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(found["results"][0]["sessionId"], "s");
     assert_eq!(call("search", json!({"quarry": "x"}))["isError"], true);
     // By the tags of sessions, as the operation.
     let among = |tag: &str| {
-        let told = call(
+        let reply = call(
             "search",
             json!({"query": "Lisbon", "where": {"tags": {"any": [tag]}}}),
         );
-        let text = told["content"][0]["text"].as_str().unwrap().to_owned();
+        let text = reply["content"][0]["text"].as_str().unwrap().to_owned();
         let found: Value = serde_json::from_str(&text).unwrap();
         found["results"].as_array().unwrap().len()
     };
@@ -489,12 +489,12 @@ fn tools_are_called_and_their_mistakes_are_for_the_model() {
     alice
         .outbound
         .answer(ScriptedAnswer::json(&json!({"sky": "clear"})));
-    let told = call(
+    let reply = call(
         "echo",
         json!({"n": 12345678901234567890_u64, "b": 1, "a": 2}),
     );
     assert_eq!(
-        told,
+        reply,
         json!({"content": [{"type": "text", "text": r#"{"sky":"clear"}"#}], "isError": false})
     );
     let sent: Value = serde_json::from_str(&alice.outbound.calls.borrow()[0].body).unwrap();
@@ -593,10 +593,10 @@ fn the_prompt_is_the_rendered_memory() {
         ),
     ] {
         let rendered = alice.ok("renderPrompt", json!({"format": format}));
-        let told = result(&alice, "prompts/get", params);
-        assert_eq!(told["messages"][0]["role"], "user");
+        let answer = result(&alice, "prompts/get", params);
+        assert_eq!(answer["messages"][0]["role"], "user");
         assert_eq!(
-            told["messages"][0]["content"],
+            answer["messages"][0]["content"],
             json!({"type": "text", "text": rendered["prompt"]})
         );
     }
@@ -677,11 +677,11 @@ fn long_lists_come_in_pages_and_a_cursor_is_of_its_list() {
 }
 
 #[test]
-fn a_token_uses_what_its_operations_allow_and_is_told_of_nothing_else() {
+fn a_token_sees_only_what_its_operations_allow() {
     let offered = |alice: &Alice| {
         let hello = json!({"protocolVersion": "2025-11-25"});
-        let told = result(alice, "initialize", hello);
-        let offered = told["capabilities"].as_object().unwrap();
+        let reply = result(alice, "initialize", hello);
+        let offered = reply["capabilities"].as_object().unwrap();
         offered.keys().cloned().collect::<Vec<_>>()
     };
     let refused = |alice: &Alice, method: &str, params: Value| {
@@ -740,8 +740,8 @@ fn a_token_uses_what_its_operations_allow_and_is_told_of_nothing_else() {
         ["echo"]
     );
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "ok")));
-    let told = result(&alice, "tools/call", json!({"name": "echo"}));
-    assert_eq!(told["content"][0]["text"], "ok");
+    let reply = result(&alice, "tools/call", json!({"name": "echo"}));
+    assert_eq!(reply["content"][0]["text"], "ok");
 
     let alice = scoped(furnished(), None, &["getHistory"], &[]);
     assert_eq!(offered(&alice), [] as [&str; 0]);
@@ -1062,8 +1062,8 @@ fn a_tool_reports_its_progress_as_far_as_the_client_asks() {
     }
     // The newest revision logs nothing unless the request asks for it.
     alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
-    let (_, told) = ask_newest(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
-    assert_eq!(told["result"]["content"][0]["text"], r#"{"sky":"clear"}"#);
+    let (_, reply) = ask_newest(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
+    assert_eq!(reply["result"]["content"][0]["text"], r#"{"sky":"clear"}"#);
     // A stream without a result is a text.
     let stray = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":0}}\n\n";
     alice.outbound.answer(Ok(ScriptedAnswer::stream(stray)));
@@ -1116,25 +1116,25 @@ fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
     let mut alice = furnished();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let can = json!({"elicitation": {}});
-    let (_, told) = ask_user(&alice, json!({}), can.clone());
-    assert!(names(&told["result"]["tools"], "name").contains(&"pay".to_owned()));
-    let (_, told) = ask_user(&alice, json!({}), json!({"sampling": {}}));
-    assert!(!names(&told["result"]["tools"], "name").contains(&"pay".to_owned()));
+    let (_, reply) = ask_user(&alice, json!({}), can.clone());
+    assert!(names(&reply["result"]["tools"], "name").contains(&"pay".to_owned()));
+    let (_, reply) = ask_user(&alice, json!({}), json!({"sampling": {}}));
+    assert!(!names(&reply["result"]["tools"], "name").contains(&"pay".to_owned()));
 
     let call = json!({"name": "pay", "arguments": {"sum": 5, "to": "a\u{202e}b"}});
-    let (status, told) = ask_user(&alice, call.clone(), can.clone());
-    let told = &told["result"];
+    let (status, reply) = ask_user(&alice, call.clone(), can.clone());
+    let reply = &reply["result"];
     assert_eq!(
-        (status, &told["resultType"]),
+        (status, &reply["resultType"]),
         (200, &json!("input_required"))
     );
-    let asked = &told["inputRequests"]["approval"];
+    let asked = &reply["inputRequests"]["approval"];
     assert_eq!(asked["method"], "elicitation/create");
     assert_eq!(
         asked["params"]["message"],
         r#"Approve the call of the tool `pay` with these arguments? {"sum":5,"to":"a\u{202e}b"}"#
     );
-    let state = told["requestState"].as_str().unwrap().to_owned();
+    let state = reply["requestState"].as_str().unwrap().to_owned();
     assert!(alice.outbound.calls.borrow().is_empty());
 
     let again = |alice: &Alice, with: Value| {
@@ -1152,8 +1152,8 @@ fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
         json!({"requestState": state, "inputResponses": {"approval": true}}),
         json!({"requestState": state, "inputResponses": null}),
     ] {
-        let (_, told) = again(&alice, with.clone());
-        assert_eq!(told["result"]["resultType"], "input_required", "{with}");
+        let (_, reply) = again(&alice, with.clone());
+        assert_eq!(reply["result"]["resultType"], "input_required", "{with}");
     }
     for answer in [
         json!({"action": "decline"}),
@@ -1163,10 +1163,10 @@ fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
         json!({"action": "accept", "content": {"approve": false}}),
     ] {
         let with = json!({"requestState": state, "inputResponses": {"approval": answer}});
-        let (_, told) = again(&alice, with);
-        assert_eq!(told["result"]["isError"], true, "{answer}");
+        let (_, reply) = again(&alice, with);
+        assert_eq!(reply["result"]["isError"], true, "{answer}");
         assert_eq!(
-            told["result"]["content"][0]["text"],
+            reply["result"]["content"][0]["text"],
             "The user did not approve the call of `pay`."
         );
     }
@@ -1175,9 +1175,9 @@ fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
     let approved = json!({"requestState": state, "inputResponses": yes()});
     for _ in 0..2 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
-        let (_, told) = again(&alice, approved.clone());
-        assert_eq!(told["result"]["resultType"], "complete");
-        assert_eq!(told["result"]["content"][0]["text"], "paid");
+        let (_, reply) = again(&alice, approved.clone());
+        assert_eq!(reply["result"]["resultType"], "complete");
+        assert_eq!(reply["result"]["content"][0]["text"], "paid");
     }
     // A repeated request is known by its key.
     let keys: Vec<_> = alice
@@ -1199,19 +1199,19 @@ fn a_state_counts_only_for_its_caller_call_and_time() {
     alice.policy = policy.clone();
     let can = json!({"elicitation": {}});
     let call = json!({"name": "pay", "arguments": {"sum": 5}});
-    let (_, told) = ask_user(&alice, call.clone(), can.clone());
-    let state = told["result"]["requestState"].as_str().unwrap().to_owned();
+    let (_, reply) = ask_user(&alice, call.clone(), can.clone());
+    let state = reply["result"]["requestState"].as_str().unwrap().to_owned();
     let refused = |alice: &Alice, call: &Value, state: &str| {
         let mut call = call.clone();
         call["requestState"] = json!(state);
         call["inputResponses"] = yes();
-        let (status, told) = ask_user(alice, call, can.clone());
+        let (status, reply) = ask_user(alice, call, can.clone());
         assert_eq!(
-            (status, &told["error"]["code"]),
+            (status, &reply["error"]["code"]),
             (400, &json!(-32602)),
-            "{told}"
+            "{reply}"
         );
-        assert_eq!(told["error"]["data"]["field"], "requestState");
+        assert_eq!(reply["error"]["data"]["field"], "requestState");
     };
     let (content, seal) = state.split_once('.').unwrap();
     for changed in [
@@ -1272,8 +1272,8 @@ fn a_state_counts_only_for_its_caller_call_and_time() {
     let mut call = call;
     call["requestState"] = json!(state);
     call["inputResponses"] = yes();
-    let (_, told) = ask_user(&alice, call, can);
-    assert_eq!(told["result"]["content"][0]["text"], "paid");
+    let (_, reply) = ask_user(&alice, call, can);
+    assert_eq!(reply["result"]["content"][0]["text"], "paid");
 }
 
 #[test]
@@ -1319,8 +1319,8 @@ fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
             &asked[0]["id"],
             json!({"action": "accept", "content": {"approve": true}}),
         );
-        let told = poll(&mut calling).unwrap();
-        assert_eq!(told.body.into_string(), "");
+        let reply = poll(&mut calling).unwrap();
+        assert_eq!(reply.body.into_string(), "");
         assert_eq!(
             client.received()[0]["result"]["content"][0]["text"],
             expected
@@ -1328,8 +1328,8 @@ fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
     }
     // Without the capability, or without a stream, there is no such tool.
     for client in [Client::with(&alice, &json!({})), Client::default()] {
-        let told = client.call(&alice, &call);
-        assert_eq!(told[0]["error"]["message"], "There is no such tool.");
+        let reply = client.call(&alice, &call);
+        assert_eq!(reply[0]["error"]["message"], "There is no such tool.");
     }
     assert_eq!(
         ask(&alice, "tools/call", &call)["error"]["message"],
@@ -1352,10 +1352,10 @@ fn a_tool_asks_for_input_and_continues_with_the_answers() {
     alice
         .outbound
         .answer(asks(json!({"name": name, "thought": thought})));
-    let (_, told) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
+    let (_, reply) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
     // Only what this client can answer is asked.
-    assert_eq!(told["result"]["inputRequests"], json!({"name": name}));
-    let state = told["result"]["requestState"].as_str().unwrap().to_owned();
+    assert_eq!(reply["result"]["inputRequests"], json!({"name": name}));
+    let state = reply["result"]["requestState"].as_str().unwrap().to_owned();
     assert!(!state.contains("mine"));
 
     alice
@@ -1364,8 +1364,8 @@ fn a_tool_asks_for_input_and_continues_with_the_answers() {
     let mut again = call.clone();
     again["requestState"] = json!(state);
     again["inputResponses"] = json!({"name": {"action": "accept", "content": {"name": "Ann"}}, "more": {"x": 1}, "approval": {"action": "accept"}});
-    let (_, told) = ask_user(&alice, again, json!({"elicitation": {}}));
-    assert_eq!(told["result"]["content"][0]["text"], "Hello, Ann.");
+    let (_, reply) = ask_user(&alice, again, json!({"elicitation": {}}));
+    assert_eq!(reply["result"]["content"][0]["text"], "Hello, Ann.");
     let calls = alice.outbound.calls.borrow();
     let sent = |at: usize| serde_json::from_str::<Value>(&calls[at].body).unwrap();
     assert_eq!(sent(0).get("inputResponses"), None);
@@ -1383,8 +1383,8 @@ fn a_tool_asks_for_input_and_continues_with_the_answers() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, "Hello.")));
-    let (_, told) = ask_user(&alice, at_once.clone(), json!({}));
-    assert_eq!(told["result"]["content"][0]["text"], "Hello.");
+    let (_, reply) = ask_user(&alice, at_once.clone(), json!({}));
+    assert_eq!(reply["result"]["content"][0]["text"], "Hello.");
     let sent = |call: &base::outbound::OutboundRequest| serde_json::from_str::<Value>(&call.body);
     let last = sent(alice.outbound.calls.borrow().last().unwrap()).unwrap();
     assert_eq!(
@@ -1405,10 +1405,10 @@ fn a_tool_asks_for_input_and_continues_with_the_answers() {
     }
 
     alice.outbound.answer(asks(json!({"thought": thought})));
-    let (status, told) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
-    assert_eq!((status, &told["error"]["code"]), (400, &json!(-32021)));
+    let (status, reply) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
+    assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32021)));
     assert_eq!(
-        told["error"]["data"]["requiredCapabilities"],
+        reply["error"]["data"]["requiredCapabilities"],
         json!({"sampling": {}})
     );
     let many: serde_json::Map<String, Value> =
@@ -1423,12 +1423,12 @@ fn a_tool_asks_for_input_and_continues_with_the_answers() {
         json!({"x": {"method": "elicitation/create", "params": {"message": "x".repeat(65 << 10)}}}),
     ] {
         alice.outbound.answer(asks(requests));
-        let (_, told) = ask_user(
+        let (_, reply) = ask_user(
             &alice,
             call.clone(),
             json!({"elicitation": {}, "sampling": {}}),
         );
-        assert_eq!(told["error"]["code"], -32603, "{told}");
+        assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
     // A tool that never has enough is given up over a stream.
     let client = Client::with(&alice, &json!({"elicitation": {}}));
@@ -1477,8 +1477,8 @@ fn a_server_of_tools_asks_the_user_of_a_client_for_a_form_and_nothing_else() {
         serde_json::from_str::<Value>(&alice.outbound.calls.borrow().last().unwrap().body).unwrap()
     };
     answer(1, asks("elicitation/create", json!({"message": "Who?"})));
-    let (_, told) = ask_user(&alice, call.clone(), can.clone());
-    let asked = &told["result"]["inputRequests"]["n"]["params"];
+    let (_, reply) = ask_user(&alice, call.clone(), can.clone());
+    let asked = &reply["result"]["inputRequests"]["n"]["params"];
     assert_eq!(asked["message"], "The server `gh` asks: Who?");
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
     assert_eq!(
@@ -1487,14 +1487,14 @@ fn a_server_of_tools_asks_the_user_of_a_client_for_a_form_and_nothing_else() {
     );
 
     let mut again = call.clone();
-    again["requestState"] = told["result"]["requestState"].clone();
+    again["requestState"] = reply["result"]["requestState"].clone();
     again["inputResponses"] = json!({"n": {"action": "decline"}});
     answer(
         1_001,
         json!({"resultType": "complete", "content": [{"type": "text", "text": "Done."}]}),
     );
-    let (_, told) = ask_user(&alice, again, can.clone());
-    assert_eq!(told["result"]["content"][0]["text"], "Done.");
+    let (_, reply) = ask_user(&alice, again, can.clone());
+    assert_eq!(reply["result"]["content"][0]["text"], "Done.");
     let params = sent()["params"].clone();
     assert_eq!(
         params["inputResponses"],
@@ -1511,12 +1511,12 @@ fn a_server_of_tools_asks_the_user_of_a_client_for_a_form_and_nothing_else() {
         ),
     ] {
         answer(1, asks(method, params));
-        let (_, told) = ask_user(&alice, call.clone(), can.clone());
-        assert_eq!(told["error"]["code"], -32603, "{told}");
+        let (_, reply) = ask_user(&alice, call.clone(), can.clone());
+        assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
     // A client that can't be asked: the server is told, and a question is a failure.
     answer(1, asks("elicitation/create", json!({"message": "Who?"})));
-    let (_, told) = ask_user(&alice, call, json!({"sampling": {}}));
-    assert_eq!(told["result"]["isError"], true);
+    let (_, reply) = ask_user(&alice, call, json!({"sampling": {}}));
+    assert_eq!(reply["result"]["isError"], true);
     assert_eq!(sent()["params"]["_meta"][capabilities], json!({}));
 }

@@ -30,7 +30,7 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
     assert_eq!(asked["agent"], "alice");
     let status = |status| Ok(ScriptedAnswer::text(status, "secret of the class"));
     let text = |uri: &str, text: &str| json!({"contents": [{"uri": uri, "text": text}]});
-    let told = match (
+    let answer = match (
         asked["ask"].as_str().unwrap(),
         asked["uri"].as_str().or(asked["name"].as_str()),
     ) {
@@ -85,8 +85,8 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
                 "requestState": "mine",
             }),
             answers => {
-                let told = format!("{answers} {}", asked["requestState"]);
-                json!({"messages": [{"role": "user", "content": {"type": "text", "text": told}}]})
+                let answer = format!("{answers} {}", asked["requestState"]);
+                json!({"messages": [{"role": "user", "content": {"type": "text", "text": answer}}]})
             }
         },
         ("prompt", Some("fails")) => return status(500),
@@ -100,7 +100,7 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
         },
         _ => return status(404),
     };
-    ScriptedAnswer::json(&told)
+    ScriptedAnswer::json(&answer)
 }
 
 fn read_it(alice: &Alice, uri: &str) -> Value {
@@ -137,9 +137,9 @@ fn a_classs_resources_are_listed_and_read_beside_the_agents() {
     );
     // The class is told which session the client means.
     let params = json!({"uri": "tickets://session"});
-    for (session, told) in [(None, "-"), (Some("s"), "s")] {
+    for (session, answer) in [(None, "-"), (Some("s"), "s")] {
         let read = ask_in(&alice, session, "resources/read", &params);
-        assert_eq!(read["result"]["contents"][0]["text"], told);
+        assert_eq!(read["result"]["contents"][0]["text"], answer);
     }
     // The agent's own addresses are never the class's.
     alice.outbound.calls.borrow_mut().clear();
@@ -166,11 +166,11 @@ fn what_a_class_gives_is_checked_and_what_it_throws_stays_in_the_log() {
     for name in [
         "text", "shape", "both", "blob", "nameless", "many", "away", "fails",
     ] {
-        let told = read_it(&alice, &format!("tickets://{name}"));
-        assert_eq!(told["error"]["code"], -32603, "{told}");
-        let message = told["error"]["message"].as_str().unwrap();
+        let answer = read_it(&alice, &format!("tickets://{name}"));
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        let message = answer["error"]["message"].as_str().unwrap();
         assert!(message.starts_with("The agent's class "), "{message}");
-        assert!(!told.to_string().contains("secret"), "{told}");
+        assert!(!answer.to_string().contains("secret"), "{answer}");
     }
     assert_eq!(
         read_it(&alice, "tickets://fails")["error"]["message"],
@@ -184,9 +184,9 @@ fn what_a_class_gives_is_checked_and_what_it_throws_stays_in_the_log() {
         ("review", json!({"code": 1}), -32602),
         ("review", json!({}), -32602),
     ] {
-        let told = get(&alice, name, arguments);
-        assert_eq!(told["error"]["code"], code, "{told}");
-        assert!(!told.to_string().contains("secret"), "{told}");
+        let answer = get(&alice, name, arguments);
+        assert_eq!(answer["error"]["code"], code, "{answer}");
+        assert!(!answer.to_string().contains("secret"), "{answer}");
     }
     assert_eq!(
         get(&alice, "review", json!({}))["error"]["message"],
@@ -246,34 +246,34 @@ fn a_prompt_may_ask_for_input() {
         read(post(&alice, None, headers, &body.to_string()))
     };
     let can = json!({"elicitation": {}});
-    let (status, told) = get(json!({}), can.clone());
-    let told = &told["result"];
+    let (status, answer) = get(json!({}), can.clone());
+    let answer = &answer["result"];
     assert_eq!(
         (
             status,
-            &told["resultType"],
-            &told["inputRequests"]["who"]["method"]
+            &answer["resultType"],
+            &answer["inputRequests"]["who"]["method"]
         ),
         (200, &json!("input_required"), &json!("elicitation/create"))
     );
-    let state = told["requestState"].as_str().unwrap();
+    let state = answer["requestState"].as_str().unwrap();
     let who = json!({"who": {"action": "accept"}});
     let more = json!({"requestState": state, "inputResponses": who});
-    let (_, told) = get(more, can.clone());
+    let (_, answer) = get(more, can.clone());
     assert_eq!(
-        told["result"]["messages"][0]["content"]["text"],
+        answer["result"]["messages"][0]["content"]["text"],
         r#"{"who":{"action":"accept"}} "mine""#
     );
     // The state counts for these arguments alone.
     let more = json!({"requestState": state, "arguments": {"a": "b"}});
     assert_eq!(get(more, can.clone()).1["error"]["code"], -32602);
-    let (_, told) = get(json!({"inputResponses": who}), can);
+    let (_, answer) = get(json!({"inputResponses": who}), can);
     assert_eq!(
-        told["result"]["messages"][0]["content"]["text"],
+        answer["result"]["messages"][0]["content"]["text"],
         r#"{"who":{"action":"accept"}} null"#
     );
-    let (status, told) = get(json!({}), json!({}));
-    assert_eq!((status, &told["error"]["code"]), (400, &json!(-32021)));
+    let (status, answer) = get(json!({}), json!({}));
+    assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32021)));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_token_needs_the_right_to_the_whole_agents_memory() {
 }
 
 #[test]
-fn an_agent_without_a_class_asks_nobody() {
+fn an_agent_without_a_class_calls_no_class() {
     let alice = furnished();
     result(&alice, "resources/list", json!({}));
     result(&alice, "prompts/list", json!({}));

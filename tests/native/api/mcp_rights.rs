@@ -1,5 +1,5 @@
-//! No method of the Model Context Protocol does more than the operations behind it. Each
-//! is held beside them, for each kind of token and each session that an address may name.
+//! No MCP method does more than the operations behind it: both are compared for each kind of token
+//! and each session that an address can name.
 
 use std::collections::BTreeSet;
 
@@ -69,12 +69,12 @@ fn speak(
         clients: &Clients::default(),
         outbox: None,
     };
-    let told = wait_for(answer(&alice.agent(&alice.db), request));
-    let told: Value = serde_json::from_str(&told.body.into_string()).unwrap();
-    if !told["result"].is_null() {
-        Ok(told["result"].clone())
+    let reply = wait_for(answer(&alice.agent(&alice.db), request));
+    let reply: Value = serde_json::from_str(&reply.body.into_string()).unwrap();
+    if !reply["result"].is_null() {
+        Ok(reply["result"].clone())
     } else {
-        Err(match told["error"]["data"]["code"].as_str() {
+        Err(match reply["error"]["data"]["code"].as_str() {
             Some(code) => code.to_owned(),
             None => "not there".to_owned(),
         })
@@ -109,8 +109,8 @@ impl Place<'_> {
         if let Some(session) = session {
             body["sessionId"] = json!(session);
         }
-        let told = self.alice.call(name, body);
-        told.map_err(|error| error.code.name().to_owned())
+        let answer = self.alice.call(name, body);
+        answer.map_err(|error| error.code.name().to_owned())
     }
 
     fn here(&self, name: &str, body: Value) -> Result<Value, String> {
@@ -130,8 +130,8 @@ impl Place<'_> {
     }
 
     fn lists(&self, method: &str, field: &str, name: &str) -> BTreeSet<String> {
-        let told = self.says(method, json!({})).unwrap_or_default();
-        let items = told[field].as_array().cloned().unwrap_or_default();
+        let answer = self.says(method, json!({})).unwrap_or_default();
+        let items = answer[field].as_array().cloned().unwrap_or_default();
         let name = |item: &Value| item[name].as_str().unwrap().to_owned();
         items.iter().map(name).collect()
     }
@@ -172,10 +172,10 @@ fn a_method_shows_what_its_operation_shows_to_the_same_caller() {
             documents_are_those_of_the_skills(&place, &what);
             tools_are_those_that_may_be_called(&place, &what);
             let rendered = place.here("renderPrompt", json!({}));
-            let told = place.says("prompts/get", json!({"name": "system"}));
-            let told = told.map(|told| told["messages"][0]["content"]["text"].clone());
+            let answer = place.says("prompts/get", json!({"name": "system"}));
+            let answer = answer.map(|answer| answer["messages"][0]["content"]["text"].clone());
             assert_eq!(
-                told,
+                answer,
                 rendered.map(|rendered| rendered["prompt"].clone()),
                 "{what}"
             );
@@ -189,14 +189,14 @@ fn blocks_are_those_of_get_block(place: &Place<'_>, what: &str) {
     let listed = place.lists("resources/list", "resources", "uri");
     for label in LABELS {
         let uri = format!("memory://block/{label}");
-        let told = place.says("resources/read", json!({"uri": uri}));
-        let told = told.map(|told| told["contents"][0]["text"].clone());
+        let answer = place.says("resources/read", json!({"uri": uri}));
+        let answer = answer.map(|answer| answer["contents"][0]["text"].clone());
         let shown = match place.block(label) {
             Ok(block) if block.is_null() => Err("not there".to_owned()),
             Ok(block) => Ok(block["content"].clone()),
             Err(code) => Err(code),
         };
-        assert_eq!(told, shown, "{label} {what}");
+        assert_eq!(answer, shown, "{label} {what}");
         assert_eq!(
             listed.contains(&uri),
             shown.is_ok(),
@@ -230,8 +230,8 @@ fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
     assert_eq!(listed, expected, "{what}");
     for key in ["of the agent", "of s", "nothing"] {
         let uri = format!("memory://skill/skills/{}", key.replace(' ', "%20"));
-        let told = place.says("resources/read", json!({"uri": uri}));
-        let told = told.map(|told| told["contents"][0]["text"].clone());
+        let answer = place.says("resources/read", json!({"uri": uri}));
+        let answer = answer.map(|answer| answer["contents"][0]["text"].clone());
         let shown = place.here(
             "loadSkill",
             json!({"label": "skills", "key": key, "dryRun": true}),
@@ -240,7 +240,7 @@ fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
             Err(code) if code == "skill_not_found" => Err("not there".to_owned()),
             shown => shown.map(|shown| shown["content"].clone()),
         };
-        assert_eq!(told, shown, "{key} {what}");
+        assert_eq!(answer, shown, "{key} {what}");
     }
 }
 
@@ -300,8 +300,8 @@ fn a_token_that_reads_is_shown_no_tool_that_it_may_not_call() {
             } else {
                 arguments
             };
-            let told = place.says("tools/call", json!({"name": name, "arguments": arguments}));
-            assert!(told.is_ok(), "{name} by {kind:?}: {told:?}");
+            let answer = place.says("tools/call", json!({"name": name, "arguments": arguments}));
+            assert!(answer.is_ok(), "{name} by {kind:?}: {answer:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Subscriptions to resources: what the Worker that holds a stream is told.
+//! Subscriptions to MCP resources: what the Worker that holds a stream receives.
 
 use serde_json::{Value, json};
 
@@ -17,9 +17,9 @@ fn send(client: &Client, alice: &Alice, method: &str, params: Value) -> Value {
 
 fn poll(client: &Client, alice: &Alice, resources: Value) -> Value {
     let params = json!({"stream": "a", "resources": resources});
-    let told = send(client, alice, "session-agent/poll", params);
-    assert!(told["error"].is_null(), "{told}");
-    told["result"].clone()
+    let answer = send(client, alice, "session-agent/poll", params);
+    assert!(answer["error"].is_null(), "{answer}");
+    answer["result"].clone()
 }
 
 fn write(alice: &Alice, content: &str) {
@@ -31,39 +31,42 @@ fn a_client_with_a_handshake_follows_a_resource_until_it_leaves() {
     let alice = furnished();
     let client = Client::with(&alice, &json!({}));
     let uri = json!({"uri": MEMORY});
-    let told = send(&client, &alice, "resources/subscribe", uri.clone());
-    assert_eq!(told["result"], json!({}));
+    let answer = send(&client, &alice, "resources/subscribe", uri.clone());
+    assert_eq!(answer["result"], json!({}));
     // A change between the subscription and the first poll counts, too.
     write(&alice, "Likes coffee.");
-    let told = poll(&client, &alice, json!({}));
-    assert_eq!(told["changed"], json!([MEMORY]));
-    let state = told["resources"].clone();
-    let told = poll(&client, &alice, state.clone());
-    assert_eq!((&told["changed"], &told["resources"]), (&json!([]), &state));
+    let answer = poll(&client, &alice, json!({}));
+    assert_eq!(answer["changed"], json!([MEMORY]));
+    let state = answer["resources"].clone();
+    let answer = poll(&client, &alice, state.clone());
+    assert_eq!(
+        (&answer["changed"], &answer["resources"]),
+        (&json!([]), &state)
+    );
     // Another life of the object learns from the stream.
     let next = client.after_eviction();
     write(&alice, "Likes tea.");
-    let told = poll(&next, &alice, state.clone());
-    assert_eq!(told["changed"], json!([MEMORY]));
+    let answer = poll(&next, &alice, state.clone());
+    assert_eq!(answer["changed"], json!([MEMORY]));
     // Another stream of the session begins where this one was.
-    let told = poll(&next, &alice, json!({}));
-    assert_eq!(told["resources"].as_object().unwrap().len(), 1);
+    let answer = poll(&next, &alice, json!({}));
+    assert_eq!(answer["resources"].as_object().unwrap().len(), 1);
     assert_eq!(
         send(&next, &alice, "resources/unsubscribe", uri)["result"],
         json!({})
     );
     for known in [state, json!({})] {
-        let told = poll(&next, &alice, known);
-        assert_eq!(told, json!({"resources": {}, "changed": []}));
+        let answer = poll(&next, &alice, known);
+        assert_eq!(answer, json!({"resources": {}, "changed": []}));
     }
     // A block that goes is a change; one that comes back is another.
     send(&next, &alice, "resources/subscribe", json!({"uri": MEMORY}));
     let mut state = poll(&next, &alice, json!({}))["resources"].clone();
     alice.ok("removeBlock", json!({"label": "memory"}));
     for _ in 0..2 {
-        let told = poll(&next, &alice, state);
-        assert_eq!(told["changed"], json!([MEMORY]));
-        state = told["resources"].clone();
+        let answer = poll(&next, &alice, state);
+        assert_eq!(answer["changed"], json!([MEMORY]));
+        state = answer["resources"].clone();
         alice.ok(
             "defineBlock",
             json!({"label": "memory", "kind": "writable"}),
@@ -103,8 +106,8 @@ fn a_subscription_is_of_a_resource_that_the_caller_may_read() {
     assert_eq!(poll(&client, &alice, json!({}))["resources"], json!({}));
     let alice = scoped(alice, None, &["search"], &[]);
     let params = json!({"stream": "a", "resources": {MEMORY: "x"}});
-    let told = send(&client, &alice, "session-agent/poll", params);
-    assert_eq!(told["error"]["data"]["code"], "forbidden");
+    let answer = send(&client, &alice, "session-agent/poll", params);
+    assert_eq!(answer["error"]["data"]["code"], "forbidden");
 }
 
 #[test]
@@ -115,13 +118,13 @@ fn a_client_of_the_newest_revision_names_what_it_follows() {
         ask_newest(&alice, "session-agent/poll", params, None)
     };
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": [MEMORY, "no address"]});
-    let (_, told) = poll(filter.clone(), Value::Null);
-    let state = told["result"]["resources"].clone();
+    let (_, answer) = poll(filter.clone(), Value::Null);
+    let state = answer["result"]["resources"].clone();
     assert_eq!(state.as_object().unwrap().len(), 1);
-    assert_eq!(told["result"]["changed"], json!([]));
+    assert_eq!(answer["result"]["changed"], json!([]));
     write(&alice, "Likes coffee.");
-    let (_, told) = poll(filter, state);
-    assert_eq!(told["result"]["changed"], json!([MEMORY]));
+    let (_, answer) = poll(filter, state);
+    assert_eq!(answer["result"]["changed"], json!([MEMORY]));
     let many = json!({"resourceSubscriptions": vec![MEMORY; 33]});
     for filter in [
         many,
@@ -129,8 +132,8 @@ fn a_client_of_the_newest_revision_names_what_it_follows() {
         json!({"resourceSubscriptions": [7]}),
         json!({"resourceSubscriptions": ["x".repeat(1_001)]}),
     ] {
-        let (status, told) = poll(filter, Value::Null);
-        assert_eq!((status, &told["error"]["code"]), (400, &json!(-32602)));
+        let (status, answer) = poll(filter, Value::Null);
+        assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32602)));
     }
     // The older methods are gone there.
     let params = json!({"uri": MEMORY});
@@ -149,11 +152,11 @@ fn a_state_from_elsewhere_is_read_with_the_callers_rights_and_bounded() {
     for n in 0..40 {
         state[format!("docs://{n}")] = json!("x");
     }
-    let told = poll(&client, &alice, state);
-    assert_eq!(told["resources"].as_object().unwrap().len(), 32);
+    let answer = poll(&client, &alice, state);
+    assert_eq!(answer["resources"].as_object().unwrap().len(), 32);
     for params in [json!({}), json!({"stream": "x".repeat(65)})] {
-        let told = send(&client, &alice, "session-agent/poll", params);
-        assert_eq!(told["error"]["code"], -32602);
+        let answer = send(&client, &alice, "session-agent/poll", params);
+        assert_eq!(answer["error"]["code"], -32602);
     }
     let open = |stream: usize| {
         let params = json!({"stream": stream.to_string()});
@@ -199,14 +202,14 @@ fn a_token_leaves_streams_and_subscriptions_to_others() {
     };
     for session in 0..100 {
         other.session = Some(format!(".{session}"));
-        let told = send(&other, &alice, "resources/subscribe", uri.clone());
-        assert_eq!(told["result"], json!({}));
+        let answer = send(&other, &alice, "resources/subscribe", uri.clone());
+        assert_eq!(answer["result"], json!({}));
     }
     other.session = client.session;
     alice.caller = Caller::Owner;
     let params = json!({"stream": "0", "resources": {}});
-    let told = send(&other, &alice, "session-agent/poll", params);
-    assert_eq!(told["result"]["resources"].as_object().unwrap().len(), 1);
+    let answer = send(&other, &alice, "session-agent/poll", params);
+    assert_eq!(answer["result"]["resources"].as_object().unwrap().len(), 1);
 }
 
 #[test]
@@ -228,13 +231,13 @@ fn a_class_says_that_its_resource_has_changed() {
     send(&client, &alice, "resources/subscribe", uri);
     let mut state = json!({});
     // A function that fails changes nothing.
-    for (told, changed) in [("1", false), ("fails", false), ("2", true), ("2", false)] {
-        answers(&mut alice, told);
+    for (answer, changed) in [("1", false), ("fails", false), ("2", true), ("2", false)] {
+        answers(&mut alice, answer);
         let said = poll(&client, &alice, state);
         assert_eq!(
             said["changed"] == json!(["docs://readme"]),
             changed,
-            "{told}"
+            "{answer}"
         );
         state = said["resources"].clone();
     }

@@ -1,4 +1,4 @@
-//! The door, the table of operations, and the right to run an operation.
+//! Admission of requests, the table of operations, and permissions.
 
 pub mod access;
 pub mod admission;

@@ -1,10 +1,9 @@
-//! Two agents are alike but for their other sessions. Both answer the same to a caller
-//! that may see one session alone: every operation and every door, with every kind of
-//! token for one session. The same are status, body, the counted rows, and the requests
-//! to models.
+//! Isolation between sessions: two agents differ only in their other sessions, and a token for one
+//! session gets the same answers from both, for every operation and entry point. Compared are
+//! status, body, counted rows, and requests to models.
 //!
-//! The engine's own steps may differ by a few, for the row where a range ends is another
-//! session's or none. They don't grow with the rows of other sessions.
+//! The steps of SQLite may differ slightly, because the row after a range may belong to another
+//! session. They don't grow with the rows of other sessions.
 
 use std::cell::Cell;
 
@@ -311,8 +310,8 @@ impl Ask {
                     clients: &Clients::default(),
                     outbox: None,
                 };
-                let told = alice.finish(agent, answer(agent, request));
-                Ok(format!("{} {}", told.status, told.body.into_string()))
+                let outcome = alice.finish(agent, answer(agent, request));
+                Ok(format!("{} {}", outcome.status, outcome.body.into_string()))
             }
             Ask::Messages => {
                 get_messages(agent, "s".to_owned()).map(|reply| reply.body.into_string())
@@ -489,7 +488,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Observ
     let (rows_returned, rows_written) = alice.db.take_costs();
     let sent = alice.outbound.calls.borrow();
     let sent = sent.iter().map(|call| format!("{call:?}")).collect();
-    let told = Observed {
+    let reply = Observed {
         body: body.map_err(|error| {
             let details = format!("{:?}", error.details());
             (error.code.name().to_owned(), error.message.clone(), details)
@@ -498,11 +497,11 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Observ
         rows_written,
         sent,
     };
-    (told, alice.db.take_steps())
+    (reply, alice.db.take_steps())
 }
 
 #[test]
-fn other_sessions_change_nothing_that_a_token_for_one_session_is_told() {
+fn other_sessions_change_no_answer_to_a_token_for_one_session() {
     let mut cells = 0;
     let mut found = Vec::new();
     for is_searched in [false, true] {
@@ -513,13 +512,13 @@ fn other_sessions_change_nothing_that_a_token_for_one_session_is_told() {
                 for (kind, operations) in tokens(asked.operation()) {
                     cells += 1;
                     let (expected, few) = ask(&mut alone, asked, operations.clone());
-                    let (told, steps) = ask(&mut beside, asked, operations);
+                    let (answer, steps) = ask(&mut beside, asked, operations);
                     let what = format!(
                         "seed {seed}, searched: {is_searched}, {kind}: {}",
                         asked.name()
                     );
-                    if told != expected {
-                        let (mut a, mut b) = (format!("{expected:?}"), format!("{told:?}"));
+                    if answer != expected {
+                        let (mut a, mut b) = (format!("{expected:?}"), format!("{answer:?}"));
                         a.truncate(1500);
                         b.truncate(1500);
                         found.push(format!("{what}\n  alone  {a}\n  beside {b}"));

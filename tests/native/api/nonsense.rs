@@ -1,5 +1,5 @@
-//! The handling of nonsense: it is refused with the right code and the field's name,
-//! writes nothing, and does not harm the agent.
+//! Invalid input is rejected with the right code and the field's name, writes nothing, and doesn't
+//! harm the agent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -80,7 +80,7 @@ fn nonsense_is_refused_by_name_and_writes_nothing() {
 }
 
 #[test]
-fn an_unknown_operation_is_told_the_nearest() {
+fn an_unknown_operation_is_refused_with_the_nearest_name() {
     let alice = Alice::default();
     for (name, near) in [
         ("createSesion", Some("createSession")),
@@ -207,9 +207,9 @@ fn a_strange_cursor_is_refused_by_name_or_leads_to_a_page() {
                 continue;
             };
             let shown: String = cursor.chars().take(80).collect();
-            let told = (error.code.name(), &error.details()["field"]);
+            let answer = (error.code.name(), &error.details()["field"]);
             assert_eq!(
-                told,
+                answer,
                 ("invalid_request", &json!("cursor")),
                 "{operation}: {shown}"
             );

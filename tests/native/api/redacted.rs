@@ -1,5 +1,5 @@
-//! The facts that only the secret may see: the values of headers, and the parts of
-//! addresses beside the host and the path.
+//! Data that only the secret may read: the values of headers, and everything in a URL except its
+//! host and path.
 
 use serde_json::{Value, json};
 
@@ -68,15 +68,15 @@ fn credentials_are_shown_to_the_secret_alone() {
             if enter(&mut alice, token.as_deref()).is_err() {
                 continue;
             }
-            let Ok(told) = alice.call(entry.name, example.body) else {
+            let Ok(answer) = alice.call(entry.name, example.body) else {
                 continue;
             };
-            let told = told.to_string();
+            let answer = answer.to_string();
             let what = format!("{} by {kind:?}", entry.name);
             for credential in ["literal", "in-the-path", "in-the-query", "the-secret-key"] {
-                let shows = told.contains(credential);
+                let shows = answer.contains(credential);
                 let may = kind == Kind::Secret && credential != "the-secret-key";
-                assert!(may || !shows, "{what}: {told}");
+                assert!(may || !shows, "{what}: {answer}");
             }
             tried += 1;
         }

@@ -1,6 +1,6 @@
-//! Rights that are given: by `mintToken`, and by a class's `authorize` in the same words. A field
-//! that is left out gives more than one that is there. So what is accepted is held to what was
-//! written, field by field, and the trace that a token's holder names is nobody's.
+//! Rights granted by `mintToken` and by a class's `authorize`, which have the same fields. An
+//! omitted field grants more than a present one, so what is accepted is compared with what was
+//! written, field by field. A token's holder can't choose the trace.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! The numbers that an agent tells about its size.
+//! `getStats`: the numbers about an agent's size.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn a_long_table_is_counted_up_to_a_thousand() {
 }
 
 #[test]
-fn a_token_for_one_session_is_not_told() {
+fn a_token_for_one_session_gets_no_hint() {
     let mut alice = Alice::with_session();
     let mut scope = TokenScope {
         expires_at: i64::MAX,

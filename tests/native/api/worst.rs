@@ -1,11 +1,10 @@
-//! What the worst request of each operation costs, in an agent that a holder of a chat token has
-//! filled for hours: no request may keep an agent from answering others for a second.
+//! The cost of each operation's worst request, in an agent that the holder of a chat token has
+//! filled for hours: no request may block an agent for a second.
 //!
-//! The agent is that of the table of examples, filled up: every example runs in it, and for each
-//! operation that can cost much, requests as large as the operation takes. The time is this
-//! thread's own, so that other tests don't lengthen it. SQLite takes as long here as in workerd;
-//! what is in Rust takes two to three times as long in WebAssembly. So a request may take
-//! [`MOST_MS`] here.
+//! The agent is the one of the example table, filled: every example runs in it, and for each
+//! expensive operation the largest requests that it accepts. Only this thread's time is counted, so
+//! other tests don't affect it. SQLite is as fast here as in workerd; Rust code takes two to three
+//! times as long in WebAssembly. So a request may take [`MOST_MS`] here.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -397,13 +396,13 @@ fn writes() -> Vec<(&'static str, Value)> {
 struct Costs(BTreeMap<String, (f64, String)>);
 
 impl Costs {
-    fn take<T>(&mut self, operation: &str, told: &str, run: impl FnOnce() -> T) {
+    fn take<T>(&mut self, operation: &str, description: &str, run: impl FnOnce() -> T) {
         let (cost, _) = timed(run);
-        self.note(operation, told, cost);
+        self.note(operation, description, cost);
     }
 
     fn run(&mut self, alice: &Alice, operation: &str, body: &Value) {
-        let told = body.to_string();
+        let reply = body.to_string();
         let (cost, outcome) = timed(|| alice.call(operation, body.clone()));
         // In tests, the answer is held against openapi.json and read.
         let of_tests = match &outcome {
@@ -417,17 +416,17 @@ impl Costs {
             }
             Err(error) => {
                 let is_told = error.code.name() != "storage_failed";
-                assert!(is_told, "{operation} {told:.200}: {error:?}");
+                assert!(is_told, "{operation} {reply:.200}: {error:?}");
                 0.0
             }
         };
-        self.note(operation, &told, cost - of_tests);
+        self.note(operation, &reply, cost - of_tests);
     }
 
-    fn note(&mut self, operation: &str, told: &str, cost: f64) {
+    fn note(&mut self, operation: &str, description: &str, cost: f64) {
         let worst = self.0.entry(operation.to_owned()).or_default();
         if cost > worst.0 || worst.1.is_empty() {
-            *worst = (cost, told.chars().take(100).collect());
+            *worst = (cost, description.chars().take(100).collect());
         }
     }
 }
@@ -474,9 +473,11 @@ fn no_request_keeps_an_agent_busy_for_a_second() {
     filled.caller = Caller::Scoped(scope);
     for query in queries() {
         costs.run(&filled, "search", &query);
-        let told = query.to_string();
+        let answer = query.to_string();
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": query}});
-        costs.take("mcp tools/call", &told, || super::mcp::send(&filled, &call));
+        costs.take("mcp tools/call", &answer, || {
+            super::mcp::send(&filled, &call)
+        });
     }
     filled.caller = Caller::Owner;
     // A file goes out page by page, and others are answered between two pages.
@@ -502,8 +503,8 @@ fn no_request_keeps_an_agent_busy_for_a_second() {
     let mut worst: Vec<_> = costs.0.iter().collect();
     worst.sort_by(|(_, a), (_, b)| b.0.total_cmp(&a.0));
     println!("bytes of the agent: {}", file.len());
-    for (operation, (ms, told)) in &worst {
-        println!("{ms:8.1} ms  {operation}  {told}");
+    for (operation, (ms, answer)) in &worst {
+        println!("{ms:8.1} ms  {operation}  {answer}");
     }
     let most = |operation: &str| {
         let longer = LONGER.iter().find(|(named, ..)| *named == operation);

@@ -1,6 +1,5 @@
-//! The limit of an answer counts bytes as they are written: a character that JSON escapes
-//! takes up to six bytes where it is stored as one. Each operation that reads is asked of
-//! an agent that is full of such characters.
+//! The limit of an answer counts bytes as written: a character that JSON escapes takes up to six
+//! bytes, but only one in storage. Each reading operation runs on an agent full of such characters.
 
 use serde_json::{Value, json};
 

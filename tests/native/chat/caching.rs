@@ -1,5 +1,5 @@
-//! The part of a request that a provider can cache: everything before the newest message
-//! is the same from turn to turn, even if blocks change meanwhile.
+//! The part of a request that a provider can cache: everything before the newest message is the
+//! same from turn to turn, even if blocks change meanwhile.
 
 use serde_json::{Value, json};
 
@@ -170,7 +170,7 @@ fn marked(body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn anthropic_is_told_to_cache_the_tools_the_system_text_and_what_stays_of_the_messages() {
+fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
     let provider = Provider::Anthropic;
     let alice = agent(provider);
     let no = answer(provider, "No.", None);

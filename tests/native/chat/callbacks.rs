@@ -1,5 +1,5 @@
-//! `onTurnEnd`: a service is told of each turn's end, at least once and with the same id,
-//! or the call is kept as failed.
+//! `onTurnEnd`: a service is notified of each turn's end at least once, with the same id, or the
+//! callback is recorded as failed.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +28,11 @@ fn a_service_is_notified_of_a_turns_end_once() {
     assert_eq!(alice.callback_rows(), 1);
     alice.outbound.answer(ok());
     assert_eq!(alice.calls_back(), None);
-    let told = alice.told_ends();
-    assert_eq!(told.len(), 1);
-    let id = header(&told[0], "webhook-id").to_owned();
+    let reply = alice.told_ends();
+    assert_eq!(reply.len(), 1);
+    let id = header(&reply[0], "webhook-id").to_owned();
     assert_eq!(
-        body_of(&told[0]),
+        body_of(&reply[0]),
         json!({
             "deliveryId": id,
             "agent": "alice",
@@ -55,7 +55,7 @@ fn a_call_is_signed_with_a_key_that_is_derived_from_the_secret() {
     alice.says("hi");
     alice.outbound.answer(ok());
     alice.calls_back();
-    let told = &alice.told_ends()[0];
+    let reply = &alice.told_ends()[0];
     let mac = |key: &[u8], text: &str| {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
         mac.update(text.as_bytes());
@@ -64,13 +64,13 @@ fn a_call_is_signed_with_a_key_that_is_derived_from_the_secret() {
     let secret = "the secret of these tests, long enough";
     let key = mac(secret.as_bytes(), "session-agent callback signing key 1");
     let (id, time) = (
-        header(told, "webhook-id"),
-        header(told, "webhook-timestamp"),
+        header(reply, "webhook-id"),
+        header(reply, "webhook-timestamp"),
     );
     assert_eq!(time, (alice.host.now_ms() / 1000).to_string());
-    let signed = mac(&key, &format!("{id}.{time}.{}", told.body));
+    let signed = mac(&key, &format!("{id}.{time}.{}", reply.body));
     let expected = format!("v1,{}", STANDARD.encode(signed));
-    assert_eq!(header(told, "webhook-signature"), expected);
+    assert_eq!(header(reply, "webhook-signature"), expected);
     // A Worker without a secret signs nothing.
     let mut open = Alice::called_back();
     open.policy = access::Policy::new(None, Some("open"));
@@ -89,8 +89,8 @@ fn while_the_secret_is_replaced_a_call_has_both_signatures_and_its_older_id_coun
     alice.outbound.answer(ok());
     alice.calls_back();
     let of = |alice: &Alice, n: usize, name: &str| {
-        let told = alice.told_ends();
-        header(&told[n], name).to_owned()
+        let reply = alice.told_ends();
+        header(&reply[n], name).to_owned()
     };
     let older_id = of(&alice, 0, "webhook-id");
     let (newer, older) = (
@@ -154,9 +154,12 @@ fn a_call_is_tried_with_growing_pauses_and_then_stored_as_failed() {
         }
     }
     assert_eq!(pauses, [5_000, 30_000, 120_000, 600_000]);
-    let told = alice.told_ends();
-    assert_eq!(told.len(), 5);
-    let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+    let reply = alice.told_ends();
+    assert_eq!(reply.len(), 5);
+    let ids: BTreeSet<&str> = reply
+        .iter()
+        .map(|call| header(call, "webhook-id"))
+        .collect();
     assert_eq!(ids.len(), 1);
     let failed = alice.failed_calls();
     assert_eq!(failed.len(), 1);
@@ -172,7 +175,7 @@ fn a_call_is_tried_with_growing_pauses_and_then_stored_as_failed() {
 }
 
 #[test]
-fn a_service_that_comes_back_is_notified() {
+fn a_service_is_notified_once_it_is_available_again() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -217,14 +220,14 @@ fn every_end_of_a_turn_is_reported() {
         alice.outbound.answer(ok());
     }
     alice.calls_back();
-    let told: Vec<Value> = alice.told_ends().iter().map(body_of).collect();
-    let reasons: Vec<&str> = told
+    let reply: Vec<Value> = alice.told_ends().iter().map(body_of).collect();
+    let reasons: Vec<&str> = reply
         .iter()
         .map(|body| body["finishReason"].as_str().unwrap())
         .collect();
     assert_eq!(reasons, ["error", "tool-calls", "cancelled"]);
-    assert_eq!(told[0]["message"], Value::Null);
-    assert_eq!(told[1]["message"]["parts"][1]["state"], "input-available");
+    assert_eq!(reply[0]["message"], Value::Null);
+    assert_eq!(reply[1]["message"]["parts"][1]["state"], "input-available");
 }
 
 #[test]
@@ -364,12 +367,15 @@ fn each_end_is_reported_whichever_statement_fails() {
             alice.calls_back();
         }
         let at = format!("statement {passing}");
-        let told = alice.told_ends();
-        assert!(!told.is_empty(), "{at}");
-        let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+        let reply = alice.told_ends();
+        assert!(!reply.is_empty(), "{at}");
+        let ids: BTreeSet<&str> = reply
+            .iter()
+            .map(|call| header(call, "webhook-id"))
+            .collect();
         assert_eq!(ids.len(), 1, "{at}");
         assert_eq!(
-            body_of(told.last().unwrap())["message"]["parts"][0]["text"],
+            body_of(reply.last().unwrap())["message"]["parts"][0]["text"],
             "Hello!",
             "{at}"
         );

@@ -1,5 +1,5 @@
-//! Turns that the object's death cut off. The next life takes up a few of them at a time,
-//! each by itself, and takes up no turn for ever.
+//! Turns interrupted by the object's eviction. The next activation resumes a few at a time,
+//! independently of each other, and retries none forever.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! An agent that is destroyed while turns run: each turn reads as stopped, wherever it
-//! stood, and nothing of it comes back.
+//! An agent that is destroyed while turns run: each turn is reported as stopped, at any step, and
+//! none of its data reappears.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -116,12 +116,12 @@ fn a_caller_that_waits_for_a_turn_of_a_destroyed_agent_is_notified_that_it_was_c
             first.as_mut().poll(&mut context),
             second.as_mut().poll(&mut context),
         ] {
-            let Poll::Ready(told) = waiting else {
+            let Poll::Ready(answer) = waiting else {
                 panic!("{what}: it waits on");
             };
-            let told: Value = serde_json::from_str(&told.unwrap().body.into_string()).unwrap();
-            assert_eq!(told["finishReason"], "cancelled", "{what}");
-            assert_eq!(told["message"], Value::Null, "{what}");
+            let answer: Value = serde_json::from_str(&answer.unwrap().body.into_string()).unwrap();
+            assert_eq!(answer["finishReason"], "cancelled", "{what}");
+            assert_eq!(answer["message"], Value::Null, "{what}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Fresh memory: what one conversation writes, another knows in its next turn, and the part of
-//! its request that a provider has cached stays as it is.
+//! What one conversation writes to memory is visible to another in its next turn, and the cached
+//! part of its request doesn't change.
 
 use serde_json::{Value, json};
 
@@ -43,8 +43,8 @@ fn what_one_conversation_writes_is_in_anothers_next_request_behind_the_same_pref
     // The system text and the message before, to the byte.
     assert_eq!(before, after[..before.len()]);
     assert!(!before.concat().contains("window seats"));
-    let told = after[before.len()..].concat();
-    assert!(told.contains("Likes window seats."), "{told}");
+    let answer = after[before.len()..].concat();
+    assert!(answer.contains("Likes window seats."), "{answer}");
     // The reminder stands behind the prefix in the turn after, too, and the prefix has grown.
     let later = messages_of(&alice.asks_model("two", 2, "And a hotel."));
     let common = after.iter().zip(&later).take_while(|(a, b)| a == b).count();

@@ -1,5 +1,5 @@
-//! The last turn of a session: it is over once and for all, and its spending is counted
-//! once. That holds whatever becomes of its answer, of its session and of the object.
+//! The last turn of a session ends exactly once, and its spending is counted once, whatever happens
+//! to its answer, its session and the object.
 
 use serde_json::{Value, json};
 

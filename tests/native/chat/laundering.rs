@@ -1,6 +1,6 @@
-//! What a model writes into memory after somebody spoke in its turn for whom nobody here vouches:
-//! it has their source, in every place where it may be written, and however the turn goes on; and
-//! prompts and loads quote it. The model is scripted to write what it is told.
+//! What a model writes into memory after untrusted content was in its context gets the content's
+//! source, in every place and however the turn continues; prompts and loads quote it. The model is
+//! scripted to write what the content demands.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Turns whose model is asked by the holder of a lease. The chunks are those of a turn that asks by
-//! itself, however the answer is cut, and whatever is lost in between.
+//! Turns whose model is called by the holder of a lease. The chunks are the same as without a
+//! lease, however the answer is split and whatever is lost.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -253,10 +253,10 @@ fn an_answer_that_has_begun_is_asked_for_again_and_the_turn_is_there_once() {
     }
     let shown = alice.shown();
     assert_eq!(shown.len(), 2, "{shown:?}");
-    let told = shown[1].to_string();
+    let reply = shown[1].to_string();
     assert!(
-        told.contains("Found words.") && !told.contains("Lost"),
-        "{told}"
+        reply.contains("Found words.") && !reply.contains("Lost"),
+        "{reply}"
     );
 }
 

@@ -1,6 +1,5 @@
-//! The spending of a turn stands in four places: the limits that count it, the usage of
-//! the session, `getUsage`, and the call of `onTurnEnd`. All four say the same, whenever
-//! the turn is stopped.
+//! The spending of a turn is recorded in four places: the limits, the usage of the session,
+//! `getUsage`, and the callback of `onTurnEnd`. All four agree, whenever the turn is stopped.
 
 use serde_json::{Value, json};
 

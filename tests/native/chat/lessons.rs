@@ -1,6 +1,6 @@
-//! The lessons of a session's turns about its model stay with the session. Two agents are
-//! alike but for their other sessions. For one session, their models are sent the same to
-//! the byte, and so are its summaries and its estimates.
+//! What a session's turns learn about its model stays in the session. Two agents differ only in
+//! their other sessions; for one session, the requests to models, the summaries and the estimates
+//! are identical to the byte.
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ fn reported(text: &str, input: i64) -> ScriptedAnswer {
 #[derive(Debug, Default, PartialEq)]
 struct Received {
     sent: Vec<String>,
-    told: Vec<Value>,
+    answers: Vec<Value>,
 }
 
 impl Alice {
@@ -112,18 +112,18 @@ fn play(seed: u64, has_neighbours: bool) -> Received {
             received.sent.push(call.body.clone());
         }
         for operation in ["estimateTokens", "buildWorkingContext", "getSession"] {
-            let mut told = alice.ok(operation, json!({"sessionId": "s"}));
+            let mut reply = alice.ok(operation, json!({"sessionId": "s"}));
             // Minted ids differ.
-            if let Some(told) = told.as_object_mut() {
-                told.remove("leafId");
+            if let Some(reply) = reply.as_object_mut() {
+                reply.remove("leafId");
             }
-            received.told.push(told);
+            received.answers.push(reply);
         }
         let made = alice.ok("getCompactions", json!({"sessionId": "s"}));
         received
-            .told
+            .answers
             .push(json!(made["compactions"].as_array().unwrap().len()));
-        received.told.push(made["decisions"].clone());
+        received.answers.push(made["decisions"].clone());
     }
     received
 }

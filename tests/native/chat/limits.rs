@@ -1,5 +1,5 @@
-//! `limits`: how many turns may begin, and how much a day's turns may spend, for an agent
-//! and for the holder of a token.
+//! `limits`: how many turns may start, and how much a day's turns may spend, per agent and per
+//! token holder.
 
 use serde_json::{Value, json};
 
@@ -187,7 +187,7 @@ fn spending_before_the_limit_was_set_counts_and_so_does_reported_spending() {
 }
 
 #[test]
-fn the_limit_that_lasts_longest_is_told() {
+fn the_limit_that_lasts_longest_is_reported() {
     let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
     alice.is_answered("one");
     assert_eq!(alice.waits("two").1, TOKENS);

@@ -1,5 +1,4 @@
-//! Listeners that stop reading: the bytes that they hold are counted, and are let go in
-//! time.
+//! Listeners that stop reading: their buffered bytes are counted, and are released in time.
 
 use std::rc::Rc;
 
@@ -22,7 +21,7 @@ fn long() -> String {
 }
 
 #[test]
-fn a_listener_that_stops_reading_after_the_turns_end_is_cut_off_and_told_so() {
+fn a_listener_that_stops_reading_after_the_turns_end_gets_an_error() {
     let alice = Alice::with_model();
     alice.outbound.answer(said(&long()));
     let begun = alice
@@ -64,7 +63,7 @@ fn a_listener_that_reads_slowly_receives_all_of_it() {
 }
 
 #[test]
-fn a_turn_that_runs_keeps_its_chunks_whoever_reads_them() {
+fn a_running_turn_keeps_its_chunks_for_all_listeners() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello."));
     let begun = alice

@@ -41,11 +41,11 @@ fn outputs(alice: &Alice) -> Vec<Value> {
     calls.map(|part| part["output"].clone()).collect()
 }
 
-fn told(chunks: &[Value]) -> Vec<Value> {
-    let told = chunks
+fn outputs_of(chunks: &[Value]) -> Vec<Value> {
+    let outputs_of = chunks
         .iter()
         .filter(|chunk| chunk["type"] == "tool-output-available");
-    told.map(|chunk| chunk["output"].clone()).collect()
+    outputs_of.map(|chunk| chunk["output"].clone()).collect()
 }
 
 fn waiting(alice: &Alice) -> usize {
@@ -63,7 +63,11 @@ fn an_output_that_is_too_long_for_the_model_is_stored_whole_and_the_model_reads_
         answer(&alice, &output);
         alice.outbound.answer(said("Done."));
         let chunks = alice.says("go");
-        assert_eq!(told(&chunks), [json!(output)], "the client gets all of it");
+        assert_eq!(
+            outputs_of(&chunks),
+            [json!(output)],
+            "the client gets all of it"
+        );
         assert_eq!(outputs(&alice), [json!(output)], "and so does the log");
         let read = results(&alice).pop().unwrap();
         assert_eq!(read == output, is_whole, "{bytes}");
@@ -82,7 +86,7 @@ fn json_that_is_too_long_stays_json_in_the_log() {
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     alice.outbound.answer(ScriptedAnswer::json(&output));
     alice.outbound.answer(said("Done."));
-    assert_eq!(told(&alice.says("go")), std::slice::from_ref(&output));
+    assert_eq!(outputs_of(&alice.says("go")), std::slice::from_ref(&output));
     assert_eq!(outputs(&alice), [output]);
     assert!(results(&alice)[0].contains(LEFT_OUT));
 }
@@ -137,7 +141,7 @@ fn the_whole_outputs_of_a_turn_have_a_limit() {
     }
     alice.outbound.answer(said("Done."));
     let chunks = alice.says("go");
-    assert_eq!(told(&chunks), [json!(output), json!(output)]);
+    assert_eq!(outputs_of(&chunks), [json!(output), json!(output)]);
     let refused = chunks
         .iter()
         .find(|chunk| chunk["type"] == "tool-output-error");
@@ -165,7 +169,7 @@ fn a_whole_output_outlives_the_object() {
     alice.outbound.answer(said("Done."));
     let taken_up = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     alice.run_work(taken_up.work.unwrap());
-    assert_eq!(told(&receive(taken_up.listener)), [json!(output)]);
+    assert_eq!(outputs_of(&receive(taken_up.listener)), [json!(output)]);
     assert_eq!(outputs(&alice), [json!(output)]);
     assert!(results(&alice)[0].contains(LEFT_OUT));
     assert_eq!(waiting(&alice), 0);

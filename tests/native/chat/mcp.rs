@@ -1,5 +1,4 @@
-//! Servers of the Model Context Protocol that an agent uses: their lists, their calls,
-//! and the nonsense that they answer.
+//! MCP servers that an agent uses: lists of tools, calls, and invalid answers.
 
 use std::rc::Rc;
 
@@ -998,10 +997,10 @@ fn a_server_that_repeats_a_secret_does_not_spread_it() {
         let mut settings = alice.outbound.settings.borrow_mut();
         settings.insert(name.to_owned(), value.to_owned());
     }
-    let mut told = tool("a");
-    told["description"] = json!(format!("Knows {SECRET}."));
+    let mut reply = tool("a");
+    reply["description"] = json!(format!("Knows {SECRET}."));
     let more = json!({"needsApproval": false, "headers": {"authorization": "Bearer secret:KEY"}});
-    alice.define_server(&json!([told]), &more).unwrap();
+    alice.define_server(&json!([reply]), &more).unwrap();
     assert_eq!(
         header(&alice.sent_call(0).0, "authorization"),
         Some("Bearer hunter2-hunter2")
@@ -1012,12 +1011,12 @@ fn a_server_that_repeats_a_secret_does_not_spread_it() {
     );
     // JSON has many ways to write one text.
     let escaped = SECRET.replace('-', "\\u002d");
-    let told = format!(
+    let reply = format!(
         r#"{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{{"key":"{escaped}"}}}}}}"#
     );
     let within = text(&format!(r#"{{"key":"{escaped}"}}"#));
     for answer in [
-        Ok(ScriptedAnswer::stream(&format!("data: {told}\n\n"))),
+        Ok(ScriptedAnswer::stream(&format!("data: {reply}\n\n"))),
         result(1, within),
     ] {
         assert_eq!(alice.uses(vec![answer]), r#"{"key":"[secret]"}"#);
@@ -1099,11 +1098,11 @@ fn a_stream_that_breaks_is_resumed_after_the_servers_pause_and_nothing_is_called
     assert_eq!(read, "At last.");
     let forms = alice.outbound.forms.borrow();
     let calls = alice.outbound.calls.borrow();
-    let told: Vec<_> = (before..before + 5)
+    let reply: Vec<_> = (before..before + 5)
         .map(|at| (forms[at], header(&calls[at], "last-event-id")))
         .collect();
     assert_eq!(
-        told,
+        reply,
         [
             (RequestForm::Json, None),
             (RequestForm::Get, Some("e-2")),

@@ -1,5 +1,5 @@
-//! Messages that are written to a session while a turn runs: their place, the answer's
-//! place, and that nothing leaves the view.
+//! Messages that are written to a session while a turn runs: their position, the answer's position,
+//! and that no message leaves the current branch.
 
 use std::rc::Rc;
 

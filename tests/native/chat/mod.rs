@@ -1,4 +1,4 @@
-//! Turns: begun, cut off, taken up, listened to.
+//! Turns: start, interruption, recovery, listeners.
 
 pub mod caching;
 pub mod callbacks;

@@ -1,5 +1,5 @@
-//! Servers of tools that want a person's authorization: how it begins and ends, which request
-//! carries which credential, and when the person is asked again.
+//! Tool servers that require a person's authorization: how it starts and ends, which request has
+//! which credential, and when the person must authorize again.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -1,5 +1,5 @@
-//! Answers of client tools that come while the turn that asked still runs. None is lost
-//! and none is taken twice, whenever the object dies.
+//! Results of client tools that arrive while the turn that called them still runs. None is lost and
+//! none is processed twice, whenever the object is evicted.
 
 use serde_json::{Value, json};
 
@@ -166,7 +166,7 @@ fn an_answer_that_is_left_over_after_the_turn_is_accepted_by_the_next_scan() {
 }
 
 #[test]
-fn an_answer_to_a_call_that_nobody_made_is_dropped() {
+fn an_answer_to_an_unknown_call_is_dropped() {
     let alice = Alice::with_model();
     let work = alice.asked_where();
     alice.frame("c9", "Rome").unwrap();

@@ -1,5 +1,5 @@
-//! A class that extends this one: it says of each call of its tools whether the user must
-//! approve the call.
+//! A class that extends this one decides for each call of its tools whether the user must approve
+//! it.
 
 use std::future::Future as _;
 use std::pin::pin;
@@ -160,8 +160,8 @@ fn a_question_to_the_class_survives_the_objects_death() {
 }
 
 #[test]
-fn a_classs_block_is_told_whose_model_asks_and_a_service_is_not() {
-    for (service, told) in [(OWN_CLASS, json!("s")), ("NOTES", Value::Null)] {
+fn a_classs_block_learns_which_session_asks_and_a_service_does_not() {
+    for (service, reply) in [(OWN_CLASS, json!("s")), ("NOTES", Value::Null)] {
         let alice = Alice::with_model();
         alice
             .outbound
@@ -194,6 +194,6 @@ fn a_classs_block_is_told_whose_model_asks_and_a_service_is_not() {
         );
         alice.outbound.answer(word(r#"{"results": []}"#));
         alice.ok("searchContext", search);
-        assert_eq!(asks(&alice), [told, Value::Null], "{service}");
+        assert_eq!(asks(&alice), [reply, Value::Null], "{service}");
     }
 }

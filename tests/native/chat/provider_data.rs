@@ -1,5 +1,5 @@
-//! What a provider wants back with its model's steps: it comes back in the next step and in
-//! the next turn, also if the object died in between.
+//! Data that a provider expects back: it is returned in the next step and in the next turn, even
+//! after an eviction.
 
 use std::future::Future as _;
 use std::pin::pin;

@@ -557,18 +557,18 @@ fn a_tool_that_changed_since_it_asked_is_not_called() {
     alice.ok("removeTool", json!({"name": "gh"}));
     alice.outbound.answer(said("Gone."));
     alice.chat(alice.answer_body("c1", &accept("Ann")));
-    let told = alice.last_parts()[1]["errorText"].clone();
+    let reply = alice.last_parts()[1]["errorText"].clone();
     assert!(
-        told.as_str().unwrap().contains("changed or removed"),
-        "{told}"
+        reply.as_str().unwrap().contains("changed or removed"),
+        "{reply}"
     );
 }
 
 #[test]
-fn questions_that_a_turn_cant_show_are_told_to_the_model() {
+fn the_model_learns_of_questions_that_a_turn_cannot_show() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     let ask = |method: &str, params: &Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}});
-    for (asked, told) in [
+    for (asked, reply) in [
         (
             ask("sampling/createMessage", &json!({})),
             "other than a form or a page",
@@ -588,9 +588,9 @@ fn questions_that_a_turn_cant_show_are_told_to_the_model() {
         alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
         alice.outbound.answer(result(1, &asked));
         alice.outbound.answer(said("It can't."));
-        alice.says(told);
+        alice.says(reply);
         let (_, text) = alice.outcomes().pop().unwrap();
-        assert!(text.contains(told), "{text}");
+        assert!(text.contains(reply), "{text}");
     }
 }
 

@@ -1,5 +1,5 @@
-//! Messages that wait for the end of a turn: each is answered once and in order,
-//! whenever the object dies.
+//! Messages queued during a turn: each is answered once and in order, whenever the object is
+//! evicted.
 
 use serde_json::{Value, json};
 
@@ -41,8 +41,8 @@ impl Alice {
     }
 
     /// The session's messages as `role: text`.
-    fn told(&self) -> Vec<String> {
-        let tell = |message: &Value| {
+    fn messages(&self) -> Vec<String> {
+        let render = |message: &Value| {
             let parts = message["parts"].as_array().unwrap();
             let text: String = parts
                 .iter()
@@ -50,7 +50,7 @@ impl Alice {
                 .collect();
             format!("{}: {text}", message["role"].as_str().unwrap())
         };
-        self.shown().iter().map(tell).collect()
+        self.shown().iter().map(render).collect()
     }
 
     fn frame_of_chat(&self, request: &str, text: &str) -> api::socket::FrameOutcome {
@@ -66,7 +66,7 @@ impl Alice {
     }
 }
 
-const TOLD: [&str; 6] = [
+const MESSAGES: [&str; 6] = [
     "user: first",
     "assistant: One.",
     "user: second",
@@ -87,7 +87,7 @@ fn messages_wait_and_are_answered_in_order() {
         alice.outbound.answer(said(text));
     }
     alice.run_work(work);
-    assert_eq!(alice.told(), TOLD);
+    assert_eq!(alice.messages(), MESSAGES);
     assert_eq!(alice.waiting_rows(), 0);
     for (listener, text) in [
         (first, "One."),
@@ -123,7 +123,7 @@ fn a_client_that_sends_its_whole_history_has_its_new_message_wait() {
         alice.outbound.answer(said(text));
     }
     alice.run_work(work);
-    assert_eq!(alice.told(), TOLD);
+    assert_eq!(alice.messages(), MESSAGES);
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_message_that_is_sent_again_waits_where_it_waited() {
     alice.run_work(work);
     assert_eq!(text_of(&receive(one.listener)), "Two.");
     assert_eq!(text_of(&receive(again.listener)), "Two.");
-    assert_eq!(alice.told().len(), 4);
+    assert_eq!(alice.messages().len(), 4);
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn a_message_that_replaces_the_turn_goes_before_those_that_wait() {
     alice.run_work(work);
     assert_eq!(*kinds(&receive(first)).last().unwrap(), "abort");
     assert_eq!(
-        alice.told(),
+        alice.messages(),
         [
             "user: first",
             "user: now",
@@ -228,7 +228,7 @@ fn a_turn_that_was_cut_off_is_replaced_at_once() {
     let begun = alice.begin(&when_busy("now", "replace")).unwrap();
     alice.run_work(begun.work.unwrap());
     assert_eq!(
-        alice.told(),
+        alice.messages(),
         ["user: first", "user: now", "assistant: At once."]
     );
 }
@@ -267,7 +267,7 @@ fn a_waiting_message_is_withdrawn() {
     alice.outbound.answer(said("Three."));
     alice.run_work(work);
     assert_eq!(
-        alice.told(),
+        alice.messages(),
         [
             "user: first",
             "assistant: One.",
@@ -320,7 +320,7 @@ fn a_page_waits_withdraws_its_message_and_receives_its_turn() {
     );
     assert!(!frames.iter().any(|frame| frame.contains("\"id\":\"r2\"")));
     assert_eq!(
-        alice.told(),
+        alice.messages(),
         [
             "user: first",
             "assistant: One.",
@@ -395,7 +395,7 @@ fn a_forked_or_exported_session_leaves_its_queue_where_it_is() {
     alice.outbound.answer(said("One."));
     alice.outbound.answer(said("Two."));
     alice.run_work(work);
-    assert_eq!(alice.told(), TOLD[..4]);
+    assert_eq!(alice.messages(), MESSAGES[..4]);
 }
 
 /// The object dies at each moment of a line of three: each message is answered once.
@@ -418,9 +418,9 @@ fn each_message_is_answered_once_and_in_order_whichever_statement_fails() {
             alice.comes_back();
             // Answers that were not written are asked for again.
             let answered = alice
-                .told()
+                .messages()
                 .iter()
-                .filter(|told| told.starts_with("assistant"))
+                .filter(|messages| messages.starts_with("assistant"))
                 .count();
             alice.outbound.answers.borrow_mut().clear();
             for text in ["One.", "Two.", "Three."].iter().skip(answered) {
@@ -432,7 +432,7 @@ fn each_message_is_answered_once_and_in_order_whichever_statement_fails() {
                 }
             }
         }
-        assert_eq!(alice.told(), TOLD, "{at}");
+        assert_eq!(alice.messages(), MESSAGES, "{at}");
         assert_eq!(
             (alice.waiting_rows(), alice.has_turn_rows()),
             (0, false),
@@ -462,7 +462,7 @@ fn a_message_that_a_server_has_wait_survives_the_object_and_its_caller() {
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
-    assert_eq!(alice.told(), TOLD[..4]);
+    assert_eq!(alice.messages(), MESSAGES[..4]);
     let ran = alice.ok(
         "runTurn",
         json!({"sessionId": "s", "message": user("second")}),
@@ -488,7 +488,7 @@ fn a_waiting_message_that_another_build_stored_is_dropped_and_its_session_contin
     alice.run_work(work);
     assert_eq!(*kinds(&receive(second.listener)).last().unwrap(), "error");
     assert_eq!(
-        alice.told(),
+        alice.messages(),
         [
             "user: first",
             "assistant: One.",
@@ -508,13 +508,13 @@ fn a_tools_answer_that_comes_out_of_band_continues_before_the_queue() {
     alice.outbound.answer(said("In Rome."));
     alice.outbound.answer(said("Two."));
     alice.run_work(work);
-    assert_eq!(alice.told().len(), 4);
-    assert_eq!(alice.told()[3], "assistant: Two.");
+    assert_eq!(alice.messages().len(), 4);
+    assert_eq!(alice.messages()[3], "assistant: Two.");
     assert_eq!(alice.shown()[1]["parts"][3]["text"], "In Rome.");
 }
 
 #[test]
-fn a_message_waits_behind_a_queue_that_nobody_has_resumed() {
+fn a_message_waits_behind_a_queue_that_was_not_resumed() {
     let mut alice = Alice::with_model();
     let (work, _) = alice.busy();
     alice.queue("second");
@@ -533,7 +533,7 @@ fn a_message_waits_behind_a_queue_that_nobody_has_resumed() {
         alice.run_work(work);
     }
     assert_eq!(
-        alice.told(),
+        alice.messages(),
         [
             "user: first",
             "user: second",
@@ -553,7 +553,7 @@ fn calls_that_wait_for_an_approval_do_not_block_the_queue() {
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
     alice.outbound.answer(said("Two."));
     alice.run_work(work);
-    assert_eq!(alice.told()[3], "assistant: Two.");
+    assert_eq!(alice.messages()[3], "assistant: Two.");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The records of turns: what `getTurns` and `getTurn` tell of turns that are over, whatever
-//! became of them, and to whom.
+//! The records of turns: what `getTurns` and `getTurn` return for finished turns, whatever their
+//! outcome, and to which callers.
 
 use serde_json::{Value, json};
 
@@ -120,8 +120,11 @@ fn a_plain_turn_reports_what_it_did_and_writes_no_row_for_it() {
     assert!(part("messages") > 0 && part("windowTokens") > part("total"));
     assert_eq!(step["tools"], json!([]));
     assert_eq!(alice.failures_kept(), 0);
-    let told = turn.to_string();
-    assert!(!told.contains("Yes.") && !told.contains("hi\""), "{told}");
+    let answer = turn.to_string();
+    assert!(
+        !answer.contains("Yes.") && !answer.contains("hi\""),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn a_turns_tools_are_reported_with_their_kinds_and_without_their_content() {
     assert_eq!(turn["steps"].as_array().unwrap().len(), 2);
     assert_eq!(turn["steps"][0]["finishReason"], "tool-calls");
     let tools = turn["steps"][0]["tools"].as_array().unwrap();
-    let told: Vec<_> = tools
+    let reply: Vec<_> = tools
         .iter()
         .map(|tool| {
             (
@@ -158,7 +161,7 @@ fn a_turns_tools_are_reported_with_their_kinds_and_without_their_content() {
         })
         .collect();
     assert_eq!(
-        told,
+        reply,
         [
             ("weather", "registered"),
             ("set_context", "memory"),

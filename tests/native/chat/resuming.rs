@@ -1,4 +1,4 @@
-//! Sockets that are offered a turn and acknowledge it late: its answer reaches them in chunks.
+//! Sockets that acknowledge an offered turn late receive its answer in chunks.
 
 use serde_json::{Value, json};
 
@@ -28,21 +28,24 @@ impl Alice {
         let new = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
         let asks = json!({"type": "cf_agent_stream_resume_request", "probeId": "p"});
         let offered = self.receives(&new, &asks);
-        let told: Value = serde_json::from_str(&offered.replies[0]).unwrap();
-        assert_eq!(told["type"], "cf_agent_stream_resuming");
+        let reply: Value = serde_json::from_str(&offered.replies[0]).unwrap();
+        assert_eq!(reply["type"], "cf_agent_stream_resuming");
         let state = offered.state.unwrap();
         assert!(state.is_held);
         self.audience.is_held.set(true);
         self.run_work(begun.work.unwrap());
-        (state, told["id"].as_str().unwrap().to_owned())
+        (state, reply["id"].as_str().unwrap().to_owned())
     }
 
     /// The frames that answer an acknowledgement, and the socket's state since then.
     fn acknowledges(&self, state: &SocketState, id: &str) -> (Vec<Value>, SocketState) {
         let ack = json!({"type": "cf_agent_stream_resume_ack", "id": id});
-        let told = self.receives(state, &ack);
+        let answer = self.receives(state, &ack);
         let read = |frame: &String| serde_json::from_str(frame).unwrap();
-        (told.replies.iter().map(read).collect(), told.state.unwrap())
+        (
+            answer.replies.iter().map(read).collect(),
+            answer.state.unwrap(),
+        )
     }
 }
 
@@ -67,10 +70,10 @@ fn a_late_acknowledgement_gets_the_chunks_of_the_turn_that_has_ended() {
     let alice = Alice::with_model();
     let (state, id) = alice.late("Here it is.");
     let (frames, freed) = alice.acknowledges(&state, &id);
-    let told = chunks(&frames);
-    assert_eq!(text_of(&told), "Here it is.");
-    assert_eq!(told[0]["type"], "start");
-    assert_eq!(told.last().unwrap()["type"], "finish");
+    let answer = chunks(&frames);
+    assert_eq!(text_of(&answer), "Here it is.");
+    assert_eq!(answer[0]["type"], "start");
+    assert_eq!(answer.last().unwrap()["type"], "finish");
     assert!(!freed.is_held);
     // A second one would show the answer twice.
     assert!(chunks(&alice.acknowledges(&freed, &id).0).is_empty());

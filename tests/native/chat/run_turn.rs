@@ -1,4 +1,4 @@
-//! `runTurn`: a turn for a caller who wants its answer whole.
+//! `runTurn`: a turn whose caller receives the whole answer.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn a_turn_is_answered_whole() {
 }
 
 #[test]
-fn repeated_it_gives_the_answer_again_and_asks_nobody() {
+fn a_repeated_request_returns_the_answer_without_a_call() {
     let mut alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));
     let first = alice.ok("runTurn", asks("hi"));

@@ -1,4 +1,4 @@
-//! The trace of a turn: the headers that its calls carry, and the spans that it leaves.
+//! The trace of a turn: the headers of its calls, and its spans.
 
 use std::rc::Rc;
 
@@ -141,8 +141,8 @@ fn a_turn_is_in_its_callers_trace_and_so_are_its_calls() {
     );
     let tool = find(&spans, "execute_tool weather");
     assert_eq!(attribute(tool, "gen_ai.tool.call.id"), "Some(Text(\"c1\"))");
-    let told = &alice.turns("s")[0];
-    assert_eq!(told["traceId"], TRACE);
+    let reply = &alice.turns("s")[0];
+    assert_eq!(reply["traceId"], TRACE);
 }
 
 #[test]
@@ -158,14 +158,14 @@ fn a_request_to_a_model_says_which_model_answered_and_where() {
     let spans = alice.spans().take_batch();
     for name in ["chat m", "invoke_agent alice"] {
         let span = find(&spans, name);
-        let told = |attribute_name| attribute(span, attribute_name);
-        assert_eq!(told("gen_ai.request.model"), "Some(Text(\"m\"))");
+        let reply = |attribute_name| attribute(span, attribute_name);
+        assert_eq!(reply("gen_ai.request.model"), "Some(Text(\"m\"))");
         assert_eq!(
-            told("gen_ai.response.model"),
+            reply("gen_ai.response.model"),
             "Some(Text(\"m-2026-01-01\"))"
         );
         assert_eq!(
-            told("gen_ai.response.finish_reasons"),
+            reply("gen_ai.response.finish_reasons"),
             "Some(Texts([\"length\"]))"
         );
     }
@@ -195,16 +195,16 @@ fn an_operation_on_memory_names_its_block_and_its_entry_and_counts_them() {
         });
         named.collect::<Vec<_>>().join(" ")
     };
-    let told = noted(
+    let answer = noted(
         "defineBlock",
         json!({"label": "facts", "kind": "searchable"}),
     );
-    assert_eq!(told, "store.id=Text(\"facts\")");
+    assert_eq!(answer, "store.id=Text(\"facts\")");
     let entry = json!({"label": "facts", "key": "tea", "content": "Alice likes tea."});
     let one = "store.id=Text(\"facts\") record.id=Text(\"tea\") record.count=Number(1)";
     assert_eq!(noted("setEntry", entry), one);
-    let told = noted("searchContext", json!({"label": "facts", "query": "tea"}));
-    assert_eq!(told, "store.id=Text(\"facts\") record.count=Number(1)");
+    let answer = noted("searchContext", json!({"label": "facts", "query": "tea"}));
+    assert_eq!(answer, "store.id=Text(\"facts\") record.count=Number(1)");
     assert_eq!(
         noted("search", json!({"query": "tea"})),
         "record.count=Number(0)"

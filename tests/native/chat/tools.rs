@@ -1,4 +1,4 @@
-//! A tool's definition and its calls: headers, secrets, time and size.
+//! Definitions and calls of tools: headers, secrets, time and size.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ pub fn tool(more: &Value) -> Value {
 }
 
 #[test]
-fn a_tool_gets_its_headers_and_nobody_else_sees_the_secret() {
+fn only_the_tool_gets_its_headers_and_the_secret() {
     let alice = alice();
     let headers = json!({"Authorization": "Bearer secret:KEY", "x-team": "blue"});
     let shown = alice.ok("defineTool", tool(&json!({"headers": headers})));
@@ -62,8 +62,8 @@ fn a_tool_gets_its_headers_and_nobody_else_sees_the_secret() {
     assert!(sent("idempotency-key").is_some());
     // The tool repeated the secret: neither the model, nor the client, nor a table has it.
     assert!(calls[2].body.contains("Wrong key: [secret]"));
-    for told in [&calls[1].body, &calls[2].body, &json!(chunks).to_string()] {
-        assert!(!told.contains(SECRET), "{told}");
+    for reply in [&calls[1].body, &calls[2].body, &json!(chunks).to_string()] {
+        assert!(!reply.contains(SECRET), "{reply}");
     }
     assert!(!alice.db.dump().contains(SECRET));
 }

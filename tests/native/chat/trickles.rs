@@ -1,5 +1,5 @@
-//! Anybody who is asked may send bytes for ever that say nothing, or next to nothing. The
-//! asker comes to an end, and is told why.
+//! Peers that send meaningless bytes endlessly: every call ends with an error that states the
+//! reason.
 
 use std::rc::Rc;
 

@@ -291,9 +291,9 @@ fn two_approvals_are_waited_for_and_then_both_are_done() {
     let chunks = alice.chat(json!({"id": "s", "messages": [user("pay"), first]}));
     assert_eq!(kinds(&chunks), ["start", "finish"]);
     // The change feed tells that the message now shows the decision.
-    let told = alice.ok("getChanges", json!({"sessionId": "s", "since": seen}));
-    assert_eq!(told["changes"][0]["type"], "update");
-    assert_eq!(told["changes"][0]["id"], first["id"]);
+    let reply = alice.ok("getChanges", json!({"sessionId": "s", "since": seen}));
+    assert_eq!(reply["changes"][0]["type"], "update");
+    assert_eq!(reply["changes"][0]["id"], first["id"]);
     assert_eq!(alice.outbound.calls.borrow().len(), 1);
     assert_eq!(alice.shown()[1]["parts"][1]["state"], "approval-responded");
     let second = respond(&alice.shown()[1], 2, false);
@@ -697,7 +697,7 @@ fn onlookers_receive_the_turn_and_are_shown_what_the_log_made_of_it() {
 }
 
 #[test]
-fn a_model_that_nobody_serves_is_refused_before_anything_is_written() {
+fn an_unknown_model_is_refused_before_anything_is_written() {
     let alice = Alice::with_model();
     let body = json!({"id": "s", "message": user("hi"), "model": "gpt-4"});
     let error = alice.begin(&body).err().unwrap();
@@ -1068,7 +1068,7 @@ fn a_short_turn_continues_while_long_ones_fill_the_capacity() {
 }
 
 #[test]
-fn a_turns_memory_is_given_back_once_its_last_listener_is_gone() {
+fn a_turns_memory_is_released_with_its_last_listener() {
     let alice = Alice::with_model();
     alice.outbound.answer(said(&"word ".repeat(100_000)));
     let begun = alice

@@ -301,7 +301,7 @@ fn summaries_are_asked_of_their_own_model_and_counted() {
 }
 
 #[test]
-fn the_prompt_is_refreshed_as_the_agent_was_told() {
+fn the_prompt_is_refreshed_as_configured() {
     for (setting, in_next_turn, after_compaction) in
         [("manual", 1, 1), ("compaction", 1, 2), ("turn", 2, 2)]
     {

@@ -77,8 +77,8 @@ impl Alice {
     }
 
     fn compactions(&self) -> usize {
-        let told = self.ok("getCompactions", json!({"sessionId": "s"}));
-        told["compactions"].as_array().unwrap().len()
+        let answer = self.ok("getCompactions", json!({"sessionId": "s"}));
+        answer["compactions"].as_array().unwrap().len()
     }
 }
 
@@ -142,7 +142,7 @@ fn the_conversation_is_compacted_before_the_window_is_full() {
 }
 
 #[test]
-fn a_caller_that_switches_compaction_off_has_none_and_is_told_what_is_missing() {
+fn a_caller_that_disables_compaction_gets_a_note_about_omitted_messages() {
     let alice = Alice::with_window(2_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
     alice.talk(0..40);

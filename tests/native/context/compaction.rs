@@ -1,5 +1,5 @@
-//! Compaction: the messages that a summary covers, the text that a reader sees in their
-//! place, and the outcome when something fails.
+//! Compaction: the messages that a summary covers, the text that a reader gets instead, and the
+//! result of failures.
 
 use std::cell::{Cell, RefCell};
 
@@ -589,7 +589,7 @@ fn two_hundred_appends_over_the_threshold_cost_a_handful_of_summaries() {
 }
 
 #[test]
-fn without_a_threshold_nothing_is_compacted_by_itself() {
+fn without_a_threshold_nothing_is_compacted_automatically() {
     let alice = numbered(100);
     let scripted = Scripted::default();
     assert_eq!(

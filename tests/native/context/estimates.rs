@@ -126,8 +126,8 @@ fn providers_reports_correct_every_estimate() {
         assert!((1.8..=2.1).contains(&factor), "{field}: {before} {after}");
     }
     assert!(context() > context_before * 9 / 5);
-    let told = &alice.ok("compact", json!({"sessionId": "s", "dryRun": true}))["tokensBefore"];
-    assert_eq!(told, &after["total"]);
+    let answer = &alice.ok("compact", json!({"sessionId": "s", "dryRun": true}))["tokensBefore"];
+    assert_eq!(answer, &after["total"]);
 }
 
 /// The estimate of the session's context, as a caller with a loop of its own is told.
@@ -138,11 +138,11 @@ fn context_tokens(alice: &Alice, session: &str) -> i64 {
 
 /// The caller's model counts so many tokens for each estimated one.
 fn report(alice: &Alice, factor: f64, honest: i64) {
-    let told = context_tokens(alice, "s");
+    let answer = context_tokens(alice, "s");
     let counted = (honest as f64 * factor) as i64;
     alice.ok(
         "addUsage",
-        json!({"sessionId": "s", "inputTokens": counted, "contextTokens": told}),
+        json!({"sessionId": "s", "inputTokens": counted, "contextTokens": answer}),
     );
 }
 
@@ -207,10 +207,10 @@ fn a_repeated_report_teaches_once_and_a_report_of_a_context_writes_no_row_more()
     unnamed.as_object_mut().unwrap().remove("id");
     assert_eq!(written(unnamed), plain);
     alice.ok("addUsage", of_context.clone());
-    let told = context_tokens(&alice, "s");
-    assert!(told > 2 * honest);
+    let answer = context_tokens(&alice, "s");
+    assert!(answer > 2 * honest);
     alice.ok("addUsage", of_context);
-    assert_eq!(context_tokens(&alice, "s"), told);
+    assert_eq!(context_tokens(&alice, "s"), answer);
 }
 
 /// The sums stand in the last turn's row where there is one, and turns go on from them.
@@ -258,13 +258,13 @@ fn a_report_beside_a_turn_leaves_the_turn_as_it_is() {
     let body = json!({"id": "s", "message": message});
     let begun = alice.begin(&body).unwrap();
     assert_eq!(written(report.clone()), rows + 1);
-    let told = context_tokens(&alice, "s");
+    let reply = context_tokens(&alice, "s");
     alice.outbound.answer(ScriptedAnswer::json(&json!({
         "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 7_000, "completion_tokens": 1}})));
     alice.run_work(begun.work.unwrap());
     assert_eq!(alice.events().len(), 3, "the turn goes on to its answer");
-    assert!(context_tokens(&alice, "s") >= told);
+    assert!(context_tokens(&alice, "s") >= reply);
     // Of the turn's event and of the settled row.
     assert_eq!(written(report.clone()), rows + 1);
     assert_eq!(written(report), rows + 1);
@@ -285,8 +285,8 @@ fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
         let grown = Id::parse("s".to_owned()).unwrap();
         // The summariser may fail: the attempt is recorded all the same.
         let _ = wait_for(follow_up(&alice.agent(&alice.db), &grown));
-        let told = alice.ok("getCompactions", json!({"sessionId": "s"}));
-        !told["decisions"].as_array().unwrap().is_empty()
+        let answer = alice.ok("getCompactions", json!({"sessionId": "s"}));
+        !answer["decisions"].as_array().unwrap().is_empty()
     };
     assert!(!is_due());
     alice.ok(

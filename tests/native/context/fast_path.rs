@@ -1,5 +1,5 @@
-//! A context is the same to the byte whether SQLite makes its messages or it is built
-//! event by event.
+//! A context is identical to the byte whether SQLite builds its messages or it is built event by
+//! event.
 
 use serde_json::{Value, json};
 

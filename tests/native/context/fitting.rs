@@ -1,4 +1,4 @@
-//! Contexts within a budget, as `buildWorkingContext` answers them.
+//! Contexts that fit a budget, from `buildWorkingContext`.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What becomes of a session while its compaction waits for the model.
+//! Changes to a session while its compaction waits for the model.
 
 use serde_json::json;
 

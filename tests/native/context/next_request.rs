@@ -1,4 +1,4 @@
-//! `buildWorkingContext` with `asTurn` says what the next turn sends, to the letter.
+//! `buildWorkingContext` with `asTurn` returns exactly what the next turn sends.
 
 use serde_json::{Value, json};
 

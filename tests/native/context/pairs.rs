@@ -1,5 +1,5 @@
-//! Calls and their results where ids repeat. Many models begin to count anew in each turn,
-//! so `call_0` names another call each time.
+//! Calls and results with repeated ids. Many models restart their numbering in each turn, so
+//! `call_0` names another call each time.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! The directory of agents, as agents and callers see it. The parts are real, and so are the
-//! agents.
+//! The directory of agents, from the perspective of agents and of callers. The shards and the
+//! agents are real.
 
 use serde_json::{Value, json};
 
@@ -196,7 +196,7 @@ fn a_late_word_about_an_earlier_lifetime_changes_nothing() {
 }
 
 #[test]
-fn a_read_of_a_part_that_nobody_has_used_makes_no_table() {
+fn a_read_of_an_unused_shard_creates_no_table() {
     let town = town(&["a"]);
     assert_eq!(all(&town, "user:", 10), Vec::<String>::new());
     assert_eq!(town.part("part:user:").dump(), "");
@@ -205,7 +205,7 @@ fn a_read_of_a_part_that_nobody_has_used_makes_no_table() {
 /// Beginnings that no agent ever had, over a directory that was never used and over one that
 /// has agents: each of the three operations answers that nothing begins so.
 #[test]
-fn a_beginning_that_no_agent_ever_had_is_answered_with_nobody() {
+fn a_prefix_without_agents_has_an_empty_result() {
     let odd = [
         ":",
         "::",

@@ -1,6 +1,6 @@
-//! Authority: what is made of somebody's words is written no further than they could write,
-//! shows them nothing that they could not read, and is paid by them. The table of who may write
-//! what stands in docs/learning.md, and a test here writes it.
+//! Authority: what is learned from somebody's text is written only where they could write, reveals
+//! only what they could read, and counts toward their limits. The table of who may write what is in
+//! docs/learning.md; a test here generates it.
 
 use serde_json::{Value, json};
 
@@ -283,8 +283,11 @@ fn words_are_written_no_further_than_who_said_them_could_write() {
                         "runTurn",
                         json!({"sessionId": "t", "message": user("Saffron?")}),
                     );
-                    let told = alice.outbound.calls.borrow().last().unwrap().body.clone();
-                    assert!(!told.contains("likes saffron"), "{writer} {who:?}: {told}");
+                    let reply = alice.outbound.calls.borrow().last().unwrap().body.clone();
+                    assert!(
+                        !reply.contains("likes saffron"),
+                        "{writer} {who:?}: {reply}"
+                    );
                 } else if writer == "an imported session" {
                     assert_eq!(places, ["proposal"], "{who:?}");
                 } else if writer == "an imported session with a block" {
@@ -500,7 +503,7 @@ fn with_bob() -> Alice {
 }
 
 #[test]
-fn a_narrowed_caller_retracts_nothing_of_another_session_and_is_told_nothing_of_it() {
+fn a_narrowed_caller_retracts_and_learns_nothing_of_another_session() {
     for action in ["forget", "retire", "replace"] {
         let mut alice = with_bob();
         let facts = alice.facts();
@@ -783,7 +786,7 @@ fn a_token_that_may_not_write_a_block_does_not_write_it_by_consolidation_or_as_t
 }
 
 #[test]
-fn who_caused_it_pays_and_nobody_waits_for_them() {
+fn whoever_caused_it_pays_and_nobody_waits_for_them() {
     let mut alice = furnished(false);
     let holder = Some(("alice", 100));
     let caller = token(Some("s"), false, holder);
@@ -846,7 +849,7 @@ fn spent(alice: &Alice, holder: &str) -> i64 {
 }
 
 #[test]
-fn vectors_count_for_whoever_asks_and_words_continue_without_them() {
+fn vectors_count_toward_the_callers_limit_and_words_work_without_them() {
     let mut alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 1_000}}));
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
@@ -903,7 +906,7 @@ fn whoever_lets_a_session_grow_pays_for_its_summary() {
 }
 
 #[test]
-fn proposals_of_a_narrowed_session_keep_nobody_else_from_being_learnt_from() {
+fn proposals_of_a_narrowed_session_do_not_block_learning_from_others() {
     let mut alice = furnished(false);
     for number in 0..25 {
         alice.as_caller(token(Some("s"), false, None), |alice| {

@@ -1,4 +1,4 @@
-//! Consolidation: what is merged, retired and written anew, and what of it counts.
+//! Consolidation: what is merged, retired and rewritten, and which changes apply without review.
 
 use serde_json::{Value, json};
 
@@ -122,11 +122,11 @@ fn only_what_trusted_entries_say_counts_at_once() {
         let alice = knowing(json!({"review": "auto"}), &facts);
         let done = consolidated(&alice, merge(content), json!({}));
         let change = &done["proposal"]["changes"][0];
-        let told = (
+        let outcome = (
             change["status"].as_str().unwrap(),
             change["source"].as_str().unwrap(),
         );
-        assert_eq!(told, expected, "{source}: {content}");
+        assert_eq!(outcome, expected, "{source}: {content}");
     }
     // Who is trusted less retires nobody by themselves.
     let facts = [
@@ -266,7 +266,7 @@ fn the_demo_puts_in_order_what_says_the_same() {
 }
 
 /// What became of the only change: its status, its source and its title.
-fn told(done: &Value) -> (String, String, Value) {
+fn outcome_of(done: &Value) -> (String, String, Value) {
     let change = &done["proposal"]["changes"][0];
     let text = |field: &str| change[field].as_str().unwrap_or_default().to_owned();
     (text("status"), text("source"), change["title"].clone())
@@ -295,7 +295,7 @@ fn a_title_says_no_more_than_the_entries_do() {
             "action": "replace", "key": "food", "title": title,
             "content": "The user likes tea and cake.", "merges": ["drinks"],
         }]});
-        let (status, _, kept) = told(&consolidated(&alice, answer, json!({})));
+        let (status, _, kept) = outcome_of(&consolidated(&alice, answer, json!({})));
         assert_eq!((status.as_str(), kept), ("applied", expected), "{title}");
     }
 }
@@ -335,13 +335,13 @@ fn each_sentence_of_a_profile_is_in_one_trusted_entry() {
         );
         let answer = json!({"changes": [], "profile": profile});
         let done = consolidated(&alice, answer, json!({"profile": "profile"}));
-        let (status, source, _) = told(&done);
+        let (status, source, _) = outcome_of(&done);
         assert_eq!((status.as_str(), source.as_str()), expected, "{profile}");
     }
 }
 
 #[test]
-fn what_the_model_did_not_see_whole_is_not_replaced_by_itself() {
+fn an_entry_that_the_model_saw_in_part_is_not_replaced_automatically() {
     let long = format!("The user likes tea. {}", "Tea is good. ".repeat(60));
     let merge = json!({"action": "replace", "key": "a", "content": "The user likes tea and cake.", "merges": ["b"]});
     let retire = json!({"action": "retire", "key": "b", "by": "a"});
@@ -353,7 +353,7 @@ fn what_the_model_did_not_see_whole_is_not_replaced_by_itself() {
             ];
             let alice = knowing(json!({"review": "auto"}), &facts);
             let done = consolidated(&alice, json!({"changes": [change]}), json!({}));
-            assert_eq!(told(&done).0, expected, "{change}: {content}");
+            assert_eq!(outcome_of(&done).0, expected, "{change}: {content}");
         }
     }
     // Nor is a text made shorter.
@@ -368,6 +368,6 @@ fn what_the_model_did_not_see_whole_is_not_replaced_by_itself() {
         let alice = knowing(json!({"review": "auto"}), &facts);
         let answer = json!({"changes": [{"action": "replace", "key": "a", "content": content, "merges": []}]});
         let done = consolidated(&alice, answer, json!({}));
-        assert_eq!(told(&done).0, expected, "{content}");
+        assert_eq!(outcome_of(&done).0, expected, "{content}");
     }
 }

@@ -1,5 +1,5 @@
-//! Learning and consolidation, with each statement failing, and with a death before and
-//! after each: afterwards the look was taken once, whatever happened.
+//! Learning and consolidation with each statement failing, and with an eviction before and after
+//! each: afterwards each pass was counted once.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use base::database::Database;
 use base::testing::Failing;
 
 /// An agent to which three facts were told.
-fn told() -> Alice {
+fn alice_with_fact() -> Alice {
     let alice = Alice::trusting();
     alice.ok(
         "setEntry",
@@ -52,7 +52,7 @@ fn state(alice: &Alice) -> (Value, usize, Value) {
 fn whichever_statement_of_a_pass_fails_the_pass_is_applied_once() {
     let mut tried = 0;
     loop {
-        let alice = told();
+        let alice = alice_with_fact();
         let before = state(&alice);
         answer(&alice);
         let failing = Failing::after(&alice.db, tried);
@@ -84,7 +84,7 @@ fn whichever_statement_of_a_pass_fails_the_pass_is_applied_once() {
 
 #[test]
 fn a_death_while_the_model_thinks_loses_nothing() {
-    let alice = told();
+    let alice = alice_with_fact();
     alice.outbound.falls_silent.set(true);
     let dump = |alice: &Alice| alice.facts();
     let before = dump(&alice);
@@ -104,7 +104,7 @@ fn a_death_while_the_model_thinks_loses_nothing() {
 
 #[test]
 fn what_is_deleted_while_the_model_thinks_gets_into_no_memory() {
-    let alice = std::rc::Rc::new(told());
+    let alice = std::rc::Rc::new(alice_with_fact());
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
@@ -126,7 +126,7 @@ fn what_is_deleted_while_the_model_thinks_gets_into_no_memory() {
 
 #[test]
 fn what_is_said_while_the_model_thinks_is_covered_next() {
-    let alice = std::rc::Rc::new(told());
+    let alice = std::rc::Rc::new(alice_with_fact());
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {

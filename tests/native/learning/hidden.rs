@@ -1,6 +1,5 @@
-//! What no rule reads: characters that a model reads and a rule about words does not, in all
-//! places where learning and consolidation write. And what people write in their languages, which
-//! is learnt as ever.
+//! Hidden characters: those that a model reads and word rules don't, in all places where learning
+//! and consolidation write. Ordinary text in any language is learned as usual.
 
 use serde_json::{Value, json};
 
@@ -70,7 +69,7 @@ fn learnt(alice: &Alice, said: &[&str], change: Value) -> Value {
 }
 
 #[test]
-fn an_order_that_no_rule_reads_never_counts_by_itself() {
+fn an_instruction_that_no_rule_reads_never_applies_automatically() {
     for (name, order) in disguises() {
         for settings in [
             json!({"review": "auto"}),

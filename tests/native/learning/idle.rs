@@ -1,5 +1,5 @@
-//! Consolidation by itself: when it is due, that each step is taken once whatever dies when,
-//! and what it may spend.
+//! Automatic consolidation: when it is due, that each step runs once despite evictions, and its
+//! spending limit.
 
 use serde_json::{Value, json};
 
@@ -253,7 +253,7 @@ fn what_is_erased_while_the_model_thinks_is_in_no_profile() {
 }
 
 #[test]
-fn a_large_block_is_gone_through_in_one_round_and_nothing_is_asked_twice() {
+fn a_large_block_is_consolidated_in_one_round_without_repeated_requests() {
     let alice = idle(json!({}));
     for number in 0..250 {
         alice.ok(
@@ -321,7 +321,7 @@ fn it_stays_within_the_budget_of_learning() {
 }
 
 #[test]
-fn what_somebody_writes_into_the_block_is_put_in_order_too() {
+fn entries_that_a_caller_writes_are_consolidated_too() {
     let alice = Alice::learner(json!({"review": "auto", "consolidate": "idle"}));
     let set = |key: &str, text: &str| {
         let body = json!({"label": "facts", "key": key, "content": text});

@@ -1,5 +1,5 @@
-//! Learning, as a caller sees it: a scripted model says what to propose, and the agent does
-//! with it what the rules say.
+//! Learning, from a caller's perspective: a scripted model proposes changes, and the agent applies
+//! its rules to them.
 
 mod authority;
 mod consolidation;

@@ -1,4 +1,4 @@
-//! Looks: what the model is shown, when, and that each event is looked at once.
+//! Learning passes: what the model is shown, when, and that each event is processed once.
 
 use std::rc::Rc;
 

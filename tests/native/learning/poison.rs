@@ -1,6 +1,6 @@
-//! The poison table: who says an instruction, and what becomes of it when the model falls
-//! for it. The model is scripted to do what the attacker wants. The table stands in
-//! docs/learning.md, and this test writes it.
+//! The poisoning table: the source of an instruction, and the outcome if the model follows it. The
+//! model is scripted to do what the attacker wants. The table is in docs/learning.md; this test
+//! generates it.
 
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn outcome(alice: &Alice, change: Value) -> String {
 }
 
 #[test]
-fn what_a_tool_or_a_file_says_never_counts_by_itself() {
+fn text_of_a_tool_or_a_file_never_applies_automatically() {
     let mut table = String::from(
         "| who says it | the instruction | the model names that event | the model names the user's question |\n|---|---|---|---|\n",
     );

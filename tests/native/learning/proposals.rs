@@ -1,4 +1,4 @@
-//! Proposals: decided on as a whole or in part, and taken back in one call.
+//! Proposals: decided as a whole or in part, and reverted in one call.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What is left of proposals when something is purged, forked, deleted, exported.
+//! What remains of proposals after a purge, a fork, a deletion or an export.
 
 use serde_json::{Value, json};
 

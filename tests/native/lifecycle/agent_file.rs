@@ -1,5 +1,5 @@
-//! The whole agent as a file. It comes back to the byte, in pieces and after breaks, or is
-//! refused; and every table says what the file holds of it.
+//! The export of a whole agent. The import restores it to the byte, in pieces and after
+//! interruptions, or is rejected; and every table declares what the file contains of it.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn filled(db: &Sqlite) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn an_agent_with_rows_in_every_table_comes_back_to_the_byte() {
+fn an_agent_with_rows_in_every_table_is_restored_to_the_byte() {
     let alice = make(true);
     let file = alice.export_agent();
     let bob = empty();

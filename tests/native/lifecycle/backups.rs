@@ -1,5 +1,5 @@
-//! Backups: the file in the bucket is the export, it is there whole or not at all, and the
-//! newest stay.
+//! Backups: the file in the bucket is the export, it is complete or absent, and the newest are
+//! retained.
 
 use std::future::Future as _;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! Bookmarks: what the platform answers goes on, and without the platform it is said.
+//! Bookmarks: the platform's answers are passed on, and its absence is reported.
 
 use serde_json::json;
 

@@ -1,5 +1,5 @@
-//! A file is data: a waiting tool call in a file makes no tool run. Neither does anything
-//! else that a turn of that session did not write into its log.
+//! Files are data: a pending tool call in a file runs no tool, and neither does anything else that
+//! no turn of that session wrote.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The rows that the Agents SDK left in the object, read page by page.
+//! The rows that the Agents SDK left in the object, read in pages.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! A session's file that its sender does not trust: what it brings hides nothing of the agent's, and
-//! stands in no prompt but as a quotation.
+//! An untrusted session file: its blocks hide none of the agent's, and its texts appear in prompts
+//! only as quotations.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Retention as a request asks for it: dry runs of one place, rules that are not set, and
-//! the deletions of one session.
+//! Manual retention: dry runs for one session or block, rules that are not stored, and deletions in
+//! one session.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Whole sessions: kept, exported, imported.
+//! Whole sessions: retention, export, import.
 
 pub mod agent_file;
 pub mod backups;

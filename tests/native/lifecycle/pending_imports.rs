@@ -1,4 +1,4 @@
-//! Imports that never end: nobody sees their rows, and a later import deletes them.
+//! Abandoned imports: their rows are invisible, and a later import deletes them.
 
 use serde_json::{Value, json};
 

@@ -165,13 +165,13 @@ fn rearrangements(lines: &[String]) -> Vec<(String, Vec<String>)> {
 impl Alice {
     /// The answers about a session of every operation that reads.
     fn read_everything(&self, session_id: &str) -> Vec<Value> {
-        let mut told = Vec::new();
+        let mut answer = Vec::new();
         let mut read = |operation: &str, mut body: Value| {
             body["sessionId"] = json!(session_id);
             let said = self
                 .call(operation, body.clone())
                 .unwrap_or_else(|error| panic!("{operation} {body}: {error:?}"));
-            told.push(said.clone());
+            answer.push(said.clone());
             said
         };
         let events = read("loadEvents", json!({"limit": 1000}));
@@ -221,17 +221,17 @@ impl Alice {
             ("listSkills", "skills"),
         ] {
             let body = json!({"sessionId": session_id, "label": label});
-            told.push(sound(self, operation, &body));
+            answer.push(sound(self, operation, &body));
         }
         for key in ["a", "b"] {
             for (operation, label) in [("loadSkill", "skills"), ("unloadSkill", "skills")] {
                 let body = json!({"sessionId": session_id, "label": label, "key": key});
-                told.push(sound(self, operation, &body));
+                answer.push(sound(self, operation, &body));
             }
             let query = json!({"sessionId": session_id, "label": "kb", "query": "deployment"});
-            told.push(sound(self, "searchContext", &query));
+            answer.push(sound(self, "searchContext", &query));
             let versions = json!({"sessionId": session_id, "label": "kb", "key": key});
-            told.push(sound(self, "getBlockVersions", &versions));
+            answer.push(sound(self, "getBlockVersions", &versions));
         }
         for event in events.as_array().unwrap() {
             for (operation, field) in [
@@ -242,10 +242,10 @@ impl Alice {
                 ("getPathLength", "leafId"),
             ] {
                 let body = json!({"sessionId": session_id, field: event["id"]});
-                told.push(sound(self, operation, &body));
+                answer.push(sound(self, operation, &body));
             }
         }
-        told
+        answer
     }
 }
 

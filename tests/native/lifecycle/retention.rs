@@ -1,4 +1,4 @@
-//! Retention: what goes, what stays, and what it costs.
+//! Retention: what is deleted, what is preserved, and what it costs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -454,7 +454,7 @@ fn what_a_deletion_left_goes_after_its_days() {
 }
 
 #[test]
-fn entries_that_nobody_writes_go_with_their_versions() {
+fn old_entries_are_deleted_with_their_versions() {
     let alice = with_entries(json!({"entriesDays": 30}));
     set(&alice, "old", "first words");
     set(&alice, "old", "second words");
@@ -614,7 +614,7 @@ fn a_long_history_goes_in_steps_that_are_bounded() {
     let mut steps = 0;
     loop {
         let taken = step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
-        assert!(taken.gone.events.count <= 500);
+        assert!(taken.counts.events.count <= 500);
         steps += 1;
         if !taken.has_more {
             break;

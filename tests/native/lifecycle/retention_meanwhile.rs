@@ -1,4 +1,4 @@
-//! Retention while a turn runs: what the turn answers stays.
+//! Retention during a turn: the messages that the turn answers are preserved.
 
 use serde_json::{Value, json};
 

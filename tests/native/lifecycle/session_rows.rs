@@ -1,5 +1,4 @@
-//! The rows that a session keeps and loses: when it is cleared, when it is forked, and
-//! when a request is sent again.
+//! The rows of a session after it is cleared, after it is forked, and after a repeated request.
 
 use serde_json::{Value, json};
 
@@ -168,14 +167,14 @@ fn usage_stops_at_what_javascript_can_count() {
             json!({"sessionId": "s", "inputTokens": most, "cachedInputTokens": most, "cost": 1e15}),
         );
     }
-    let told = usage(&alice, "s");
-    assert_eq!(told["inputTokens"], most);
-    assert_eq!(told["cachedInputTokens"], most);
+    let answer = usage(&alice, "s");
+    assert_eq!(answer["inputTokens"], most);
+    assert_eq!(answer["cachedInputTokens"], most);
     // The usage is the same after an export and an import.
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
-    assert_eq!(usage(&bob, "s"), told);
+    assert_eq!(usage(&bob, "s"), answer);
     assert_eq!(bob.export("s").unwrap(), file);
 }
 
@@ -239,10 +238,10 @@ fn a_summary_that_fails_costs_what_was_reported_all_the_same() {
         .answer(Ok(ScriptedAnswer::stream(usage_then_error)));
     let failed = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(failed["reason"], "summariser_failed");
-    let told = usage(&alice, "s");
-    assert!(told["inputTokens"].as_i64().unwrap() >= 1_000, "{told}");
+    let reply = usage(&alice, "s");
+    assert!(reply["inputTokens"].as_i64().unwrap() >= 1_000, "{reply}");
     assert_eq!(
-        told,
+        reply,
         json!({"inputTokens": 1_500, "outputTokens": 11, "cost": 0.0})
     );
 }

@@ -1,4 +1,4 @@
-//! Export and import: the same session comes back, or nothing does.
+//! Export and import: an import restores the same session, or nothing.
 
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ pub fn refused(outcome: Result<Imported, Error>) -> (&'static str, Value) {
 }
 
 #[test]
-fn a_session_comes_back_as_it_was_in_another_object_and_in_the_same() {
+fn a_session_is_restored_in_another_object_and_in_the_same() {
     let alice = furnished();
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
@@ -104,18 +104,18 @@ fn a_session_comes_back_as_it_was_in_another_object_and_in_the_same() {
 
     // In an agent that has deleted the session before, the feed has the same changes. Its
     // cursors are new: none is valid that the deleted session gave.
-    let told = |alice: &Alice| {
-        let mut told = alice.tell_all("s");
-        let feed = told.remove(4);
+    let answer = |alice: &Alice| {
+        let mut answer = alice.tell_all("s");
+        let feed = answer.remove(4);
         let changes = feed["changes"].as_array().unwrap().clone();
         let change = |change: Value| (change["type"].clone(), change["id"].clone());
-        (told, changes.into_iter().map(change).collect::<Vec<_>>())
+        (answer, changes.into_iter().map(change).collect::<Vec<_>>())
     };
-    let before = told(&alice);
+    let before = answer(&alice);
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     let empty = alice.rows();
     alice.import("s", &file).unwrap();
-    assert_eq!(told(&alice), before);
+    assert_eq!(answer(&alice), before);
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(alice.rows(), empty);
 }
@@ -399,7 +399,7 @@ fn a_page_is_bounded_whatever_the_session_holds() {
 }
 
 #[test]
-fn a_log_carried_over_with_gaps_in_what_it_says_comes_back_too() {
+fn a_carried_over_log_with_missing_data_is_restored_too() {
     let alice = small();
     alice
         .db

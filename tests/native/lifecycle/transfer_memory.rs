@@ -1,6 +1,5 @@
-//! A session's own memory and settings in its file. They come back with the session, or
-//! nothing of the file does. Only a caller who may write them by operations may import
-//! them.
+//! A session's own memory and settings in its file. An import restores all of them or nothing. It
+//! needs the permission to write them by operations.
 
 use serde_json::{Value, json};
 
@@ -125,7 +124,7 @@ fn scoped(operations: Option<&[&str]>) -> Caller {
 }
 
 #[test]
-fn memory_comes_back_as_it_was_in_another_object_and_under_another_name() {
+fn memory_is_restored_in_another_object_and_under_another_name() {
     let alice = furnished();
     let file = alice.export("s").unwrap();
     let kinds: Vec<Value> = file
@@ -421,7 +420,7 @@ fn a_line_that_is_too_much_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_blocks_place_comes_back_to_a_caller_that_trusts_the_file() {
+fn a_blocks_backend_is_restored_for_a_caller_that_trusts_the_file() {
     let alice = small();
     alice.ok(
         "defineBlock",

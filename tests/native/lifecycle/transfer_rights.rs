@@ -1,5 +1,5 @@
-//! An import grants nothing that its caller could not do by operations: every kind of
-//! line and each field of each line, with every kind of token.
+//! An import grants nothing that its caller could not do by operations: tested for every kind of
+//! line and each of its fields, with every kind of token.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use access::{AccessRule, Allow, Caller, Effect, Needs, TokenScope};
 use api::table::OPERATIONS;
 use base::ids::Id;
 use lifecycle::transfer::rules;
-use lifecycle::transfer::target::LeftOut;
+use lifecycle::transfer::target::OmittedPart;
 
 fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
@@ -555,7 +555,7 @@ fn a_frozen_prompt_counts_with_the_secret_and_trust_and_is_left_out_otherwise() 
             }
         };
         let outcome = import().unwrap();
-        let left_out: &[LeftOut] = if counts { &[] } else { &[LeftOut::Prompt] };
+        let left_out: &[OmittedPart] = if counts { &[] } else { &[OmittedPart::Prompt] };
         assert_eq!(outcome.left_out, left_out);
         let shown = serde_json::to_value(&outcome).unwrap();
         assert_eq!(
@@ -601,15 +601,15 @@ fn who_may_not_read_a_session_learns_nothing_by_importing_into_it() {
             token(session, Some(reading), true),
         ] {
             alice.caller = caller;
-            let told: Vec<_> = files
+            let answer: Vec<_> = files
                 .iter()
                 .map(|file| {
                     let error = alice.import_warily("s", file).unwrap_err();
                     (error.code.name(), error.message.clone(), error.details())
                 })
                 .collect();
-            assert_eq!(told[0].0, "already_exists");
-            assert!(told.iter().all(|each| *each == told[0]), "{told:?}");
+            assert_eq!(answer[0].0, "already_exists");
+            assert!(answer.iter().all(|each| *each == answer[0]), "{answer:?}");
         }
         alice.caller = Caller::Owner;
         assert_eq!(alice.rows(), before);

@@ -1,5 +1,5 @@
-//! `verify`: it finds nothing in an object that was only written through its doors, and
-//! names each invariant that was broken by hand.
+//! `verify` finds nothing in an object that was only written by operations, and reports each
+//! invariant that a test breaks.
 
 use std::collections::BTreeSet;
 
@@ -424,7 +424,7 @@ fn a_long_log_is_checked_page_by_page_and_each_row_once() {
 }
 
 #[test]
-fn a_cursor_of_nobody_is_refused() {
+fn an_unknown_cursor_is_refused() {
     let alice = Alice::with_session();
     for cursor in ["", "x", "WzAsWzFdXQ", "Wzk5OTksW11d"] {
         assert_eq!(

@@ -1,3 +1,5 @@
+//! Appending, loading and deleting events.
+
 use serde_json::{Value, json};
 
 use crate::{Alice, ids};
@@ -444,7 +446,7 @@ fn an_append_takes_two_statements() {
 fn an_append_has_work_behind_it_only_where_compaction_is_on() {
     let alice = Alice::with_session();
     let own = json!({"role": "user", "parts": [{"type": "text", "text": "x"}]});
-    let goes_on = || {
+    let continues = || {
         let event = json!({"sessionId": "s", "events": [user("a")]});
         let message = json!({"sessionId": "s", "message": own});
         [("appendEvents", event), ("appendMessage", message)].map(|(operation, body)| {
@@ -453,19 +455,23 @@ fn an_append_has_work_behind_it_only_where_compaction_is_on() {
             reply.grown.is_some()
         })
     };
-    assert_eq!(goes_on(), [false, false]);
+    assert_eq!(continues(), [false, false]);
     alice.ok(
         "configureCompaction",
         json!({"sessionId": "s", "compactAfter": 1000}),
     );
-    assert_eq!(goes_on(), [true, true]);
+    assert_eq!(continues(), [true, true]);
     alice.ok(
         "configureCompaction",
         json!({"sessionId": "s", "compactAfter": null}),
     );
-    assert_eq!(goes_on(), [false, false]);
+    assert_eq!(continues(), [false, false]);
     alice.ok("configureCompaction", json!({"compactAfter": 1000}));
-    assert_eq!(goes_on(), [false, false], "the session's own setting holds");
+    assert_eq!(
+        continues(),
+        [false, false],
+        "the session's own setting holds"
+    );
     alice.ok("createSession", json!({"id": "t"}));
     let body = json!({"sessionId": "t", "events": [user("a")]}).to_string();
     let agent = alice.agent(&alice.db);

@@ -1,4 +1,4 @@
-//! A session's events have row numbers of their own, even if a file names others.
+//! Imported events get new row numbers, whatever the file contains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -197,8 +197,8 @@ fn every_number_of_a_file_is_bounded() {
                     "appendEvents",
                     json!({"sessionId": "next", "events": [event]}),
                 );
-                let told = bob.ok("getChanges", json!({"sessionId": "next"}));
-                assert_eq!(told["cursor"], 1 << 20, "{what}");
+                let answer = bob.ok("getChanges", json!({"sessionId": "next"}));
+                assert_eq!(answer["cursor"], 1 << 20, "{what}");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! A listing read page by page, while others write, shows the same as a look at all
-//! sessions.
+//! A listing that is read in pages during concurrent writes returns the same sessions as one read
+//! of all.
 
 use serde_json::{Value, json};
 

@@ -1,3 +1,5 @@
+//! Creating, listing, updating, forking and deleting sessions.
+
 use serde_json::json;
 
 use crate::{Alice, ids};

@@ -1,4 +1,4 @@
-//! Blocks that live in other agents. The agents are real, and reach each other.
+//! Blocks stored in other agents. The agents are real and can call each other.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Blocks that live in the bucket: one object with a text, or documents under a prefix.
+//! Blocks stored in the bucket: one object with a text, or documents under a prefix.
 
 use serde_json::{Value, json};
 
@@ -153,7 +153,7 @@ fn a_write_keeps_the_description_of_an_object_in_the_bucket() {
 }
 
 #[test]
-fn a_writer_that_loses_every_race_is_told_and_writes_nothing() {
+fn a_writer_that_loses_every_race_gets_an_error_and_writes_nothing() {
     let alice = with_notes(&[]);
     let before = alice.db.dump();
     expect_rivals(&alice, &["1", "2", "3", "4"]);

@@ -1,5 +1,5 @@
-//! `onMemoryChange`: a service is told of each change of an entry, a block's text or a document,
-//! at least once and with the same id, or the call is kept as failed.
+//! `onMemoryChange`: a service is notified of each change of an entry, a block's text or a document
+//! at least once, with the same id, or the callback is recorded as failed.
 
 use std::collections::BTreeSet;
 
@@ -24,13 +24,13 @@ const CHANGED: &str = "https://tools.example/changed";
 /// The writes that change memory, one after the other: the operation, its body, and what is
 /// told of it.
 fn changes() -> Vec<(&'static str, Value, Value)> {
-    let told = |kind: &str, label: &str, key: Option<&str>, deleted: bool, version: i64| {
-        let mut told =
+    let answer = |kind: &str, label: &str, key: Option<&str>, deleted: bool, version: i64| {
+        let mut answer =
             json!({"kind": kind, "label": label, "deleted": deleted, "version": version});
         if let Some(key) = key {
-            told["key"] = json!(key);
+            answer["key"] = json!(key);
         }
-        told
+        answer
     };
     let entry = json!({"label": "facts", "key": "seat", "content": "Window."});
     let later = json!({"label": "facts", "key": "seat", "content": "Aisle."});
@@ -39,52 +39,52 @@ fn changes() -> Vec<(&'static str, Value, Value)> {
         (
             "setEntry",
             entry,
-            told("entry", "facts", Some("seat"), false, 1),
+            answer("entry", "facts", Some("seat"), false, 1),
         ),
         (
             "setEntry",
             later,
-            told("entry", "facts", Some("seat"), false, 2),
+            answer("entry", "facts", Some("seat"), false, 2),
         ),
         (
             "deleteEntry",
             json!({"label": "facts", "key": "seat"}),
-            told("entry", "facts", Some("seat"), true, 3),
+            answer("entry", "facts", Some("seat"), true, 3),
         ),
         (
             "revertBlock",
             json!({"label": "facts", "key": "seat", "version": 1}),
-            told("entry", "facts", Some("seat"), false, 4),
+            answer("entry", "facts", Some("seat"), false, 4),
         ),
         (
             "setBlock",
             json!({"label": "Memory", "content": "Likes tea."}),
-            told("block", "Memory", None, false, 1),
+            answer("block", "Memory", None, false, 1),
         ),
         (
             "appendToBlock",
             json!({"label": "memory", "content": " Green."}),
-            told("block", "Memory", None, false, 2),
+            answer("block", "Memory", None, false, 2),
         ),
         (
             "revertBlock",
             json!({"label": "Memory", "version": 1}),
-            told("block", "Memory", None, false, 3),
+            answer("block", "Memory", None, false, 3),
         ),
         (
             "clearBlocks",
             json!({}),
-            told("block", "Memory", None, false, 4),
+            answer("block", "Memory", None, false, 4),
         ),
         (
             "putSkill",
             document,
-            told("document", "guides", Some("g"), false, 1),
+            answer("document", "guides", Some("g"), false, 1),
         ),
         (
             "deleteSkill",
             json!({"label": "guides", "key": "g"}),
-            told("document", "guides", Some("g"), true, 2),
+            answer("document", "guides", Some("g"), true, 2),
         ),
     ]
 }
@@ -140,16 +140,16 @@ fn each_change_is_reported_once_with_the_version_that_it_wrote() {
     for (operation, body, expected) in changes() {
         alice.ok(operation, body.clone());
         assert_eq!(alice.callback_rows(), 1, "{operation}");
-        let mut told = alice.received_changes().remove(0);
-        let version = told["version"].take();
+        let mut answer = alice.received_changes().remove(0);
+        let version = answer["version"].take();
         assert_eq!(version["version"], expected["version"], "{operation}");
         assert_eq!(version["writtenBy"], "operation", "{operation}");
         for field in ["kind", "label", "deleted"] {
-            assert_eq!(told[field], expected[field], "{operation}");
+            assert_eq!(answer[field], expected[field], "{operation}");
         }
-        assert_eq!(told.get("key"), expected.get("key"), "{operation}");
-        assert_eq!(told["agent"], "alice");
-        assert_eq!(told["sessionId"], Value::Null);
+        assert_eq!(answer.get("key"), expected.get("key"), "{operation}");
+        assert_eq!(answer["agent"], "alice");
+        assert_eq!(answer["sessionId"], Value::Null);
         if let (Some(content), "setEntry" | "setBlock" | "putSkill") =
             (body.get("content"), operation)
         {
@@ -161,7 +161,7 @@ fn each_change_is_reported_once_with_the_version_that_it_wrote() {
 }
 
 #[test]
-fn a_sessions_block_is_told_with_its_session_and_goes_with_it() {
+fn a_sessions_block_is_reported_with_its_session_and_deleted_with_it() {
     let alice = told_alice();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(
@@ -170,9 +170,9 @@ fn a_sessions_block_is_told_with_its_session_and_goes_with_it() {
     );
     let write = json!({"sessionId": "s", "label": "plan", "content": "Pack."});
     alice.ok("setBlock", write);
-    let told = alice.received_changes();
-    assert_eq!(told[0]["sessionId"], "s");
-    assert_eq!(told[0]["version"]["sessionId"], "s");
+    let answer = alice.received_changes();
+    assert_eq!(answer[0]["sessionId"], "s");
+    assert_eq!(answer[0]["version"]["sessionId"], "s");
     let write = json!({"sessionId": "s", "label": "plan", "content": "Go."});
     alice.ok("setBlock", write);
     assert_eq!(alice.callback_rows(), 1);
@@ -182,13 +182,13 @@ fn a_sessions_block_is_told_with_its_session_and_goes_with_it() {
 
 #[test]
 fn without_the_setting_or_a_change_no_row_is_written() {
-    let (plain, told) = (with_blocks(), told_alice());
+    let (plain, answer) = (with_blocks(), told_alice());
     for (operation, body, _) in changes() {
         plain.ok(operation, body.clone());
         assert_eq!(plain.callback_rows(), 0, "{operation}");
-        told.ok(operation, body);
+        answer.ok(operation, body);
     }
-    told.received_changes();
+    answer.received_changes();
     // The same texts again, and things that are not there.
     for (operation, body) in [
         (
@@ -199,13 +199,13 @@ fn without_the_setting_or_a_change_no_row_is_written() {
         ("clearBlocks", json!({})),
         ("deleteSkill", json!({"label": "guides", "key": "g"})),
     ] {
-        told.ok(operation, body);
-        assert_eq!(told.callback_rows(), 0, "{operation}");
+        answer.ok(operation, body);
+        assert_eq!(answer.callback_rows(), 0, "{operation}");
     }
     // A write that is refused.
     let late = json!({"label": "Memory", "content": "x", "expectedVersion": 1});
-    assert_eq!(told.refused("setBlock", late), "version_conflict");
-    assert_eq!(told.callback_rows(), 0);
+    assert_eq!(answer.refused("setBlock", late), "version_conflict");
+    assert_eq!(answer.callback_rows(), 0);
 }
 
 /// A model that writes a fact, and then says something.
@@ -222,9 +222,9 @@ fn what_a_models_tool_writes_is_reported_with_its_turn() {
     let alice = told_alice();
     writes_a_fact(&alice, "Window.");
     alice.says("I like window seats");
-    let told = alice.received_changes();
-    assert_eq!(told.len(), 1);
-    let version = &told[0]["version"];
+    let answer = alice.received_changes();
+    assert_eq!(answer.len(), 1);
+    let version = &answer[0]["version"];
     assert_eq!(
         (&version["writtenBy"], &version["sessionId"]),
         (&json!("tool"), &json!("s"))
@@ -262,7 +262,7 @@ fn a_callback_starts_no_callback() {
 }
 
 #[test]
-fn a_turn_that_answers_a_call_is_reported_to_nobody_either() {
+fn a_turn_that_answers_a_callback_is_not_reported_either() {
     let alice = told_alice();
     let both = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", both);
@@ -282,9 +282,12 @@ fn a_call_that_fails_is_stored_as_failed_without_a_session() {
             alice.host.advance(at_ms - alice.host.now_ms());
         }
     }
-    let told = alice.told_changes();
-    assert_eq!(told.len(), MAX_ATTEMPTS);
-    let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+    let reply = alice.told_changes();
+    assert_eq!(reply.len(), MAX_ATTEMPTS);
+    let ids: BTreeSet<&str> = reply
+        .iter()
+        .map(|call| header(call, "webhook-id"))
+        .collect();
     assert_eq!(ids.len(), 1);
     let failed = alice.failed_calls();
     assert_eq!(failed[0]["id"], *ids.first().unwrap());
@@ -378,7 +381,7 @@ fn retention_deletes_the_calls_that_report_what_it_deletes() {
 }
 
 #[test]
-fn a_turn_that_answers_a_call_is_not_learnt_from_by_itself() {
+fn a_turn_that_answers_a_callback_is_not_learned_from_automatically() {
     let alice = told_alice();
     let learn = json!({"learn": {"into": "facts", "review": "auto"}});
     alice.ok("configureAgent", learn);
@@ -410,15 +413,15 @@ fn a_text_that_is_deleted_is_not_reported() {
     let entry = json!({"label": "facts", "key": "seat", "content": "Window."});
     alice.ok("setEntry", entry);
     alice.ok("removeBlock", json!({"label": "facts"}));
-    let told = alice.received_changes();
+    let answer = alice.received_changes();
     assert_eq!(
-        (&told[0]["key"], &told[0]["version"]),
+        (&answer[0]["key"], &answer[0]["version"]),
         (&json!("seat"), &Value::Null)
     );
 }
 
 #[test]
-fn what_a_fork_copies_is_reported_to_nobody() {
+fn copies_of_a_fork_are_not_reported() {
     let alice = told_alice();
     alice.ok("createSession", json!({"id": "s"}));
     let block = json!({"sessionId": "s", "label": "facts", "kind": "searchable"});
@@ -448,17 +451,17 @@ fn what_a_remote_backend_has_accepted_is_reported_without_a_version() {
         json!({"label": "docs", "key": "a", "content": "x"}),
     );
     alice.ok("deleteSkill", json!({"label": "docs", "key": "a"}));
-    let told = alice.received_changes();
-    let short = |told: &Value| {
+    let reply = alice.received_changes();
+    let short = |reply: &Value| {
         (
-            told["kind"].clone(),
-            told["deleted"].clone(),
-            told["version"].clone(),
+            reply["kind"].clone(),
+            reply["deleted"].clone(),
+            reply["version"].clone(),
         )
     };
-    let told: Vec<_> = told.iter().map(short).collect();
+    let reply: Vec<_> = reply.iter().map(short).collect();
     let document = |deleted: bool| (json!("document"), json!(deleted), Value::Null);
-    assert_eq!(told, [document(false), document(true)]);
+    assert_eq!(reply, [document(false), document(true)]);
 
     let alice = with_service("searchable");
     alice.outbound.settings.borrow_mut().insert(
@@ -517,8 +520,11 @@ fn each_change_is_reported_whichever_statement_fails() {
             alice.calls_back();
             let at = format!("{operation}, statement {passing}");
             let is_changed = texts_of(&alice) != before;
-            let told = &alice.told_changes()[told_before..];
-            let ids: BTreeSet<&str> = told.iter().map(|call| header(call, "webhook-id")).collect();
+            let reply = &alice.told_changes()[told_before..];
+            let ids: BTreeSet<&str> = reply
+                .iter()
+                .map(|call| header(call, "webhook-id"))
+                .collect();
             assert_eq!(ids.len(), usize::from(is_changed), "{at}");
             assert!(is_changed || outcome.is_err(), "{at}");
             assert_eq!(alice.callback_rows(), 0, "{at}");
@@ -545,25 +551,25 @@ fn a_proposal_is_reported_when_it_is_made_and_when_it_is_decided() {
         .answer(said(&json!({"changes": [change]}).to_string()));
     let learned = alice.ok("learn", json!({}));
     let id = learned["proposals"][0]["id"].clone();
-    let told = alice.received_changes();
+    let reply = alice.received_changes();
     let expected = |status: &str| (json!("proposal"), json!("facts"), id.clone(), json!(status));
-    let short = |told: &Value| {
-        let field = |name: &str| told[name].clone();
+    let short = |reply: &Value| {
+        let field = |name: &str| reply[name].clone();
         (field("kind"), field("label"), field("id"), field("status"))
     };
     assert_eq!(
-        told.iter().map(short).collect::<Vec<_>>(),
+        reply.iter().map(short).collect::<Vec<_>>(),
         [expected("pending")]
     );
     alice.ok("decideProposal", json!({"id": id, "approve": true}));
-    let told = alice.received_changes();
+    let reply = alice.received_changes();
     assert_eq!(
-        (&told[0]["kind"], &told[0]["key"]),
+        (&reply[0]["kind"], &reply[0]["key"]),
         (&json!("entry"), &json!("seat"))
     );
-    assert_eq!(short(&told[1]), expected("applied"));
+    assert_eq!(short(&reply[1]), expected("applied"));
     alice.ok("revertProposal", json!({"id": id}));
-    let told = alice.received_changes();
-    assert_eq!(told[0]["deleted"], true);
-    assert_eq!(short(&told[1]), expected("reverted"));
+    let reply = alice.received_changes();
+    assert_eq!(reply[0]["deleted"], true);
+    assert_eq!(short(&reply[1]), expected("reverted"));
 }

@@ -1,5 +1,5 @@
-//! The counts of a block's entries and of its deleted items, and the replacements among
-//! them. After any writes they are the same as a count and a search of the rows.
+//! The stored counts of a block's entries and deleted items, and the replacements among them, equal
+//! a count of the rows after any writes.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,5 @@
-//! The examples of context memory in the Agents SDK's documents, and the promises of the
-//! documents. The tests compare prompts with the files in `prompts/`; `UPDATE=1` writes
-//! the files anew.
+//! The examples and promises about context memory in the Agents SDK's documentation. Prompts are
+//! compared with the files in `prompts/`; `UPDATE=1` rewrites the files.
 
 use serde_json::{Value, json};
 
@@ -356,14 +355,14 @@ fn the_tools_are_those_that_the_blocks_call_for() {
 }
 
 #[test]
-fn a_model_is_told_its_mistakes() {
+fn a_model_gets_errors_for_its_mistakes() {
     let alice = documents_agent();
     alice.ok(
         "defineBlock",
         json!({"label": "tiny", "kind": "writable", "maxTokens": 3}),
     );
     let long = "one two three four five";
-    for (name, arguments, told) in [
+    for (name, arguments, answer) in [
         (
             "set_contxt",
             json!({}),
@@ -452,10 +451,10 @@ fn a_model_is_told_its_mistakes() {
     ] {
         let before = alice.db.dump();
         let outcome = tool(&alice, name, arguments);
-        assert_eq!(outcome["isError"], true, "{told}");
+        assert_eq!(outcome["isError"], true, "{answer}");
         let output = outcome["output"].as_str().unwrap();
-        assert!(output.contains(told), "{output}\n  should say\n{told}");
-        assert_eq!(alice.db.dump(), before, "{told}");
+        assert!(output.contains(answer), "{output}\n  should say\n{answer}");
+        assert_eq!(alice.db.dump(), before, "{answer}");
     }
     // Some models send the arguments as a JSON string.
     let outcome = tool(

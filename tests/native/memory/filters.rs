@@ -1,5 +1,5 @@
-//! `where` of the operations that list and search, against a naive filter in Rust, on
-//! metadata and filters that chance makes.
+//! `where` of the operations that list and search, compared with a naive filter in Rust, for random
+//! metadata and filters.
 
 use serde_json::{Map, Value, json};
 
@@ -366,7 +366,7 @@ fn as_caller_of_s(alice: Alice) -> Alice {
 }
 
 #[test]
-fn a_filter_tells_a_caller_of_one_session_nothing_of_others() {
+fn a_filter_reveals_nothing_of_other_sessions() {
     let alice = Alice::with_session();
     furnish(&alice, "s", 3);
     let alice = as_caller_of_s(alice);

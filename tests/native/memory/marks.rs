@@ -1,5 +1,5 @@
-//! What stands on entries, documents, blocks and sessions: metadata, tags, the source of a text
-//! and its events; who may say what of them, and where they go with the text.
+//! Metadata, tags, sources and events of entries, documents, blocks and sessions: who may set them,
+//! and where they are copied with the text.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The handling of nonsense about context memory: it is refused with the right code and
-//! the field's name, writes nothing, and loses nothing.
+//! Invalid input for context memory is rejected with the right code and the field's name, writes
+//! nothing, and loses nothing.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Memory with a past: versions of entries and documents, and facts that hold for a time.
+//! Versions of entries and documents, and facts that are true for a limited time.
 
 use serde_json::{Value, json};
 
@@ -63,8 +63,8 @@ fn an_entry_has_versions_with_their_authors_and_goes_back_to_each() {
     assert_eq!(alice.ok("callTool", tool)["isError"], false);
     alice.host.advance(10);
     set(&alice, "home", "Rome", json!({}));
-    let told = versions(&alice, "kb", "home");
-    let shown: Vec<_> = told
+    let answer = versions(&alice, "kb", "home");
+    let shown: Vec<_> = answer
         .iter()
         .map(|version| {
             let fields = ["version", "content", "writtenBy", "sessionId", "writtenAt"];
@@ -80,7 +80,7 @@ fn an_entry_has_versions_with_their_authors_and_goes_back_to_each() {
         ])
     );
     assert_eq!(
-        (&told[2]["title"], &told[0]["title"]),
+        (&answer[2]["title"], &answer[0]["title"]),
         (&json!("Home"), &json!(null))
     );
 
@@ -99,7 +99,7 @@ fn an_entry_has_versions_with_their_authors_and_goes_back_to_each() {
 }
 
 #[test]
-fn a_deleted_entry_says_so_and_comes_back() {
+fn a_deleted_entry_is_marked_and_can_be_restored() {
     let alice = furnished();
     set(&alice, "home", "Oslo", json!({}));
     let place = json!({"label": "kb", "key": "home"});
@@ -107,9 +107,9 @@ fn a_deleted_entry_says_so_and_comes_back() {
     assert_eq!(deleted, json!({"deleted": true, "versionsKept": 1}));
     let again = alice.ok("deleteEntry", place);
     assert_eq!(again, json!({"deleted": false}));
-    let told = versions(&alice, "kb", "home");
+    let answer = versions(&alice, "kb", "home");
     assert_eq!(
-        (&told[0]["version"], &told[0]["deleted"]),
+        (&answer[0]["version"], &answer[0]["deleted"]),
         (&json!(2), &json!(true))
     );
     assert_eq!(found(&alice, "oslo", json!({})).0, names(&[]));
@@ -118,8 +118,8 @@ fn a_deleted_entry_says_so_and_comes_back() {
     assert_eq!(alice.refused("revertBlock", revert(9)), "invalid_request");
     let block = alice.ok("revertBlock", revert(1));
     assert_eq!(block["content"], "1 entry indexed.");
-    let told = versions(&alice, "kb", "home");
-    let numbers: Vec<&Value> = told.iter().map(|version| &version["version"]).collect();
+    let answer = versions(&alice, "kb", "home");
+    let numbers: Vec<&Value> = answer.iter().map(|version| &version["version"]).collect();
     assert_eq!(numbers, [3, 2, 1]);
     assert_eq!(found(&alice, "oslo", json!({})).0, names(&["home"]));
 }
@@ -135,10 +135,10 @@ fn a_document_has_versions_too() {
     put("one", json!("First."));
     put("two", Value::Null);
     alice.ok("deleteSkill", json!({"label": "guides", "key": "g"}));
-    let told = versions(&alice, "guides", "g");
-    assert_eq!(told.len(), 3);
+    let answer = versions(&alice, "guides", "g");
+    assert_eq!(answer.len(), 3);
     assert_eq!(
-        (&told[2]["content"], &told[2]["title"]),
+        (&answer[2]["content"], &answer[2]["title"]),
         (&json!("one"), &json!("First."))
     );
     alice.ok(
@@ -162,8 +162,9 @@ fn a_bounded_number_of_versions_is_stored() {
         alice.ok("putSkill", body);
     }
     let numbers = |label: &str, key: &str| -> Vec<i64> {
-        let told = versions(&alice, label, key);
-        told.iter()
+        let answer = versions(&alice, label, key);
+        answer
+            .iter()
             .map(|version| version["version"].as_i64().unwrap())
             .collect()
     };
@@ -387,9 +388,9 @@ fn a_search_in_the_past_reads_a_bounded_number_of_bytes() {
     for n in 0..40 {
         set(&alice, &format!("k{n:02}"), "short", json!({}));
     }
-    let told = found(&alice, "needle", json!({"asOf": now, "limit": 100})).0;
+    let answer = found(&alice, "needle", json!({"asOf": now, "limit": 100})).0;
     // 34 texts of 60 KB fit into 2 MiB.
-    assert_eq!(told.len(), 34);
+    assert_eq!(answer.len(), 34);
 }
 
 #[test]
@@ -458,10 +459,10 @@ fn a_model_says_when_a_fact_is_valid_and_what_it_replaces() {
     let tool = |metadata: Value| {
         let arguments = json!({"label": "kb", "content": "Lives there.", "metadata": metadata});
         let body = json!({"sessionId": "s", "name": "set_context", "arguments": arguments});
-        let told = alice.ok("callTool", body);
+        let answer = alice.ok("callTool", body);
         (
-            told["isError"].clone(),
-            told["output"].as_str().unwrap().to_owned(),
+            answer["isError"].clone(),
+            answer["output"].as_str().unwrap().to_owned(),
         )
     };
     let listed = |key: &str| {
@@ -502,7 +503,7 @@ fn a_model_says_when_a_fact_is_valid_and_what_it_replaces() {
     );
     assert_eq!(listed("rome")["validUntil"], 31 * 86_400_000_i64);
     let before = alice.db.dump();
-    for (metadata, told) in [
+    for (metadata, answer) in [
         (json!({"supersedes": ["nobody"]}), "doesn't have"),
         (
             json!({"supersedes": [7]}),
@@ -533,7 +534,7 @@ fn a_model_says_when_a_fact_is_valid_and_what_it_replaces() {
         metadata["title"] = json!("Paris");
         let (is_error, output) = tool(metadata.clone());
         assert_eq!(is_error, true, "{metadata}");
-        assert!(output.contains(told), "{output}");
+        assert!(output.contains(answer), "{output}");
     }
     assert_eq!(alice.db.dump(), before);
 }
@@ -563,8 +564,8 @@ fn a_version_names_the_answer_in_which_a_model_wrote_it() {
         ("kb", Some("colour")),
         ("guides", Some("colour")),
     ] {
-        let told = alice.ok("getBlockVersions", json!({"label": label, "key": key}));
-        let newest = &told["versions"][0];
+        let reply = alice.ok("getBlockVersions", json!({"label": label, "key": key}));
+        let newest = &reply["versions"][0];
         assert_eq!(&newest["eventId"], answer, "{label}");
         assert_eq!(
             (&newest["writtenBy"], &newest["sessionId"]),
@@ -573,8 +574,8 @@ fn a_version_names_the_answer_in_which_a_model_wrote_it() {
         assert!(newest["turnId"].is_string());
     }
     alice.ok("setBlock", json!({"label": "notes", "content": "Blue."}));
-    let told = alice.ok("getBlockVersions", json!({"label": "notes"}));
-    assert!(told["versions"][0].get("eventId").is_none());
+    let reply = alice.ok("getBlockVersions", json!({"label": "notes"}));
+    assert!(reply["versions"][0].get("eventId").is_none());
 }
 
 #[test]
@@ -647,15 +648,15 @@ fn the_past_goes_with_a_session_into_forks_and_files_and_away() {
         file.replace("\"id\":\"s\"", "\"id\":\"t\"")
     );
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
-    let told = |session: &Value, label: &str, key: &str| {
+    let answer = |session: &Value, label: &str, key: &str| {
         let body = json!({"sessionId": session, "label": label, "key": key});
         alice.ok("getBlockVersions", body)
     };
     for session in [&json!("t"), &fork["id"]] {
         for (label, key) in [("kb", "a"), ("kb", "c"), ("guides", "g")] {
             assert_eq!(
-                told(session, label, key),
-                told(&json!("s"), label, key),
+                answer(session, label, key),
+                answer(&json!("s"), label, key),
                 "{session}"
             );
         }

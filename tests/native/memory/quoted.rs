@@ -1,5 +1,5 @@
-//! Every text of others that stands in a prompt or in a tool's answer (`base/quoted.rs`), as a
-//! hostile one: it begins no line, ends no quotation, and looks like no line of ours.
+//! Every untrusted text in a prompt or in a tool's answer (`base/quoted.rs`), with hostile content:
+//! it can't begin a line, end a quotation, or imitate a trusted line.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Why a block has no content, as a prompt says it: in words of this program alone. Nothing of a
-//! request and nothing that a home answers gets into a prompt this way.
+//! The reasons in a prompt why a block has no content: fixed texts only. Nothing from a request or
+//! from a backend's answer gets into a prompt this way.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -130,7 +130,7 @@ fn town() -> Town {
 }
 
 #[test]
-fn a_way_that_a_token_claims_changes_nothing_and_none_is_told_in_a_prompt() {
+fn a_call_path_that_a_token_claims_changes_nothing_and_no_prompt_contains_one() {
     let mut tried = 0;
     for caller in callers() {
         let honest: Vec<_> = {
@@ -238,10 +238,10 @@ fn no_prompt_repeats_what_a_backend_answers() {
                         chunks: vec![Ok(answer.to_string().into_bytes())],
                     }));
                 }
-                let told = alice.ok(operation, body).to_string();
+                let reply = alice.ok(operation, body).to_string();
                 assert!(
-                    !told.contains(NEEDLE),
-                    "{operation} {status} {answer}: {told}"
+                    !reply.contains(NEEDLE),
+                    "{operation} {status} {answer}: {reply}"
                 );
                 tried += 1;
             }

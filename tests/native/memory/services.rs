@@ -1,5 +1,5 @@
-//! Blocks that live behind services, whose answers are scripted; and an agent's answers
-//! about a home that isn't bound.
+//! Blocks stored by services, whose answers are scripted; and errors for a backend that isn't
+//! bound.
 
 use serde_json::{Value, json};
 
@@ -163,8 +163,8 @@ fn a_writer_that_is_always_overtaken_at_a_service_is_notified_and_writes_nothing
     let alice = with_service("writable");
     let before = alice.db.dump();
     for version in 1..=4 {
-        let told = json!({"content": "theirs", "version": version});
-        alice.outbound.answer(ScriptedAnswer::json(&told));
+        let reply = json!({"content": "theirs", "version": version});
+        alice.outbound.answer(ScriptedAnswer::json(&reply));
         alice.outbound.answer(conflict());
     }
     let append = json!({"label": "notes", "content": "ours"});

@@ -1,4 +1,5 @@
-//! Sources with placeholders: one deployed definition, a home for each agent.
+//! Block sources with placeholders: one deployed definition results in a separate backend for each
+//! agent.
 
 use serde_json::{Value, json};
 

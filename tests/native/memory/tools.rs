@@ -1,4 +1,4 @@
-//! The tools of the memory are the same in every list of tools.
+//! The memory tools are the same in every list of tools.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Several messages of one request: all of them or none.
+//! Several messages in one request: all or none are appended.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The stored boundaries of messages, after any writes: compared with what the whole tree and all
-//! summaries say, worked out again for each event.
+//! The stored boundaries of messages, compared after any writes with boundaries computed from the
+//! whole tree and all summaries.
 
 use std::collections::BTreeMap;
 

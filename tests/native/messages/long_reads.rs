@@ -1,4 +1,4 @@
-//! Reads whose answers are bounded in bytes, however much is stored.
+//! Reads with a byte limit, however much is stored.
 
 use serde_json::{Value, json};
 

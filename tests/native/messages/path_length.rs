@@ -1,4 +1,4 @@
-//! A path is as long as the messages that a walk up it finds.
+//! The length of a path equals the number of messages that a walk finds.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! A page is the same to the byte whether SQLite makes it or a walk reads it event by
-//! event. The logs are random, with everything that keeps a page from being plain.
+//! A page is identical to the byte whether SQLite builds it or it is read event by event. The logs
+//! are random and contain everything that prevents the fast path.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Branches inside a run, and summaries that end there: every reader means the same events
-//! by one id. The player (tests/player) plays the same at random.
+//! Branches and summaries that end inside a run: all readers use the same id for the same events.
+//! The player (tests/player) plays the same at random.
 
 use serde_json::{Value, json};
 
@@ -44,12 +44,12 @@ fn message(alice: &Alice, id: &str) -> Value {
 
 fn changes(alice: &Alice, since: &Value) -> (Vec<String>, Value) {
     let page = alice.ok("getChanges", json!({"sessionId": "s", "since": since}));
-    let told = page["changes"].as_array().unwrap().iter();
-    let told = told.map(|change| {
+    let answer = page["changes"].as_array().unwrap().iter();
+    let answer = answer.map(|change| {
         let text = |name: &str| change[name].as_str().unwrap().to_owned();
         [text("type"), text("id")].join(" ")
     });
-    (told.collect(), page["cursor"].clone())
+    (answer.collect(), page["cursor"].clone())
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn a_branch_inside_a_run_parts_it_for_every_reader() {
     let branches = alice.ok("getBranches", json!({"sessionId": "s", "messageId": "a1"}));
     assert_eq!(ids(&branches["messages"]), ["a2", "a2b"]);
     // The run became two messages, and a third was appended.
-    let (told, cursor) = changes(&alice, &cursor);
-    assert_eq!(told, ["update a1", "update a2", "append a2b"]);
+    let (answer, cursor) = changes(&alice, &cursor);
+    assert_eq!(answer, ["update a1", "update a2", "append a2b"]);
 
     let parts = json!([{"type": "text", "text": "new"}]);
     let new = json!({"id": "a1", "role": "assistant", "parts": parts});
@@ -82,8 +82,8 @@ fn a_branch_inside_a_run_parts_it_for_every_reader() {
     let deleted = json!({"sessionId": "s", "messageIds": ["a2b"]});
     assert_eq!(alice.ok("deleteMessages", deleted)["deleted"], 1);
     assert_eq!(shown(&alice, "a2"), ["u", "a1", "a2"]);
-    let (told, _) = changes(&alice, &cursor);
-    assert_eq!(told, ["delete a2b"]);
+    let (answer, _) = changes(&alice, &cursor);
+    assert_eq!(answer, ["delete a2b"]);
 }
 
 #[test]
@@ -98,8 +98,8 @@ fn a_run_is_one_message_again_when_the_other_branch_goes() {
     assert_eq!(shown(&alice, "a2b"), ["u", "a1"]);
     assert_eq!(history(&alice, "a2b")[1], message(&alice, "a1"));
     assert_eq!(message(&alice, "a2b"), Value::Null);
-    let (told, _) = changes(&alice, &cursor);
-    assert_eq!(told, ["delete a2", "update a1", "update a2b"]);
+    let (answer, _) = changes(&alice, &cursor);
+    assert_eq!(answer, ["delete a2", "update a1", "update a2b"]);
 }
 
 #[test]
@@ -131,8 +131,8 @@ fn the_part_after_a_summary_is_a_message_of_its_own_until_the_summary_goes() {
     alice.ok("deleteCompaction", gone);
     assert_eq!(shown(&alice, "a3"), ["u", "a1"]);
     assert_eq!(message(&alice, "a3"), Value::Null);
-    let (told, _) = changes(&alice, &cursor);
-    assert_eq!(told[1..], ["update a1", "update a3"]);
+    let (answer, _) = changes(&alice, &cursor);
+    assert_eq!(answer[1..], ["update a1", "update a3"]);
 }
 
 #[test]

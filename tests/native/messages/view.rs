@@ -1,3 +1,5 @@
+//! The view of events as messages.
+
 use serde_json::{Value, json};
 
 use crate::{Alice, ids};

@@ -1,4 +1,4 @@
-//! The addresses of files: a session's, and a whole agent's.
+//! The paths of files: sessions and whole agents.
 
 use schemars::SchemaGenerator;
 use serde_json::{Value, json};

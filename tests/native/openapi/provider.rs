@@ -1,4 +1,4 @@
-//! The addresses of the providers' APIs.
+//! The paths of the providers' APIs.
 
 use serde_json::{Map, Value, json};
 

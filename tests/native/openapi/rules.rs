@@ -1,6 +1,6 @@
-//! The rules of the requests that the types do not contain: patterns, limits, and which fields go
-//! together. A request that follows them is refused only for the state of the agent or of the
-//! deployment; tests/python/openapi.test.mjs sends such requests.
+//! Rules of requests that the types don't express: patterns, limits, and combinations of fields. A
+//! request that follows them is rejected only because of the state of the agent or the deployment;
+//! tests/python/openapi.test.mjs sends such requests.
 
 use serde_json::{Value, json};
 
@@ -392,7 +392,7 @@ fn places() -> Vec<(&'static str, Value)> {
         .map(|(kind, fields)| of("kind", kind, fields, &[]))
         .collect();
     vec![
-        ("MentionPlace", json!({"allOf": kinds})),
-        ("MentionPlace.label", json!({"pattern": LABEL})),
+        ("Mention", json!({"allOf": kinds})),
+        ("Mention.label", json!({"pattern": LABEL})),
     ]
 }

@@ -1,5 +1,5 @@
-//! What a generated client has to know beside the types: which bodies are needed, of which fields
-//! there is exactly one, and the shapes of messages. The other rules are in `rules.rs`.
+//! What a generated client needs to know in addition to the types: which bodies are required,
+//! exclusive fields, and the shapes of messages. The other rules are in `rules.rs`.
 
 use conversation::log::message_text::MAX_PARTS;
 use serde_json::{Map, Value, json};

@@ -1,4 +1,4 @@
-//! The addresses of chat turns.
+//! The paths of chat turns.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a client gets: the provider's answer, less what ran here.
+//! The answer that a client receives: the provider's, without the calls that ran here.
 
 use serde_json::{Value, json};
 
@@ -19,7 +19,7 @@ fn events(events: &[Value]) -> ScriptedAnswer {
 }
 
 #[test]
-fn a_whole_completion_comes_back_with_all_of_its_fields() {
+fn a_whole_completion_is_returned_with_all_of_its_fields() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let mut body = chat(json!([{"role": "system", "content": "Be kind."}, user("hi")]));
@@ -58,7 +58,7 @@ fn a_whole_completion_comes_back_with_all_of_its_fields() {
 }
 
 #[test]
-fn a_streamed_completion_comes_back_chunk_by_chunk() {
+fn a_streamed_completion_is_returned_chunk_by_chunk() {
     let alice = Alice::with_model();
     let chunk = |choices: Value, usage: Value| {
         json!({"id": "c-1", "object": "chat.completion.chunk",
@@ -208,7 +208,7 @@ fn memory_is_off_on_or_for_reading() {
 }
 
 #[test]
-fn a_whole_message_comes_back_with_all_of_its_fields() {
+fn a_whole_message_is_returned_with_all_of_its_fields() {
     let alice = Alice::with_anthropic();
     remember(&alice);
     alice.outbound.answer(anthropic_whole(
@@ -471,10 +471,10 @@ fn a_thread_begins_and_continues_with_the_whole_history() {
     body["thread"] = json!({"type": "continue", "previous_message_id": "msg_1"});
     let asked = alice.begin_api(ProviderApi::Messages, &headers(&[]), &body);
     let refused = render(ApiFamily::Anthropic, &asked.err().unwrap());
-    let told: Value = serde_json::from_str(&refused.body).unwrap();
+    let reply: Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(refused.status, 404);
     assert_eq!(
-        told["error"]["details"],
+        reply["error"]["details"],
         json!({"error_code": "thread_not_found"})
     );
 }

@@ -1,5 +1,5 @@
-//! A request over the base URL is a turn like any other: it is stored before the model is asked,
-//! limited, counted, recorded, told and kept within the model's window.
+//! A request at the base URL is an ordinary turn: stored before the model is called, limited,
+//! counted, recorded, reported and fitted to the model's window.
 
 use serde_json::{Value, json};
 
@@ -41,9 +41,9 @@ fn a_turn_beyond_the_limits_is_refused_before_the_model_is_asked_with_the_apis_s
     assert_eq!(refused.code.name(), "rate_limited");
     assert_eq!(alice.sent_bodies().len(), 1);
     for family in [ApiFamily::OpenAi, ApiFamily::Anthropic] {
-        let told = render(family, &refused);
-        assert_eq!(told.status, 429);
-        let body: Value = serde_json::from_str(&told.body).unwrap();
+        let reply = render(family, &refused);
+        assert_eq!(reply.status, 429);
+        let body: Value = serde_json::from_str(&reply.body).unwrap();
         assert_eq!(body["error"]["type"], "rate_limit_error");
     }
 }
@@ -64,8 +64,8 @@ fn a_turn_is_counted_recorded_and_reported() {
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
     alice.calls_back();
     let calls = alice.sent_bodies();
-    let told = calls.last().unwrap();
-    assert_eq!(told["message"]["parts"][0]["text"], "Hello.");
+    let reply = calls.last().unwrap();
+    assert_eq!(reply["message"]["parts"][0]["text"], "Hello.");
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn tokens_are_counted_with_the_memory_of_the_session_that_the_request_names() {
         let address = address.map(|id| base::ids::Id::parse(id.to_owned()).unwrap());
         let headers = headers(pairs);
         let asked = count(&agent, address.as_ref(), &headers, body.as_bytes());
-        let told: Value = serde_json::from_str(&base::testing::wait_for(asked).unwrap()).unwrap();
-        told["input_tokens"].as_i64().unwrap()
+        let answer: Value = serde_json::from_str(&base::testing::wait_for(asked).unwrap()).unwrap();
+        answer["input_tokens"].as_i64().unwrap()
     };
     let alone = counted(None, &[]);
     assert!(counted(Some("s"), &[]) > alone + 40);

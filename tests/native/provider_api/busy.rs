@@ -1,4 +1,4 @@
-//! Requests that come while another turn of their session runs.
+//! Requests during another turn of their session.
 
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};

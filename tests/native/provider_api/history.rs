@@ -1,4 +1,4 @@
-//! Where a request's history goes on: sessions that are recognised, branches, repeats.
+//! Where a request's history continues: recognized sessions, branches, repeated requests.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! OpenAI's Responses: items in, items out, and answers that are named by their ids.
+//! OpenAI's Responses API: input and output items, and answers that are referenced by id.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! What Responses say beside texts and calls: as far as Chat Completions can say it, it is there.
+//! The content of Responses besides texts and calls is converted as far as Chat Completions can
+//! express it.
 
 use serde_json::{Value, json};
 

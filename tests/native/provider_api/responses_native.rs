@@ -1,4 +1,4 @@
-//! OpenAI's Responses with a model that is asked in Responses, too: all goes through.
+//! OpenAI's Responses API with a model that also uses Responses: everything is passed through.
 
 use serde_json::{Value, json};
 

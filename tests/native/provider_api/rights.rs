@@ -1,4 +1,4 @@
-//! What a token's holder may do through a provider's API: no more than in a chat.
+//! A token's rights at a provider's API are those of chat.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Copies of a document in logs: which of them a purge of the document takes, and what it leaves.
+//! Copies of a document in logs: which of them a purge of the document erases, and which remain.
 
 use serde_json::{Value, json};
 
@@ -367,8 +367,8 @@ fn an_answer_that_was_folded_into_a_message_goes_and_the_rest_of_it_stays() {
         assert!(left == message(json!(parts)), "{length}");
         is_gone(&alice);
         let since = json!({"sessionId": "s", "since": feed["cursor"]});
-        let told = alice.ok("getChanges", since);
-        assert!(told["changes"].to_string().contains(r#""m""#), "{told}");
+        let answer = alice.ok("getChanges", since);
+        assert!(answer["changes"].to_string().contains(r#""m""#), "{answer}");
     }
 }
 

@@ -1,6 +1,6 @@
-//! A receipt is true in every order: plain deletions, updates, unloads and removals before a
-//! purge, alone and beside others, at random. After each receipt, no byte of the database's file
-//! and of its write-ahead log holds the text, its key or its name.
+//! Receipts are correct in any order of operations: random deletions, updates, unloads and removals
+//! before and between purges. After each receipt, no byte of the database file or its write-ahead
+//! log contains the text, its key or its name.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

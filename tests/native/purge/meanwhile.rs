@@ -1,5 +1,4 @@
-//! Purges that come while somebody waits for an answer with a text in the hand, and purges of
-//! what is not there.
+//! Purges during pending operations that have read the text, and purges of missing data.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Finding all places of a text, and erasing them.
+//! Finding all mentions of a text, and erasing them.
 
 use serde_json::{Value, json};
 

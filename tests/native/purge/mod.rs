@@ -1,4 +1,4 @@
-//! Purging: what was purged is in no table, index and shadow tables included.
+//! Purges: purged text is in no table, including index and shadow tables.
 
 mod documents;
 mod files;

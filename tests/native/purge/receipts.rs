@@ -1,4 +1,4 @@
-//! Receipts: counts, a digest that anybody can compute, and a signature.
+//! Receipts: counts, a reproducible digest, and a signature.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -40,7 +40,7 @@ fn the_digest_is_of_the_receipt_with_sorted_names() {
 }
 
 #[test]
-fn a_receipt_is_valid_until_somebody_changes_it() {
+fn a_changed_receipt_is_invalid() {
     let alice = Alice::with_session();
     let gone = purged(&alice);
     let check = |receipt: &Value| alice.ok("verifyReceipt", json!({"receipt": receipt}));

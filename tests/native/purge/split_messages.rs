@@ -1,5 +1,5 @@
-//! A purge of a message whose run a summary parted: the summary is taken back, which joins
-//! the run again, and what is purged is the message as the caller saw it.
+//! A purge of a message whose run was split by a summary: deleting the summary joins the run, and
+//! the message is purged as the caller saw it.
 
 use serde_json::{Value, json};
 

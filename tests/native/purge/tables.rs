@@ -1,6 +1,6 @@
-//! Each table, with text in each of its columns: nothing of the text is left when all that
-//! holds the text is purged. The tables and columns come from the list of tables and from
-//! SQLite's catalogue, so a table that nobody thought of fails here.
+//! Each table, with text in each column: no text remains when all its owners are purged. The tables
+//! and columns come from the list of tables and from SQLite's catalog, so a forgotten table fails
+//! here.
 
 use serde_json::{Value, json};
 

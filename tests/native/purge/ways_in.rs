@@ -1,5 +1,5 @@
-//! A text that came by a door that callers use, and the purge that takes it: kinds of
-//! content × ways in. Afterwards no table holds the text.
+//! For each kind of content and each entry point that can write it: a purge leaves the text in no
+//! table.
 
 use serde_json::{Value, json};
 

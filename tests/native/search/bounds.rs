@@ -1,5 +1,5 @@
-//! What one search may cost, whatever is said in an agent, and what a search within the bounds
-//! finds: the same as a plain look at all texts.
+//! The cost limit of one search, whatever an agent contains, and the results within the limit: the
+//! same as a full scan.
 
 use std::collections::BTreeSet;
 
@@ -174,8 +174,8 @@ fn a_search_within_filters_says_what_it_leaves_out() {
 fn one_message_that_repeats_a_word_without_end_breaks_no_search() {
     let alice = Alice::with_session();
     let text = format!("begin {} the very end", "again and ".repeat(150_000));
-    alice.tell("long", &text);
-    alice.tell("short", "again and again");
+    alice.append_message("long", &text);
+    alice.append_message("short", "again and again");
     indexed(&alice);
     for query in [
         "again",

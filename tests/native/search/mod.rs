@@ -1,4 +1,4 @@
-//! Finding by words and by meaning.
+//! Search by words and by meaning.
 
 pub mod bounds;
 pub mod search_index;

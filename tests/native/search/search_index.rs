@@ -1,5 +1,5 @@
-//! The index while it is built: half-way, for one session alone, over long texts; and the
-//! facts about other sessions that a caller of one session learns from it.
+//! The search index during its build: partial, for a single session, over long texts; and what a
+//! token for one session learns about others.
 
 use serde_json::{Value, json};
 
@@ -52,7 +52,7 @@ fn a_first_search_answers_at_once_with_the_newest_and_the_rest_follows() {
     assert_eq!(answer["results"][0]["seq"], 12_000);
     assert_eq!(indexed(&alice), 8 * 999);
     // A message that is appended meanwhile is found at once.
-    alice.tell("late", "a medlar");
+    alice.append_message("late", "a medlar");
     assert_eq!(alice.found("medlars"), ["late"]);
     while build_batch(&alice.db).unwrap() {}
     let answer = alice.ok("search", json!({"query": "77"}));
@@ -68,15 +68,15 @@ fn a_batch_is_bounded_in_events_in_bytes_and_in_sessions() {
         furnish(&alice);
         let sql = "INSERT INTO cf_agents_config (key, value) VALUES ('search', '{\"number\":5000,\"from\":1000000}')";
         alice.db.run(sql, &[]).unwrap();
-        let goes_on = build_batch(&alice.db).unwrap();
-        (indexed(&alice), goes_on)
+        let continues = build_batch(&alice.db).unwrap();
+        (indexed(&alice), continues)
     };
     let many = |alice: &Alice| fill(alice, "s", (0..3_000).map(|n| n.to_string()));
     assert_eq!(indexed_by_a_batch(&many), (999, true));
     let long = |alice: &Alice| fill(alice, "s", (0..6).map(|_| "word ".repeat(100_000)));
     assert_eq!(indexed_by_a_batch(&long), (3, true));
     let sessions = |alice: &Alice| {
-        alice.tell("a", "oldest of all");
+        alice.append_message("a", "oldest of all");
         for n in 0..1_200 {
             alice.ok("createSession", json!({"id": format!("s{n}")}));
         }
@@ -158,9 +158,9 @@ fn other_sessions_change_nothing_for_a_token_of_one_session() {
         .take(40)
         .enumerate()
         {
-            alice.tell(&format!("e{n}"), &format!("{text} {}", n % 7));
+            alice.append_message(&format!("e{n}"), &format!("{text} {}", n % 7));
         }
-        alice.tell(
+        alice.append_message(
             "long",
             &format!("{} apple crumble", "flour sugar ".repeat(120_000)),
         );
@@ -169,7 +169,7 @@ fn other_sessions_change_nothing_for_a_token_of_one_session() {
         others(&alice, 2);
         while build_batch(&alice.db).unwrap() {}
         let alice = narrowed(alice, "s");
-        let mut told = String::new();
+        let mut answer = String::new();
         for query in [
             "apple baker",
             "zebra pear 3",
@@ -188,11 +188,11 @@ fn other_sessions_change_nothing_for_a_token_of_one_session() {
                 body.as_object_mut()
                     .unwrap()
                     .extend(more.as_object().unwrap().clone());
-                told.push_str(&alice.ok("search", body).to_string());
+                answer.push_str(&alice.ok("search", body).to_string());
             }
-            told.push_str(&alice.ok("callTool", json!({"sessionId": "s", "name": "session_search", "arguments": {"query": query}})).to_string());
+            answer.push_str(&alice.ok("callTool", json!({"sessionId": "s", "name": "session_search", "arguments": {"query": query}})).to_string());
         }
-        told
+        answer
     };
     let alone = answers(&|_, _| {});
     assert!(alone.contains("\"long\"") && alone.len() > 10_000);
@@ -219,9 +219,9 @@ fn a_long_text_takes_one_place_among_what_is_found() {
             alice.search("anything");
         }
         for n in 0..5 {
-            alice.tell(&format!("short{n}"), "an apple");
+            alice.append_message(&format!("short{n}"), "an apple");
         }
-        alice.tell("long", &"apple ".repeat(690_000));
+        alice.append_message("long", &"apple ".repeat(690_000));
         let mut found = alice.found("apple");
         found.sort();
         assert_eq!(
@@ -239,8 +239,8 @@ fn a_long_text_takes_one_place_among_what_is_found() {
 #[test]
 fn a_long_text_that_changes_leaves_nothing_of_its_parts() {
     let alice = Alice::with_session();
-    alice.tell("long", &format!("quince {} medlar", "y ".repeat(2_000_000)));
-    alice.tell("short", "quince medlar");
+    alice.append_message("long", &format!("quince {} medlar", "y ".repeat(2_000_000)));
+    alice.append_message("short", "quince medlar");
     assert_eq!(alice.found("medlar").len(), 2);
     alice.ok("updateMessage", json!({"sessionId": "s", "message": {"id": "long", "role": "user", "parts": [{"type": "text", "text": "a plum"}]}}));
     assert_eq!(alice.found("quince medlar"), ["short"]);

@@ -1,5 +1,5 @@
-//! Finding by meaning: entries of a block, and messages. The model is scripted, and the
-//! tests compare what it was asked.
+//! Search by meaning: entries and messages. The embedding model is scripted, and its requests are
+//! compared.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -162,7 +162,7 @@ fn vectors_go_with_their_entries() {
         json!({"sessionId": "s", "label": "own", "kind": "searchable"}),
     );
     alice.embeds(&[CATS]);
-    alice.keeps(json!({"sessionId": "s", "label": "own", "key": "k", "content": "c"}));
+    alice.set_entry(json!({"sessionId": "s", "label": "own", "key": "k", "content": "c"}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
@@ -246,7 +246,7 @@ fn other_blocks_entries_are_not_found() {
         json!({"label": "other", "kind": "searchable"}),
     );
     alice.embeds(&[RAIN]);
-    alice.keeps(json!({"label": "other", "key": "rain", "content": "Rain."}));
+    alice.set_entry(json!({"label": "other", "key": "rain", "content": "Rain."}));
     alice.embeds(&[RAIN]);
     let found = alice.ok(
         "searchContext",
@@ -313,8 +313,8 @@ fn an_entry_and_its_vector_are_each_whole_whichever_statement_fails() {
 fn talkative() -> Alice {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
-    alice.tell("a", "Take an umbrella.");
-    alice.tell("b", "The kitten purrs.");
+    alice.append_message("a", "Take an umbrella.");
+    alice.append_message("b", "The kitten purrs.");
     alice
 }
 
@@ -336,7 +336,7 @@ fn messages_are_found_by_meaning_once_vectors_are_switched_on() {
         ]
     );
     // Later searches make vectors of new messages only.
-    alice.tell("c", "Pay the bill.");
+    alice.append_message("c", "Pay the bill.");
     alice.embeds(&[MONEY]);
     alice.embeds(&[MONEY]);
     assert_eq!(alice.found("cash"), ["c", "b", "a"]);

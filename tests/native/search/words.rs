@@ -1,3 +1,5 @@
+//! Search by words.
+
 use serde_json::{Value, json};
 
 use crate::{Alice, ids};
@@ -9,8 +11,8 @@ use base::ids::Id;
 fn a_hit_shows_where_it_is_and_why() {
     let alice = Alice::with_session();
     alice.ok("updateSession", json!({"sessionId": "s", "name": "Ops"}));
-    alice.tell("a", "The deployment failed on Friday.");
-    alice.tell("b", "Lunch was good.");
+    alice.append_message("a", "The deployment failed on Friday.");
+    alice.append_message("b", "Lunch was good.");
     let hits = alice.search("deploying");
     assert_eq!(hits.len(), 1);
     let mut hit = hits[0].clone();
@@ -28,7 +30,7 @@ fn a_hit_shows_where_it_is_and_why() {
 #[test]
 fn a_snippet_is_the_text_as_it_is_and_no_markup() {
     let alice = Alice::with_session();
-    alice.tell("a", "\u{1F600} <img src=x onerror=alert(1)> apple</mark>");
+    alice.append_message("a", "\u{1F600} <img src=x onerror=alert(1)> apple</mark>");
     let hit = &alice.search("apples image")[0];
     assert_eq!(
         hit["snippet"],
@@ -47,7 +49,7 @@ fn words_phrases_prefixes_and_accents() {
         ("d", "東京都の天気は晴れです"),
         ("e", "the of and to in it"),
     ] {
-        alice.tell(id, text);
+        alice.append_message(id, text);
     }
     assert_eq!(alice.found("\"old coffee\""), ["b"]);
     assert_eq!(alice.found("\"coffee old\""), Vec::<String>::new());
@@ -73,7 +75,7 @@ fn tools_and_messages_and_long_texts_are_searched_whole() {
             {"type": "text", "text": "a plain answer"},
             {"type": "tool-lookup", "toolCallId": "x", "state": "output-available", "input": {"q": "marmalade"}, "output": {"rows": ["quince"]}}
         ]}}));
-        alice.tell("long", &long);
+        alice.append_message("long", &long);
         alice.ok("appendMessage", json!({"sessionId": "s", "message": {"id": "long-message", "role": "user", "parts": [{"type": "text", "text": long.replace("needle", "haystack")}]}}));
     };
     let check = |alice: &Alice| {
@@ -165,7 +167,7 @@ fn filters_narrow_what_is_found() {
 fn a_token_for_a_session_finds_in_that_session_only() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
-    alice.tell("a", "apple");
+    alice.append_message("a", "apple");
     alice.ok("appendEvents", json!({"sessionId": "t", "events": [{"id": "b", "action": "user_message", "content": "apple"}]}));
     let scope = TokenScope {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
@@ -191,7 +193,7 @@ fn a_token_for_a_session_finds_in_that_session_only() {
 #[test]
 fn nothing_in_a_query_is_an_error() {
     let alice = Alice::with_session();
-    alice.tell("a", "apple OR pear");
+    alice.append_message("a", "apple OR pear");
     for query in [
         "",
         " ",
@@ -228,7 +230,7 @@ fn nothing_in_a_query_is_an_error() {
 #[test]
 fn an_agent_that_never_searches_pays_nothing_and_then_the_index_stays_exact() {
     let alice = Alice::with_session();
-    alice.tell("a", "apple");
+    alice.append_message("a", "apple");
     let indexed = || {
         alice
             .db
@@ -240,7 +242,7 @@ fn an_agent_that_never_searches_pays_nothing_and_then_the_index_stays_exact() {
     assert_eq!(indexed(), 0);
     assert_eq!(alice.found("apple"), ["a"]);
     assert_eq!(indexed(), 1);
-    alice.tell("b", "apple");
+    alice.append_message("b", "apple");
     assert_eq!(indexed(), 2);
     alice.ok("updateMessage", json!({"sessionId": "s", "message": {"id": "b", "role": "user", "parts": [{"type": "text", "text": "pear"}]}}));
     assert_eq!(
@@ -322,7 +324,7 @@ fn about_a_sister() -> Alice {
         ("x4", "The train was late."),
         ("place", "Irene moved to Bergen in spring."),
     ] {
-        alice.tell(id, text);
+        alice.append_message(id, text);
     }
     alice
 }
@@ -399,34 +401,34 @@ fn entries_are_found_by_several_queries_and_the_models_tools_take_them() {
         .collect();
     keys.sort_unstable();
     assert_eq!(keys, ["kitten", "umbrella"]);
-    alice.tell("a", "The ferry leaves at nine.");
-    alice.tell("b", "Nothing else.");
-    alice.tell("c", "The hotel has a garden.");
-    let told = |arguments: Value| {
+    alice.append_message("a", "The ferry leaves at nine.");
+    alice.append_message("b", "Nothing else.");
+    alice.append_message("c", "The hotel has a garden.");
+    let answer = |arguments: Value| {
         let call = json!({"name": "session_search", "arguments": arguments});
         alice.ok("callTool", call)
     };
-    let both = told(json!({"query": "ferry", "queries": ["hotel"]}));
+    let both = answer(json!({"query": "ferry", "queries": ["hotel"]}));
     assert_eq!(both["isError"], false);
     let both = both["output"].as_str().unwrap();
     assert!(
         both.contains("ferry leaves") && both.contains("hotel has"),
         "{both}"
     );
-    assert_eq!(told(json!({"queries": ["ferry"]}))["isError"], false);
-    assert_eq!(told(json!({}))["isError"], true);
+    assert_eq!(answer(json!({"queries": ["ferry"]}))["isError"], false);
+    assert_eq!(answer(json!({}))["isError"], true);
     assert_eq!(
-        told(json!({"query": "ferry", "queries": [1]}))["isError"],
+        answer(json!({"query": "ferry", "queries": [1]}))["isError"],
         true
     );
-    let told = alice.ok(
+    let answer = alice.ok(
         "callTool",
         json!({"name": "search_context", "arguments": {"label": "kb", "query": "door", "queries": ["sofa"]}}),
     );
-    let told = told["output"].as_str().unwrap();
+    let answer = answer["output"].as_str().unwrap();
     assert!(
-        told.contains("[umbrella]") && told.contains("[kitten]"),
-        "{told}"
+        answer.contains("[umbrella]") && answer.contains("[kitten]"),
+        "{answer}"
     );
 }
 
@@ -441,7 +443,7 @@ fn what_is_around_a_result_is_found_by_a_question_alone() {
         ("answer", "Every Thursday."),
         ("after", "See you."),
     ] {
-        alice.tell(id, text);
+        alice.append_message(id, text);
     }
     assert_eq!(alice.found("fencing lessons"), ["start"]);
     let mut found = alice.found("When are the fencing lessons?");

@@ -1,4 +1,4 @@
-//! An agent for tests: its database, its clock and its scripted outside.
+//! An agent for tests: its database, its clock, and scripted answers of the outside.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! The calls of `onTurnEnd`, as the service gets them.
+//! The calls of `onTurnEnd` that the service received.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Sessions and agents as files, and `verify`.
+//! Helpers for exports of sessions and agents, and for `verify`.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ impl Alice {
 
     /// The answers of every read about a session.
     pub fn tell_all(&self, session_id: &str) -> Vec<Value> {
-        let mut told: Vec<Value> = [
+        let mut answer: Vec<Value> = [
             ("getSession", json!({})),
             ("loadEvents", json!({"limit": 1000})),
             ("getHistory", json!({"limit": 1000})),
@@ -75,11 +75,11 @@ impl Alice {
             self.ok(operation, body)
         })
         .collect();
-        for event in told[1].as_array().unwrap().clone() {
+        for event in answer[1].as_array().unwrap().clone() {
             let body = json!({"sessionId": session_id, "messageId": event["id"]});
-            told.push(self.ok("getMessage", body));
+            answer.push(self.ok("getMessage", body));
         }
-        told
+        answer
     }
 }
 

@@ -1,4 +1,4 @@
-//! An agent that learns by a scripted model.
+//! An agent that learns with a scripted model.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,5 @@
-//! The two forms of tests that play at random or try every step. The quick form runs with all
-//! other tests. `LONG=1 cargo test -p session-agent-tests --test log random_play` plays the long
-//! form of the tests of that name.
+//! The quick and the long form of random and exhaustive tests. The quick form runs with all other
+//! tests. `LONG=1 cargo test -p session-agent-tests --test log random_play` runs the long form.
 
 /// Whether the long form is wanted.
 pub fn is_long() -> bool {

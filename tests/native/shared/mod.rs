@@ -1,4 +1,4 @@
-//! What tests of several areas begin with. Each binary of tests compiles it.
+//! Helpers for several areas of tests. Each test binary compiles them.
 
 pub mod alice;
 pub mod bucket;

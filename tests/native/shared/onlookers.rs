@@ -1,4 +1,4 @@
-//! The sockets of a session, as a test has them.
+//! The sockets of a session.
 
 use std::cell::{Cell, RefCell};
 

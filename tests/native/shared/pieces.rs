@@ -1,4 +1,4 @@
-//! Logs of everything that a page may show.
+//! Logs with everything that a page can contain.
 
 use serde_json::{Value, json};
 

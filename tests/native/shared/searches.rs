@@ -1,4 +1,4 @@
-//! Searches, and what they find.
+//! Helpers for searches and their results.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ impl Alice {
         ids(&Value::from(self.search(query)))
     }
 
-    pub fn tell(&self, id: &str, text: &str) {
+    pub fn append_message(&self, id: &str, text: &str) {
         self.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": id, "action": "user_message", "content": text}]}));
     }
 }

@@ -1,4 +1,5 @@
-//! Chat turns: an agent with a scripted model, what it is asked, and what its client gets.
+//! Helpers for chat turns: an agent with a scripted model, the model's requests, and the client's
+//! chunks.
 
 use serde_json::{Value, json};
 

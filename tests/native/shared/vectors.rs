@@ -35,10 +35,10 @@ impl Alice {
 
     /// Writes an entry, and has its vector made, as the object does after the answer.
     pub fn keep(&self, key: &str, content: &str) -> Value {
-        self.keeps(json!({"label": "kb", "key": key, "content": content}))
+        self.set_entry(json!({"label": "kb", "key": key, "content": content}))
     }
 
-    pub fn keeps(&self, entry: Value) -> Value {
+    pub fn set_entry(&self, entry: Value) -> Value {
         let asked = self.asked().len();
         let written = self.ok("setEntry", entry);
         assert_eq!(self.asked().len(), asked, "a write asks no model");

@@ -1,5 +1,4 @@
-//! An agent that nobody has used: looking at it writes nothing, and shows the same as an
-//! agent with empty tables.
+//! An unused agent: reading it writes nothing, and returns the same as an agent with empty tables.
 
 use std::cell::Cell;
 

@@ -1,5 +1,5 @@
-//! An object that holds the tables of the Agents SDK's documents, made by the documents'
-//! own statements. The first request carries the rows over, and none is lost.
+//! An object with the tables of the Agents SDK's documentation, created by its statements. The
+//! first request migrates all rows.
 
 use serde_json::{Value, json};
 

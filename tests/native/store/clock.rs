@@ -1,5 +1,4 @@
-//! A clock that goes back: nothing that was stored becomes older, and no fact that was
-//! replaced holds again.
+//! A clock that is set back: nothing stored becomes older, and no replaced fact becomes true again.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! The change feed: a client that follows it ends with the session's contents, whenever
-//! and however slowly it reads.
+//! The change feed: a client that follows it ends with the session's current contents, whenever and
+//! however slowly it reads.
 
 use std::collections::BTreeMap;
 
@@ -125,14 +125,14 @@ fn compactions(alice: &Alice) -> BTreeMap<String, Value> {
 }
 
 /// The changes after `since`, each as `type:id`, and the cursor after them.
-fn told(alice: &Alice, since: i64) -> (Vec<String>, i64) {
+fn changes_since(alice: &Alice, since: i64) -> (Vec<String>, i64) {
     let asked = json!({"sessionId": "s", "since": since, "limit": 1000});
     let page = alice.ok("getChanges", asked);
-    let tell = |change: &Value| {
+    let render = |change: &Value| {
         let id = change["id"].as_str().unwrap_or("-");
         format!("{}:{id}", change["type"].as_str().unwrap())
     };
-    let changes = page["changes"].as_array().unwrap().iter().map(tell);
+    let changes = page["changes"].as_array().unwrap().iter().map(render);
     (changes.collect(), page["cursor"].as_i64().unwrap())
 }
 
@@ -179,13 +179,13 @@ fn with_a_run() -> Alice {
 #[test]
 fn replacing_a_run_reports_every_event_of_it() {
     let alice = with_a_run();
-    let (_, cursor) = told(&alice, 0);
+    let (_, cursor) = changes_since(&alice, 0);
     alice.ok(
         "updateMessage",
         json!({"sessionId": "s", "message": message("c-call", "assistant", "other")}),
     );
     assert_eq!(
-        told(&alice, cursor).0,
+        changes_since(&alice, cursor).0,
         ["update:c-call", "delete:c-result", "delete:a"]
     );
 }
@@ -193,13 +193,13 @@ fn replacing_a_run_reports_every_event_of_it() {
 #[test]
 fn deleting_a_run_reports_every_event_of_it() {
     let alice = with_a_run();
-    let (_, cursor) = told(&alice, 0);
+    let (_, cursor) = changes_since(&alice, 0);
     alice.ok(
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": ["u2", "c-call"]}),
     );
     assert_eq!(
-        told(&alice, cursor).0,
+        changes_since(&alice, cursor).0,
         ["delete:u2", "delete:c-call", "delete:c-result", "delete:a"]
     );
 }
@@ -220,12 +220,12 @@ fn a_run_that_loses_events_is_reported_by_its_messages_id() {
     for (doomed, expected) in table {
         let alice = with_a_run();
         alice.adds(&[said("b", "more")]);
-        let (_, cursor) = told(&alice, 0);
+        let (_, cursor) = changes_since(&alice, 0);
         alice.ok(
             "deleteEvents",
             json!({"sessionId": "s", "eventIds": doomed}),
         );
-        assert_eq!(told(&alice, cursor).0, expected, "{doomed:?}");
+        assert_eq!(changes_since(&alice, cursor).0, expected, "{doomed:?}");
     }
 }
 
@@ -233,7 +233,7 @@ fn a_run_that_loses_events_is_reported_by_its_messages_id() {
 fn events_that_join_a_run_are_reported_by_the_messages_id_once_an_append() {
     let alice = with_a_run();
     assert_eq!(
-        told(&alice, 0).0,
+        changes_since(&alice, 0).0,
         [
             "append:u1",
             "append:c-call",
@@ -243,11 +243,11 @@ fn events_that_join_a_run_are_reported_by_the_messages_id_once_an_append() {
             "append:u2"
         ]
     );
-    let (_, cursor) = told(&alice, 0);
+    let (_, cursor) = changes_since(&alice, 0);
     alice.adds(&[said("b", "1")]);
-    assert_eq!(told(&alice, cursor).0, ["append:b"]);
+    assert_eq!(changes_since(&alice, cursor).0, ["append:b"]);
     alice.adds(&[said("b2", "2")]);
-    let (changes, end) = told(&alice, cursor);
+    let (changes, end) = changes_since(&alice, cursor);
     assert_eq!(changes, ["append:b", "update:b", "append:b2"]);
     // Pages of one change lead to the same end as one page.
     let mut follower = Follower::default();
@@ -272,7 +272,7 @@ fn a_result_that_comes_after_a_user_continued_is_reported_at_cursors_of_its_own(
         "update:v",
         "append:c-result",
     ];
-    assert_eq!(told(&alice, 0).0, expected);
+    assert_eq!(changes_since(&alice, 0).0, expected);
     for limit in 1..=6 {
         let mut follower = Follower::default();
         follower.catch_up(&alice, limit);
@@ -290,11 +290,11 @@ fn a_run_longer_than_a_message_can_be_is_reported_within_bounds() {
             .collect();
         alice.adds(&run);
     }
-    let (_, cursor) = told(&alice, 0);
-    assert_eq!(told(&alice, cursor).0.len(), 1000);
+    let (_, cursor) = changes_since(&alice, 0);
+    assert_eq!(changes_since(&alice, cursor).0.len(), 1000);
     alice.adds(&[said("last", "x")]);
     // The message that began at this cursor ended long before.
-    let (changes, _) = told(&alice, 2_700 << 20);
+    let (changes, _) = changes_since(&alice, 2_700 << 20);
     assert_eq!(changes, ["append:last"]);
 }
 
@@ -330,13 +330,13 @@ fn an_overlay_whose_edges_move_is_reported() {
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
     let overlay = alice.ok("addCompaction", cover);
     let overlay = format!("compaction:{}", overlay["id"].as_str().unwrap());
-    let (_, cursor) = told(&alice, 0);
+    let (_, cursor) = changes_since(&alice, 0);
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
-    let (changes, cursor) = told(&alice, cursor);
+    let (changes, cursor) = changes_since(&alice, cursor);
     assert_eq!(changes, ["delete:3", &overlay]);
     // All covered messages are deleted, and the overlay with them.
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["2"]}));
-    assert_eq!(told(&alice, cursor).0, ["delete:2", &overlay]);
+    assert_eq!(changes_since(&alice, cursor).0, ["delete:2", &overlay]);
     assert_eq!(compactions(&alice), BTreeMap::new());
 }
 
@@ -361,17 +361,17 @@ fn the_feed_of_a_fork_reports_its_overlays() {
 }
 
 #[test]
-fn a_cursor_of_an_earlier_lifetime_is_told_all_of_the_new_one() {
+fn a_cursor_of_an_earlier_lifetime_gets_all_of_the_new_one() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
-    let (_, mut old) = told(&alice, 0);
+    let (_, mut old) = changes_since(&alice, 0);
     let mut given = vec![1, 1 << 20, (1 << 20) + 1, 3 << 20, old];
     for lives in 1..=5 {
         alice.ok("deleteSession", json!({"sessionId": "s"}));
         alice.ok("createSession", json!({"id": "s"}));
-        assert_eq!(told(&alice, 0), (vec![], 0));
+        assert_eq!(changes_since(&alice, 0), (vec![], 0));
         assert_eq!(
-            told(&alice, old),
+            changes_since(&alice, old),
             (vec!["clear:-".to_owned()], first_cursor(&alice))
         );
         alice.adds(&["1", "2", "3", "4", "5"].map(asked));
@@ -379,12 +379,12 @@ fn a_cursor_of_an_earlier_lifetime_is_told_all_of_the_new_one() {
             "updateMessage",
             json!({"sessionId": "s", "message": message("1", "user", "new")}),
         );
-        let (all, newest) = told(&alice, 0);
+        let (all, newest) = changes_since(&alice, 0);
         assert_eq!(all.len(), 6, "life {lives}");
         // Every cursor of the lives before, and those that no life has given.
         let no_life = [newest + 1, base::json::MAX_INTEGER];
         for cursor in given.iter().copied().chain(no_life) {
-            let (changes, end) = told(&alice, cursor);
+            let (changes, end) = changes_since(&alice, cursor);
             assert_eq!(changes[0], "clear:-", "life {lives}, {cursor}");
             assert_eq!(
                 (&changes[1..], end),
@@ -392,8 +392,8 @@ fn a_cursor_of_an_earlier_lifetime_is_told_all_of_the_new_one() {
                 "life {lives}, {cursor}"
             );
         }
-        assert_eq!(told(&alice, first_cursor(&alice)).0, all);
-        assert_eq!(told(&alice, newest).0.len(), 0);
+        assert_eq!(changes_since(&alice, first_cursor(&alice)).0, all);
+        assert_eq!(changes_since(&alice, newest).0.len(), 0);
         old = newest;
         let page = alice.ok("getChanges", json!({"sessionId": "s"}));
         let cursors = page["changes"].as_array().unwrap().iter();
@@ -402,7 +402,7 @@ fn a_cursor_of_an_earlier_lifetime_is_told_all_of_the_new_one() {
 }
 
 #[test]
-fn a_session_that_comes_back_from_its_file_has_a_lifetime_of_its_own() {
+fn a_restored_session_has_its_own_lifetime() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
     let file = alice.export("s").unwrap();
@@ -421,7 +421,7 @@ fn a_session_that_comes_back_from_its_file_has_a_lifetime_of_its_own() {
     // In an agent that had no such session, a follower goes on.
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
-    assert_eq!(told(&bob, 3 << 20), (vec![], 3 << 20));
+    assert_eq!(changes_since(&bob, 3 << 20), (vec![], 3 << 20));
 }
 
 /// A file with this `seq` for its last event, and this one before the next append.
@@ -444,7 +444,7 @@ fn imports_and_deletes_of_one_session_are_reported_in_no_other_feed() {
     let file = alice.export("s").unwrap();
     let mut follower = Follower::default();
     follower.catch_up(&alice, 2);
-    let before = told(&alice, 0);
+    let before = changes_since(&alice, 0);
     for seq in [MAX_FILE_SEQ, MAX_FILE_SEQ - 1, 1 << 20, 3] {
         for _ in 0..3 {
             alice.import("other", &file_up_to(&file, seq)).unwrap();
@@ -458,7 +458,7 @@ fn imports_and_deletes_of_one_session_are_reported_in_no_other_feed() {
             );
         }
     }
-    assert_eq!(told(&alice, 0).0[..2], before.0[..]);
+    assert_eq!(changes_since(&alice, 0).0[..2], before.0[..]);
     // And with the session deleted and created anew meanwhile.
     let mut other = Follower {
         cursor: follower.cursor,
@@ -513,7 +513,7 @@ fn a_million_changes_without_an_append_leave_the_cursors_in_order() {
 fn the_feed_keeps_the_newest_change_of_a_message_not_every_one() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
-    let (_, start) = told(&alice, 0);
+    let (_, start) = changes_since(&alice, 0);
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
     let mut slow = Follower {
         cursor: start,

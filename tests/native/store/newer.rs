@@ -1,4 +1,4 @@
-//! An object that a newer build has stored.
+//! An object that was written by a newer build.
 
 use base::database::Database as _;
 use base::testing::FixedHost;

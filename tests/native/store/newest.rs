@@ -1,6 +1,6 @@
-//! A new object's tables, which one file creates, are those of the numbered files.
+//! A new object's tables, which one file creates, equal the result of all migrations.
 //!
-//! `UPDATE=1 cargo test the_file_of_a_new_objects_tables` writes the file anew, on the commit that
+//! `UPDATE=1 cargo test the_file_of_a_new_objects_tables` rewrites the file, on the commit that
 //! adds a migration.
 
 use std::fs;

@@ -1,5 +1,5 @@
-//! SQLite prepares some statements anew each time they run: see `Database::rows`. That
-//! takes several times as long as a usual statement runs.
+//! Statements that SQLite prepares again for each run (see `Database::rows`), which takes several
+//! times as long as running them.
 
 use crate::shared::examples::{Example, examples, furnished};
 
@@ -30,7 +30,7 @@ const USUAL: &[&str] = &[
 #[test]
 fn common_requests_prepare_no_statement_again() {
     let alice = furnished();
-    assert!(!alice.db.take_prepared_anew().is_empty());
+    assert!(!alice.db.take_reprepared().is_empty());
     let mut run = 0;
     let mut prepared_anew = Vec::new();
     for Example { operation, body } in examples() {
@@ -38,10 +38,10 @@ fn common_requests_prepare_no_statement_again() {
             continue;
         }
         let alice = furnished();
-        alice.db.take_prepared_anew();
+        alice.db.take_reprepared();
         alice.ok(operation, body);
-        let anew = alice.db.take_prepared_anew();
-        prepared_anew.extend(anew.into_iter().map(|sql| (operation, sql)));
+        let reprepared = alice.db.take_reprepared();
+        prepared_anew.extend(reprepared.into_iter().map(|sql| (operation, sql)));
         run += 1;
     }
     assert!(prepared_anew.is_empty(), "{prepared_anew:#?}");

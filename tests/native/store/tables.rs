@@ -1,6 +1,6 @@
-//! Every table has a line in the list of tables (`lifecycle/tables.rs`), and takes part in
-//! all that is done to a session. The tests read the names of the tables from SQLite's
-//! catalogue, in an object that has rows in every table.
+//! Every table is in the list of tables (`lifecycle/tables.rs`), and takes part in everything that
+//! is done to a session. The tests read the names of the tables from SQLite's catalog, in an object
+//! that has rows in every table.
 
 use std::collections::BTreeSet;
 

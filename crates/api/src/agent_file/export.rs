@@ -2,7 +2,7 @@
 //! requests it, and has about a megabyte, or one long line.
 //!
 //! The export has the state at the time when each page is rendered. A session that is created
-//! meanwhile comes last; one that is deleted while its lines are written is marked with a `gone`
+//! meanwhile comes last; one that is deleted while its lines are written is marked with a `session_deleted`
 //! line.
 
 use super::lines::{
@@ -158,16 +158,16 @@ impl AgentExport {
 
     fn resume(db: &dyn Database, cursor: &AgentCursor) -> Result<Self> {
         let found = find_number(db, cursor.session_id.as_str())?;
-        let gone = || {
+        let session_deleted = || {
             bad_cursor(
                 "The session in which the export stopped no longer exists. Export the agent from \
                  its beginning.",
             )
         };
-        let number = found.ok_or_else(gone)?;
+        let number = found.ok_or_else(session_deleted)?;
         let mut export = Export::begin_in_agent(db, &cursor.session_id)?;
         if export.created_at() != cursor.created_at {
-            return Err(gone());
+            return Err(session_deleted());
         }
         let section = match cursor.events {
             None => AgentSection::Sessions {

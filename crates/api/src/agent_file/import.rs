@@ -41,7 +41,7 @@ use lifecycle::transfer::line_splitter::LineSplitter;
 use lifecycle::transfer::lines::{LineKind, SessionLine};
 use lifecycle::transfer::memory::import::MemoryImport;
 use lifecycle::transfer::rights::ImportSender;
-use lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
+use lifecycle::transfer::target::{ImportTarget, OmittedPart, at_line};
 use store::stored::{RESTORING, delete_stored};
 
 /// The most of the agent's own lines in a transaction, and their approximate bytes.
@@ -66,7 +66,7 @@ pub struct ImportedAgent {
     /// The parts of the file that this import left out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedPart>,
     /// The tools with a header whose value is not in the file. Calls of such a tool fail
     /// until `defineTool` defines it again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -293,7 +293,7 @@ impl<'a> AgentImport<'a> {
         Ok(())
     }
 
-    fn leave_out(&mut self, parts: &[LeftOut]) {
+    fn leave_out(&mut self, parts: &[OmittedPart]) {
         for part in parts {
             if !self.outcome.left_out.contains(part) {
                 self.outcome.left_out.push(*part);
@@ -310,7 +310,7 @@ impl<'a> AgentImport<'a> {
         }
         if line.server.is_some() {
             if !self.allows_sources {
-                self.leave_out(&[LeftOut::Servers]);
+                self.leave_out(&[OmittedPart::Servers]);
                 self.outcome
                     .tools_without_headers
                     .retain(|name| *name != line.name);
@@ -347,7 +347,7 @@ impl<'a> AgentImport<'a> {
 
     fn take_proposal(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
         if !self.allows_sources {
-            self.leave_out(&[LeftOut::Proposals]);
+            self.leave_out(&[OmittedPart::Proposals]);
             return Ok(());
         }
         self.proposals += 1;
@@ -382,14 +382,14 @@ impl<'a> AgentImport<'a> {
     fn note_left_out(&mut self, kind: AgentLineKind, line: &[u8]) -> Result<()> {
         if kind == AgentLineKind::Other && memory_kind(line)? == LineKind::Prompt {
             if !self.allows_sources {
-                self.leave_out(&[LeftOut::Prompt]);
+                self.leave_out(&[OmittedPart::Prompt]);
             }
         } else if kind == AgentLineKind::Proposal && !self.allows_sources {
-            self.leave_out(&[LeftOut::Proposals]);
+            self.leave_out(&[OmittedPart::Proposals]);
         } else if kind == AgentLineKind::Tool {
             let line: ToolLine = json::parse(line)?;
             if line.server.is_some() && !self.allows_sources {
-                self.leave_out(&[LeftOut::Servers]);
+                self.leave_out(&[OmittedPart::Servers]);
             } else if !line.headers.is_empty() {
                 self.outcome.tools_without_headers.push(line.name.clone());
             }

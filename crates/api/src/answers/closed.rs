@@ -33,22 +33,22 @@ pub fn close_within(schema: &Value, is_open: bool) -> Value {
     let names_fields = keywords.contains_key("properties");
     let closed: Map<String, Value> = keywords
         .iter()
-        .map(|(keyword, said)| {
-            let closed = match (keyword.as_str(), said) {
+        .map(|(keyword, value_of_keyword)| {
+            let closed = match (keyword.as_str(), value_of_keyword) {
                 ("properties", Value::Object(fields)) => {
                     let fields = fields
                         .iter()
                         .map(|(name, field)| (name.clone(), value(field)));
                     Value::Object(fields.collect())
                 }
-                ("items" | "additionalProperties", said) => value(said),
+                ("items" | "additionalProperties", value_of_keyword) => value(value_of_keyword),
                 ("anyOf" | "oneOf", Value::Array(choices)) => {
                     let choices = choices.iter();
                     choices
                         .map(|choice| close_within(choice, is_open || names_fields))
                         .collect()
                 }
-                (_, said) => said.clone(),
+                (_, value_of_keyword) => value_of_keyword.clone(),
             };
             (keyword.clone(), closed)
         })

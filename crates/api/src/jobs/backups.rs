@@ -4,7 +4,7 @@
 //! an object that dies in a backup retries after a pause, and a failing bucket is not called again
 //! at once.
 
-use super::job::{Job, JobPlace, RETRY_MS, Step};
+use super::job::{Job, JobTiming, RETRY_MS, Step};
 use crate::operation::Agent;
 use crate::operations::backups::{back_up, load_plan};
 use base::background::{JobKind, SOON_MS};
@@ -23,7 +23,7 @@ pub const JOB: Job = Job {
             Ok(next_at.map_or(Step::Done, Step::At))
         })
     },
-    place: JobPlace::Alarm,
+    place: JobTiming::Alarm,
     max_steps: 1,
     pause_ms: SOON_MS,
     guard_ms: Some(RETRY_MS),

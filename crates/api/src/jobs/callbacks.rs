@@ -1,6 +1,6 @@
 //! Notifies services of turns' ends and of changes of memory (`chat/run/callbacks/`).
 
-use super::job::{Job, JobPlace, Step};
+use super::job::{Job, JobTiming, Step};
 use base::background::{CHECK_AFTER_MS, JobKind};
 use chat::run::callbacks::CallbackSender;
 use store::callbacks::find_next_due;
@@ -18,7 +18,7 @@ pub const JOB: Job = Job {
             Ok(sender.call_due().await?.map_or(Step::Done, Step::At))
         })
     },
-    place: JobPlace::Beside,
+    place: JobTiming::Beside,
     max_steps: 1,
     pause_ms: CHECK_AFTER_MS,
     guard_ms: Some(CHECK_AFTER_MS),

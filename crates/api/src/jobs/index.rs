@@ -1,7 +1,7 @@
 //! Continues the index build that searches have started. If it fails, the next search tries again
 //! and reports the failure.
 
-use super::job::{Job, JobPlace, Step};
+use super::job::{Job, JobTiming, Step};
 use base::background::{JobKind, SOON_MS};
 use conversation::index::build::{BATCHES_PER_WAKE, build_batch, is_unfinished};
 
@@ -17,7 +17,7 @@ pub const JOB: Job = Job {
             })
         })
     },
-    place: JobPlace::Alarm,
+    place: JobTiming::Alarm,
     max_steps: BATCHES_PER_WAKE,
     pause_ms: SOON_MS,
     guard_ms: None,

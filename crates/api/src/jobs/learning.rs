@@ -1,6 +1,6 @@
 //! Learns from conversations, and consolidates what was learned (`learning/rounds.rs`).
 
-use super::job::{Job, JobPlace, Step};
+use super::job::{Job, JobTiming, Step};
 use base::background::{CHECK_AFTER_MS, JobKind};
 use learning::rounds::{find_due_time, learn_if_due};
 
@@ -21,7 +21,7 @@ pub const JOB: Job = Job {
             Ok(round.next_at.map_or(Step::Done, Step::At))
         })
     },
-    place: JobPlace::Beside,
+    place: JobTiming::Beside,
     max_steps: 1,
     pause_ms: CHECK_AFTER_MS,
     guard_ms: Some(CHECK_AFTER_MS),

@@ -23,7 +23,7 @@ use base::background::{JobKind, SOON_MS};
 
 pub use self::alarm::AlarmTime;
 pub use self::backups::{back_up_if_due, is_due as is_backup_due};
-pub use self::job::{Job, JobPlace};
+pub use self::job::{Job, JobTiming};
 use self::job::{Run, Step};
 use super::operation::Agent;
 
@@ -87,16 +87,16 @@ pub async fn wake(agent: &Agent<'_>) {
         let jobs = JOBS.iter().filter(move |job| job.place == place);
         jobs.filter(|job| plan.due.contains(&job.kind))
     };
-    for job in due(JobPlace::AtOnce) {
+    for job in due(JobTiming::AtOnce) {
         run_steps(agent, job).await;
     }
     if let Some(at_ms) = plan.alarm_at {
         agent.background.wake_by(at_ms).await;
     }
-    for job in due(JobPlace::Beside) {
+    for job in due(JobTiming::Beside) {
         agent.background.start(job.kind);
     }
-    for job in due(JobPlace::Alarm) {
+    for job in due(JobTiming::Alarm) {
         run_steps(agent, job).await;
     }
 }
@@ -111,8 +111,11 @@ pub fn begin(agent: &Agent<'_>) {
         agent.background.wake_within(at_ms - agent.host.now_ms());
     }
     agent.background.start(JobKind::Learning);
-    let kept = [JobKind::Retention, JobKind::Backups];
-    if !plan(agent, |job| kept.contains(&job.kind)).due.is_empty() {
+    let expected = [JobKind::Retention, JobKind::Backups];
+    if !plan(agent, |job| expected.contains(&job.kind))
+        .due
+        .is_empty()
+    {
         agent.background.wake_within(SOON_MS);
     }
     agent.background.start(JobKind::Callbacks);

@@ -1,6 +1,6 @@
 //! Deletes what is older than the rules allow (`lifecycle/retention/`).
 
-use super::job::{Job, JobPlace, RETRY_MS, Run, Step};
+use super::job::{Job, JobTiming, RETRY_MS, Run, Step};
 use crate::dispatch::clear_pages;
 use crate::operation::Agent;
 use base::background::{JobKind, SOON_MS};
@@ -11,7 +11,7 @@ pub const JOB: Job = Job {
     kind: JobKind::Retention,
     find_due: |agent| find_due(&agent.memory()),
     step: |agent, run| Box::pin(step(agent, run)),
-    place: JobPlace::Alarm,
+    place: JobTiming::Alarm,
     // A pause follows, after which the platform grants a new allowance.
     max_steps: 50,
     pause_ms: SOON_MS,

@@ -1,7 +1,7 @@
 //! Resumes interrupted turns, and what waits behind turns. While a turn runs, an alarm is set: if
 //! the object is evicted, the alarm finds the turn.
 
-use super::job::{Job, JobPlace, Step};
+use super::job::{Job, JobTiming, Step};
 use crate::operation::Agent;
 use base::background::{CHECK_AFTER_MS, JobKind};
 use chat::run::resume::resume_some_turns;
@@ -11,7 +11,7 @@ pub const JOB: Job = Job {
     // Each alarm looks: a turn can be interrupted at any time.
     find_due: |_| Ok(Some(0)),
     step: |agent, _| Box::pin(async move { Ok(recover(agent).map_or(Step::Done, Step::At)) }),
-    place: JobPlace::AtOnce,
+    place: JobTiming::AtOnce,
     max_steps: 1,
     pause_ms: CHECK_AFTER_MS,
     guard_ms: None,

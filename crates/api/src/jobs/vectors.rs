@@ -1,7 +1,7 @@
 //! Computes the vectors of entries that this activation has written. If the object is evicted
 //! meanwhile, or the model fails, searches compute the rest: no alarm is needed.
 
-use super::job::{Job, JobPlace, Step};
+use super::job::{Job, JobTiming, Step};
 use base::background::{JobKind, SOON_MS};
 use recall::entries::follow_writes;
 
@@ -22,7 +22,7 @@ pub const JOB: Job = Job {
             })
         })
     },
-    place: JobPlace::Beside,
+    place: JobTiming::Beside,
     max_steps: usize::MAX,
     pause_ms: SOON_MS,
     guard_ms: None,

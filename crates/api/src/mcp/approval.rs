@@ -91,9 +91,9 @@ pub fn binding(scope: &Scope<'_>, tool: &RegisteredTool, arguments: &JsonObject)
 /// The question whether the tool may be called.
 pub fn question(tool: &RegisteredTool, arguments: &JsonObject) -> Questions {
     let name = &tool.definition.name;
-    let shown: String = shown(arguments.as_str());
+    let show_arguments: String = show_arguments(arguments.as_str());
     let asked = json!({"method": "elicitation/create", "params": {
-        "message": format!("Approve the call of the tool `{name}` with these arguments? {shown}"),
+        "message": format!("Approve the call of the tool `{name}` with these arguments? {show_arguments}"),
         "requestedSchema": {
             "type": "object",
             "properties": {"approve": {
@@ -113,7 +113,7 @@ pub fn question(tool: &RegisteredTool, arguments: &JsonObject) -> Questions {
 }
 
 /// Arguments as shown to the user: invisible characters are escaped.
-fn shown(arguments: &str) -> String {
+fn show_arguments(arguments: &str) -> String {
     let mut text = String::new();
     for letter in arguments.chars().take(MAX_SHOWN_CHARS) {
         match letter {
@@ -167,8 +167,11 @@ impl CallRound {
         let (content, given) = state.split_once('.').ok_or_else(invalid)?;
         let given = URL_SAFE_NO_PAD.decode(given).map_err(|_| invalid())?;
         let sealed = format!("{content}.{binding}");
-        let life = clients.key(agent.host);
-        if !agent.policy.has_sealed_state(life, &sealed, &given) {
+        let activation_key = clients.key(agent.host);
+        if !agent
+            .policy
+            .has_sealed_state(activation_key, &sealed, &given)
+        {
             return Err(invalid());
         }
         let content = URL_SAFE_NO_PAD.decode(content).map_err(|_| invalid())?;

@@ -25,14 +25,14 @@ const MAX_SESSION_BYTES: usize = 64;
 pub struct Capabilities(String);
 
 impl Capabilities {
-    pub fn read(told: &Value) -> Self {
+    pub fn read(capabilities: &Value) -> Self {
         let mut letters = String::new();
         for (letter, name, _) in KINDS {
-            if told[name].is_object() {
+            if capabilities[name].is_object() {
                 letters.push(letter);
             }
         }
-        if told
+        if capabilities
             .pointer("/elicitation/url")
             .is_some_and(Value::is_object)
         {
@@ -96,7 +96,7 @@ mod tests {
     fn a_session_carries_what_its_client_can_answer() {
         let form = json!({"message": "?"});
         let page = json!({"mode": "url", "url": "https://x.example"});
-        for (told, can_form, can_page, can_sample) in [
+        for (declared, can_form, can_page, can_sample) in [
             (json!({}), false, false, false),
             (json!({"elicitation": {}}), true, false, false),
             (
@@ -113,22 +113,22 @@ mod tests {
             ),
             (json!([]), false, false, false),
         ] {
-            let read = Capabilities::read(&told);
+            let read = Capabilities::read(&declared);
             let session = read.to_session(&FixedHost::default());
             let again = Capabilities::of_session(Some(&session));
             assert_eq!(read, again, "{session}");
             assert_eq!(
                 again.include("elicitation/create", &form),
                 can_form,
-                "{told}"
+                "{declared}"
             );
             assert_eq!(
                 again.include("elicitation/create", &page),
                 can_page,
-                "{told}"
+                "{declared}"
             );
             let samples = again.include("sampling/createMessage", &json!({}));
-            assert_eq!(samples, can_sample, "{told}");
+            assert_eq!(samples, can_sample, "{declared}");
             assert!(!again.include("tools/call", &json!({})));
         }
         let long = format!("e.{}", "x".repeat(MAX_SESSION_BYTES));

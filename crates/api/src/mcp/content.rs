@@ -27,10 +27,10 @@ pub fn of_text(text: &str, is_error: bool) -> Value {
 }
 
 fn find_own(output: &str) -> Option<Value> {
-    let Value::Object(mut said) = json::decode_tree(output).ok()? else {
+    let Value::Object(mut result) = json::decode_tree(output).ok()? else {
         return None;
     };
-    let content = said.remove("content")?;
+    let content = result.remove("content")?;
     let is_own = content
         .as_array()
         .is_some_and(|items| items.iter().all(is_content));
@@ -39,10 +39,10 @@ fn find_own(output: &str) -> Option<Value> {
     }
     let mut result = Map::new();
     result.insert("content".to_owned(), content);
-    if let Some(structured) = said.remove("structuredContent").filter(Value::is_object) {
+    if let Some(structured) = result.remove("structuredContent").filter(Value::is_object) {
         result.insert("structuredContent".to_owned(), structured);
     }
-    let is_error = said.get("isError") == Some(&Value::Bool(true));
+    let is_error = result.get("isError") == Some(&Value::Bool(true));
     result.insert("isError".to_owned(), is_error.into());
     Some(Value::Object(result))
 }
@@ -66,7 +66,7 @@ pub fn is_content(item: &Value) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(output: &str, is_json: bool) -> Value {
+    fn of_output(output: &str, is_json: bool) -> Value {
         of_state(CallState::done(output.to_owned(), is_json))
     }
 
@@ -77,7 +77,7 @@ mod tests {
             {"type": "image", "data": "eA==", "mimeType": "image/png"},
             {"type": "resource", "resource": {"uri": "x:y", "text": "t"}},
         ], "isError": true});
-        assert_eq!(shown(&own.to_string(), true), own);
+        assert_eq!(of_output(&own.to_string(), true), own);
         for other in [
             json!({"content": "a"}),
             json!({"content": [{"type": "text"}]}),
@@ -87,10 +87,10 @@ mod tests {
             json!([]),
         ] {
             let text = other.to_string();
-            assert_eq!(shown(&text, true), of_text(&text, false));
+            assert_eq!(of_output(&text, true), of_text(&text, false));
         }
         assert_eq!(
-            shown(&own.to_string(), false),
+            of_output(&own.to_string(), false),
             of_text(&own.to_string(), false)
         );
         assert_eq!(of_state(CallState::failed("No.")), of_text("No.", true));

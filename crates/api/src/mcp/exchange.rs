@@ -104,8 +104,8 @@ impl Exchange<'_> {
             .converse(scope, request, &asked, async |round: &mut CallRound| {
                 match round.needs_approval(tool) {
                     Some(approval::Answer::Declined) => {
-                        let told = format!("The user did not approve the call of `{name}`.");
-                        return Outcome::new(&content::of_text(&told, true)).map(Step::Done);
+                        let text = format!("The user did not approve the call of `{name}`.");
+                        return Outcome::new(&content::of_text(&text, true)).map(Step::Done);
                     }
                     Some(approval::Answer::Missing) => {
                         return Ok(Step::Asks(approval::question(tool, arguments)));
@@ -136,7 +136,7 @@ impl Exchange<'_> {
             .await?;
         match ended {
             Ended::With(outcome) => Ok(outcome),
-            Ended::Without(told) => Outcome::new(&content::of_text(&told, true)),
+            Ended::Without(text) => Outcome::new(&content::of_text(&text, true)),
         }
     }
 
@@ -179,8 +179,8 @@ impl Exchange<'_> {
                         let params = &asked["params"];
                         let answer = self.clients.ask(agent, outbox, method, params).await;
                         let Some(answer) = answer else {
-                            let told = "The client did not answer in time.";
-                            return Ok(Ended::Without(told.to_owned()));
+                            let text = "The client did not answer in time.";
+                            return Ok(Ended::Without(text.to_owned()));
                         };
                         answers.insert(name.clone(), answer);
                     }
@@ -242,14 +242,14 @@ fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Ques
         return Ok(questions);
     };
     for asked in questions.requests.values_mut() {
-        let told: &Value = asked;
+        let question: &Value = asked;
         // A server is untrusted: it can only ask for a form, and the message names the server.
-        let mode = told.pointer("/params/mode");
-        if told["method"] != "elicitation/create" || mode.is_some_and(|mode| mode == "url") {
+        let mode = question.pointer("/params/mode");
+        if question["method"] != "elicitation/create" || mode.is_some_and(|mode| mode == "url") {
             let what = "a server can only ask for a form";
             return Err(wrong_questions(name, what));
         }
-        let message = told.pointer("/params/message").and_then(Value::as_str);
+        let message = question.pointer("/params/message").and_then(Value::as_str);
         let message = message.unwrap_or_default();
         let message = format!("The server `{}` asks: {message}", of_server.server);
         let params = asked.get_mut("params").and_then(Value::as_object_mut);
@@ -261,8 +261,8 @@ fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Ques
 }
 
 fn wrong_questions(name: &str, what: &str) -> RpcError {
-    let told = format!("`{name}` asked for input in a way that can't be passed on: {what}.");
-    RpcError::new(super::message::INTERNAL_ERROR, told)
+    let message = format!("`{name}` asked for input in a way that can't be passed on: {what}.");
+    RpcError::new(super::message::INTERNAL_ERROR, message)
 }
 
 /// The questions in an answer that asks for input. `name`: the tool that answered.
@@ -271,10 +271,10 @@ pub fn read_questions(name: &str, output: &str) -> Result<Questions, RpcError> {
     if output.len() > MAX_QUESTION_BYTES {
         return wrong("it is longer than 64 KiB");
     }
-    let Ok(Value::Object(mut told)) = json::decode_tree(output) else {
+    let Ok(Value::Object(mut answer)) = json::decode_tree(output) else {
         return wrong("no object");
     };
-    let Some(Value::Object(asked)) = told.remove("inputRequests") else {
+    let Some(Value::Object(asked)) = answer.remove("inputRequests") else {
         return wrong("no `inputRequests`");
     };
     if !(1..=MAX_QUESTIONS).contains(&asked.len()) {
@@ -294,7 +294,7 @@ pub fn read_questions(name: &str, output: &str) -> Result<Questions, RpcError> {
         }
         requests.insert(key, json!({"method": method, "params": params}));
     }
-    let state = told.remove("requestState");
+    let state = answer.remove("requestState");
     let state = state.and_then(|state| state.as_str().map(str::to_owned));
     Ok(Questions { requests, state })
 }
@@ -324,15 +324,15 @@ impl<'a> Notifier<'a> {
     }
 
     fn pass_on(&self, method: &str, params: &Value) {
-        let shown = match method {
+        let notification = match method {
             "notifications/progress" => self.progress(params),
             "notifications/message" => self.log(params),
             _ => None,
         };
-        let (Some(shown), Some(outbox)) = (shown, self.outbox) else {
+        let (Some(notification), Some(outbox)) = (notification, self.outbox) else {
             return;
         };
-        let message = json!({"jsonrpc": "2.0", "method": method, "params": shown});
+        let message = json!({"jsonrpc": "2.0", "method": method, "params": notification});
         let is_short = json::text(&message).len() <= MAX_NOTIFICATION_BYTES;
         if is_short && self.passed.get() < MAX_NOTIFICATIONS {
             self.passed.set(self.passed.get() + 1);
@@ -348,15 +348,15 @@ impl<'a> Notifier<'a> {
             return None;
         }
         self.progress.set(done);
-        let mut shown = json!({"progressToken": token, "progress": params["progress"]});
-        let fields = shown.as_object_mut()?;
+        let mut notification = json!({"progressToken": token, "progress": params["progress"]});
+        let fields = notification.as_object_mut()?;
         if params["total"].is_number() {
             fields.insert("total".to_owned(), params["total"].clone());
         }
         if params["message"].is_string() {
             fields.insert("message".to_owned(), params["message"].clone());
         }
-        Some(shown)
+        Some(notification)
     }
 
     fn log(&self, params: &Value) -> Option<Value> {

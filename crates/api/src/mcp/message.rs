@@ -93,7 +93,10 @@ impl RpcMessage {
             };
             RpcError::new(code, error.into_message())
         })?;
-        if envelope.jsonrpc.is_none_or(|said| said.get() != "\"2.0\"") {
+        if envelope
+            .jsonrpc
+            .is_none_or(|version| version.get() != "\"2.0\"")
+        {
             return Err(RpcError::request("`jsonrpc` must be \"2.0\"."));
         }
         let Some(method) = envelope.method else {
@@ -328,17 +331,17 @@ mod tests {
 
     #[test]
     fn an_error_says_the_contracts_code_and_keeps_its_cause_for_the_log() {
-        let told = RpcError::from(Error::storage("no such table: secrets"));
-        assert_eq!((told.code, told.status), (INTERNAL_ERROR, Some(500)));
-        assert!(!told.message.contains("secrets"));
-        assert!(told.failure.is_some());
-        let told = RpcError::from(Error::invalid("label", "No."));
-        assert_eq!((told.code, told.status), (INVALID_PARAMS, None));
+        let error = RpcError::from(Error::storage("no such table: secrets"));
+        assert_eq!((error.code, error.status), (INTERNAL_ERROR, Some(500)));
+        assert!(!error.message.contains("secrets"));
+        assert!(error.failure.is_some());
+        let error = RpcError::from(Error::invalid("label", "No."));
+        assert_eq!((error.code, error.status), (INVALID_PARAMS, None));
         assert_eq!(
-            told.data,
+            error.data,
             Some(json!({"field": "label", "code": "invalid_request"}))
         );
-        let told = RpcError::from(Error::new(Code::Forbidden, "No."));
-        assert_eq!((told.code, told.status), (REFUSED, Some(403)));
+        let error = RpcError::from(Error::new(Code::Forbidden, "No."));
+        assert_eq!((error.code, error.status), (REFUSED, Some(403)));
     }
 }

@@ -147,8 +147,8 @@ pub async fn list_prompts(scope: &Scope<'_>) -> Result<Vec<OfferedPrompt>, RpcEr
 }
 
 async fn list(scope: &Scope<'_>) -> Result<Offered, RpcError> {
-    let told = ask(scope, json!({"ask": "list"}), MAX_LIST_BYTES, LIST_MS).await;
-    let text = match told {
+    let answer = ask(scope, json!({"ask": "list"}), MAX_LIST_BYTES, LIST_MS).await;
+    let text = match answer {
         ClassReply::Nothing => return Ok(Offered::default()),
         ClassReply::Text(text) => text,
         ClassReply::BadArgument(_) | ClassReply::Failed => {
@@ -246,7 +246,7 @@ async fn converse(
     };
     match exchange.converse(scope, request, &asked, step).await? {
         Ended::With(outcome) => Ok(is_there.then_some(outcome)),
-        Ended::Without(told) => Err(RpcError::new(INTERNAL_ERROR, told)),
+        Ended::Without(text) => Err(RpcError::new(INTERNAL_ERROR, text)),
     }
 }
 
@@ -350,14 +350,14 @@ async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> C
 /// The contents of a resource.
 fn read_contents(text: &str, uri: &str) -> Result<Value, RpcError> {
     let wrong = |why: &str| Err(malformed(&format!("`{uri}`"), why));
-    let told = &read_tree(text, uri)?;
-    let Some(contents) = told["contents"].as_array() else {
+    let answer = &read_tree(text, uri)?;
+    let Some(contents) = answer["contents"].as_array() else {
         return wrong("it has no list `contents`");
     };
     if contents.len() > MAX_CONTENTS {
         return wrong("it has too many `contents`");
     }
-    let mut shown = Vec::with_capacity(contents.len());
+    let mut passed_on = Vec::with_capacity(contents.len());
     for content in contents {
         let Some(address) = content["uri"].as_str() else {
             return wrong("a content has no `uri`");
@@ -374,23 +374,23 @@ fn read_contents(text: &str, uri: &str) -> Result<Value, RpcError> {
             }
             fields.insert(name.to_owned(), value.into());
         }
-        shown.push(item);
+        passed_on.push(item);
     }
-    Ok(json!({"contents": shown}))
+    Ok(json!({"contents": passed_on}))
 }
 
 /// The messages of a prompt.
 fn read_messages(text: &str, name: &str) -> Result<Value, RpcError> {
     let wrong = |why: &str| Err(malformed(&format!("`{name}`"), why));
-    let told = &read_tree(text, name)?;
-    let Some(messages) = told["messages"].as_array() else {
+    let prompt = &read_tree(text, name)?;
+    let Some(messages) = prompt["messages"].as_array() else {
         return wrong("it has no list `messages`");
     };
     if messages.len() > MAX_CONTENTS {
         return wrong("it has too many `messages`");
     }
     let roles = [Role::User.name(), Role::Assistant.name()];
-    let mut shown = Vec::with_capacity(messages.len());
+    let mut passed_on = Vec::with_capacity(messages.len());
     for message in messages {
         let role = message["role"].as_str().unwrap_or_default();
         if !roles.contains(&role) {
@@ -399,10 +399,10 @@ fn read_messages(text: &str, name: &str) -> Result<Value, RpcError> {
         if !is_content(&message["content"]) {
             return wrong("the `content` of a message is none of the protocol's");
         }
-        shown.push(json!({"role": role, "content": message["content"]}));
+        passed_on.push(json!({"role": role, "content": message["content"]}));
     }
-    let mut answer = json!({"messages": shown});
-    let description = told["description"].as_str();
+    let mut answer = json!({"messages": passed_on});
+    let description = prompt["description"].as_str();
     let description = description.filter(|text| text.len() <= MAX_DESCRIPTION_BYTES);
     if let (Some(description), Some(fields)) = (description, answer.as_object_mut()) {
         fields.insert("description".to_owned(), description.into());
@@ -426,11 +426,13 @@ fn read_as<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, RpcError> {
 
 /// An error of the class itself. It reveals nothing of what the class threw.
 fn failed(what: &str) -> RpcError {
-    let told = format!("The agent's class could not {what}. The Worker's log contains the error.");
-    RpcError::new(INTERNAL_ERROR, told)
+    let message =
+        format!("The agent's class could not {what}. The Worker's log contains the error.");
+    RpcError::new(INTERNAL_ERROR, message)
 }
 
 fn malformed(what: &str, why: &str) -> RpcError {
-    let told = format!("The agent's class gave {what} in a form that can't be passed on: {why}.");
-    RpcError::new(INTERNAL_ERROR, told)
+    let message =
+        format!("The agent's class gave {what} in a form that can't be passed on: {why}.");
+    RpcError::new(INTERNAL_ERROR, message)
 }

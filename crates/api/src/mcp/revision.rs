@@ -91,8 +91,8 @@ impl McpHeaders<'_> {
     /// The revision of a request. Refuses a request whose headers differ from its body.
     pub fn check(&self, request: &Request) -> Result<Revision, RpcError> {
         let header = self.version.map(str::trim);
-        let said = request.meta(VERSION);
-        if header != Some(NEWEST) && said.is_none() {
+        let declared = request.meta(VERSION);
+        if header != Some(NEWEST) && declared.is_none() {
             return match header {
                 Some(version)
                     if !SUPPORTED.contains(&version) && !OLDER_HANDSHAKES.contains(&version) =>
@@ -104,14 +104,14 @@ impl McpHeaders<'_> {
         }
         let missing =
             |name: &str| RpcError::params("_meta", format!("`_meta` must have `{name}`."));
-        let Some(Value::String(said)) = said else {
+        let Some(Value::String(declared)) = declared else {
             return Err(missing(VERSION));
         };
-        if header != Some(said.as_str()) {
+        if header != Some(declared.as_str()) {
             return Err(mismatch("mcp-protocol-version", VERSION));
         }
-        if said != NEWEST {
-            return Err(unsupported(said));
+        if declared != NEWEST {
+            return Err(unsupported(declared));
         }
         if !request.meta(CAPABILITIES).is_some_and(Value::is_object) {
             return Err(missing(CAPABILITIES));
@@ -176,13 +176,14 @@ impl Revision {
             "complete"
         };
         let info = server_info();
-        let kept = if is_list {
+        let caching = if is_list {
             // The answer is specific to the caller, and may change at any time.
             r#""ttlMs":0,"cacheScope":"private","#
         } else {
             ""
         };
-        let begun = format!(r#"{{"resultType":"{kind}","_meta":{{"{SERVER_INFO}":{info}}},{kept}"#);
+        let begun =
+            format!(r#"{{"resultType":"{kind}","_meta":{{"{SERVER_INFO}":{info}}},{caching}"#);
         let fields = result.strip_prefix('{').unwrap_or("}");
         match fields {
             "}" => format!("{}{fields}", begun.trim_end_matches(',')),

@@ -150,8 +150,8 @@ async fn ask<T: DeserializeOwned>(
     let reply = dispatch(agent, operation, json::text(&input)).await?;
     // The object clears the pages after the message's answer.
     agent.work.pages.mark_again(&reply.purged);
-    let told = json::decode(&reply.body.into_string());
-    told.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
+    let answer = json::decode(&reply.body.into_string());
+    answer.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
 }
 
 /// A tool, a prompt or a resource that does not exist, or not for this caller.

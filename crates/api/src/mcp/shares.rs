@@ -18,10 +18,10 @@ pub enum WhenFull {
 pub struct Shared<V> {
     most: usize,
     when_full: WhenFull,
-    held: VecDeque<Held<V>>,
+    entries: VecDeque<SharedEntry<V>>,
 }
 
-struct Held<V> {
+struct SharedEntry<V> {
     /// A text that is the same for callers of the same rights.
     caller: String,
     key: String,
@@ -33,28 +33,28 @@ impl<V> Shared<V> {
         Self {
             most,
             when_full,
-            held: VecDeque::new(),
+            entries: VecDeque::new(),
         }
     }
 
     /// Removes a value.
     pub fn take(&mut self, caller: &str, key: &str) -> Option<V> {
-        let is_it = |held: &Held<V>| held.caller == caller && held.key == key;
-        let place = self.held.iter().position(is_it)?;
-        self.held.remove(place).map(|held| held.value)
+        let is_it = |entry: &SharedEntry<V>| entry.caller == caller && entry.key == key;
+        let place = self.entries.iter().position(is_it)?;
+        self.entries.remove(place).map(|entry| entry.value)
     }
 
     pub fn retain(&mut self, keeps: impl Fn(&V) -> bool) {
-        self.held.retain(|held| keeps(&held.value));
+        self.entries.retain(|entry| keeps(&entry.value));
     }
 
     /// Adds a value as the newest, or replaces the one with this key. `false`: it was refused.
     pub fn insert(&mut self, caller: &str, key: &str, value: V) -> bool {
         drop(self.take(caller, key));
-        if self.held.len() >= self.most {
+        if self.entries.len() >= self.most {
             let mut shares: BTreeMap<&str, usize> = BTreeMap::new();
-            for held in &self.held {
-                *shares.entry(&held.caller).or_default() += 1;
+            for entry in &self.entries {
+                *shares.entry(&entry.caller).or_default() += 1;
             }
             let own = shares.get(caller).copied().unwrap_or_default();
             let Some((most, count)) = shares.into_iter().max_by_key(|(_, count)| *count) else {
@@ -62,15 +62,15 @@ impl<V> Shared<V> {
             };
             // With equal shares, a caller replaces its own.
             let most = if count == own { caller } else { most };
-            let is_theirs = |held: &Held<V>| held.caller == most;
+            let is_theirs = |entry: &SharedEntry<V>| entry.caller == most;
             let place = match self.when_full {
-                WhenFull::Forget => self.held.iter().position(is_theirs),
-                WhenFull::Refuse if count >= own + 2 => self.held.iter().rposition(is_theirs),
+                WhenFull::Forget => self.entries.iter().position(is_theirs),
+                WhenFull::Refuse if count >= own + 2 => self.entries.iter().rposition(is_theirs),
                 WhenFull::Refuse => return false,
             };
-            place.and_then(|place| self.held.remove(place));
+            place.and_then(|place| self.entries.remove(place));
         }
-        self.held.push_back(Held {
+        self.entries.push_back(SharedEntry {
             caller: caller.to_owned(),
             key: key.to_owned(),
             value,
@@ -85,8 +85,8 @@ mod tests {
     use base::testing::Dice;
 
     fn count(shared: &Shared<()>, caller: &str) -> usize {
-        let held = shared.held.iter();
-        held.filter(|held| held.caller == caller).count()
+        let entries = shared.entries.iter();
+        entries.filter(|entry| entry.caller == caller).count()
     }
 
     #[test]
@@ -121,7 +121,7 @@ mod tests {
                     0 => drop(shared.take(caller, &key)),
                     _ => drop(shared.insert(caller, &key, ())),
                 }
-                assert!(shared.held.len() <= most);
+                assert!(shared.entries.len() <= most);
             }
             for caller in &callers {
                 for n in 0..most {

@@ -207,8 +207,8 @@ async fn call_memory_tool(
     let arguments = json::decode_tree(arguments.as_str())
         .map_err(|_| RpcError::params("arguments", "`arguments` must be an object."))?;
     let input = json!({"name": name, "arguments": arguments});
-    let said: MemoryToolAnswer = scope.ask(CALL, scope.session_id(), input).await?;
-    Outcome::new(&content::of_text(&said.output, said.is_error))
+    let answer: MemoryToolAnswer = scope.ask(CALL, scope.session_id(), input).await?;
+    Outcome::new(&content::of_text(&answer.output, answer.is_error))
 }
 
 /// Runs the operation `search`. Argument errors are returned to the model.
@@ -248,8 +248,8 @@ mod tests {
             (r#"{"type": ["object"]}"#, None),
         ] {
             let schema = json::raw(schema.to_owned()).unwrap();
-            let shown = to_object_schema(&schema);
-            assert_eq!(shown.as_deref().map(RawValue::get), expected);
+            let object_schema = to_object_schema(&schema);
+            assert_eq!(object_schema.as_deref().map(RawValue::get), expected);
         }
     }
 }

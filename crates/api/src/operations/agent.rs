@@ -20,7 +20,7 @@ use memory::proposals::apply::entries_of;
 use memory::source::BlockBackend;
 use models::choice::ModelName;
 use store::callbacks::CallbackTarget;
-use store::config::ShownConfig;
+use store::config::CurrentConfig;
 use store::config::{
     ConfigLayer, ConfigureAgent, MAX_INSTRUCTIONS_BYTES, SettingChange, change_config,
     check_instructions, show_config,
@@ -33,7 +33,7 @@ impl Operation for ConfigureAgent {
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
-    type Output = ShownConfig;
+    type Output = CurrentConfig;
 }
 
 impl RunAtOnce for ConfigureAgent {
@@ -43,9 +43,9 @@ impl RunAtOnce for ConfigureAgent {
         check_targets(agent.outbound, &self)?;
         check_into(agent, &self)?;
         let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
-        let shown = change_config(agent.db, &agent.deployed.memory.config, self)?;
+        let config = change_config(agent.db, &agent.deployed.memory.config, self)?;
         agent.schedule_retention(has_new_rules);
-        Reply::json(&shown)
+        Reply::json(&config)
     }
 }
 
@@ -157,16 +157,16 @@ impl Operation for GetConfig {
     const NAME: &'static str = "getConfig";
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Nothing;
-    type Output = ShownConfig;
+    type Output = CurrentConfig;
 }
 
 impl RunAtOnce for GetConfig {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let mut shown = show_config(agent.db, &agent.deployed.memory.config)?;
+        let mut config = show_config(agent.db, &agent.deployed.memory.config)?;
         if *agent.caller != Caller::Owner {
-            shown.redact();
+            config.redact();
         }
-        Reply::json(&shown)
+        Reply::json(&config)
     }
 }
 

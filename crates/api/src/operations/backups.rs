@@ -42,7 +42,7 @@ const SUFFIX: &str = ".ndjson";
 /// Where to write a backup.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum BackupPlace {
+enum BackupTarget {
     #[default]
     R2,
 }
@@ -54,7 +54,7 @@ enum BackupPlace {
 pub struct Backup {
     /// Only `r2`.
     #[serde(default)]
-    to: BackupPlace,
+    to: BackupTarget,
     /// The number of this agent's newest backups to retain in the bucket. If omitted: all.
     keep: Option<Limit<7, 1000>>,
 }
@@ -82,7 +82,7 @@ impl Operation for Backup {
 
 impl RunWaiting for Backup {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let BackupPlace::R2 = self.to;
+        let BackupTarget::R2 = self.to;
         Reply::json(&back_up(agent, self.keep.map(|keep| keep.0)).await?)
     }
 }

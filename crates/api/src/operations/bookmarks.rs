@@ -20,7 +20,7 @@ pub struct GetBookmark {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct BookmarkOfTime {
+pub struct FoundBookmark {
     /// The platform's bookmark of the state.
     bookmark: String,
     at: i64,
@@ -30,7 +30,7 @@ impl Operation for GetBookmark {
     const NAME: &'static str = "getBookmark";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    type Output = BookmarkOfTime;
+    type Output = FoundBookmark;
 }
 
 impl RunWaiting for GetBookmark {
@@ -38,7 +38,7 @@ impl RunWaiting for GetBookmark {
         let at = self.at.map(|at| at.0);
         let bookmark = agent.recovery.find_bookmark(at).await?;
         let at = at.unwrap_or_else(|| agent.host.now_ms());
-        Reply::json(&BookmarkOfTime { bookmark, at })
+        Reply::json(&FoundBookmark { bookmark, at })
     }
 }
 
@@ -58,7 +58,7 @@ pub struct RestoreBookmark {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct BookmarkRestored {
+pub struct RestoredBookmark {
     restored: bool,
     /// The bookmark of the previous state.
     undo: String,
@@ -68,7 +68,7 @@ impl Operation for RestoreBookmark {
     const NAME: &'static str = "restoreBookmark";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    type Output = BookmarkRestored;
+    type Output = RestoredBookmark;
 }
 
 impl RunWaiting for RestoreBookmark {
@@ -81,7 +81,7 @@ impl RunWaiting for RestoreBookmark {
         }
         let undo = agent.recovery.restore_next(self.bookmark.as_str()).await?;
         agent.background.restart();
-        Reply::json(&BookmarkRestored {
+        Reply::json(&RestoredBookmark {
             restored: true,
             undo,
         })

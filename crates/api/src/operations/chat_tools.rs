@@ -20,7 +20,7 @@ use chat::tools::mcp::refresh::define_server;
 use chat::tools::mcp::server::{ServerState, ToolServer};
 use chat::tools::registered::RegisteredTool;
 use chat::tools::rows::{define_tool, load_agent_tools, remove_tool, restore_tool};
-use chat::tools::shown::{ShownServer, ShownTool};
+use chat::tools::shown::{ServerInfo, ToolInfo};
 use context::tools::is_ours;
 use models::ToolDefinition;
 
@@ -75,8 +75,8 @@ pub struct DefineTool {
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum DefinedTool {
-    Tool(ShownTool),
-    Server(ShownServer),
+    Tool(ToolInfo),
+    Server(ServerInfo),
 }
 
 impl Operation for DefineTool {
@@ -93,7 +93,7 @@ impl RunWaiting for DefineTool {
             let defined =
                 define_server(&memory, &agent.deployed.tools, self.into_server()?).await?;
             let tools = defined.tools.into_iter().map(RegisteredTool::show);
-            return Reply::json(&DefinedTool::Server(ShownServer {
+            return Reply::json(&DefinedTool::Server(ServerInfo {
                 authorization_url: defined.authorization_url,
                 ..defined.server.show(Some(tools.collect()))
             }));
@@ -288,10 +288,10 @@ pub struct ListTools {}
 
 #[derive(Serialize, JsonSchema)]
 pub struct RegisteredTools {
-    tools: Vec<ShownTool>,
+    tools: Vec<ToolInfo>,
     /// The servers that some of the tools are from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    servers: Vec<ShownServer>,
+    servers: Vec<ServerInfo>,
     /// The names of the deployed tools that were removed from this agent: `removeTool` with `restore`
     /// shows one again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -311,7 +311,7 @@ impl RunAtOnce for ListTools {
         let servers = known.servers.into_iter();
         let tools = known.tools.into_iter().map(|tool| {
             let is_deployed = known.deployed.contains(&tool.definition.name);
-            ShownTool {
+            ToolInfo {
                 is_deployed,
                 ..tool.show()
             }
@@ -322,8 +322,8 @@ impl RunAtOnce for ListTools {
             hidden: known.hidden,
         };
         if *agent.caller != Caller::Owner {
-            shown.tools.iter_mut().for_each(ShownTool::redact);
-            shown.servers.iter_mut().for_each(ShownServer::redact);
+            shown.tools.iter_mut().for_each(ToolInfo::redact);
+            shown.servers.iter_mut().for_each(ServerInfo::redact);
         }
         Reply::json(&shown)
     }

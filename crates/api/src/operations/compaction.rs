@@ -13,7 +13,7 @@ use base::ids::Id;
 use base::json::{self, Count, RawValue, nullable};
 use chat::tools::rows::load_tools;
 use context::compaction::act::{
-    CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
+    CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredRange,
 };
 use context::compaction::auto;
 use context::compaction::configure::{change_settings, load_settings, settings_of};
@@ -129,15 +129,15 @@ pub struct CompactOutput {
     tokens_after: i64,
     /// The events that the summary covers, or would cover.
     #[serde(skip_serializing_if = "Option::is_none")]
-    covers: Option<CoveredIds>,
+    covers: Option<CoveredRange>,
     /// The middle was too long for one compaction; the next one continues.
     has_more: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<Failed>,
+    error: Option<CompactionFailure>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct Failed {
+pub struct CompactionFailure {
     code: &'static str,
     message: String,
 }
@@ -235,7 +235,7 @@ fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
         tokens_after: outcome.tokens_after,
         covers: outcome.covers,
         has_more: outcome.has_more,
-        error: outcome.error.map(|error| Failed {
+        error: outcome.error.map(|error| CompactionFailure {
             code: error.code.name(),
             message: error.into_message(),
         }),

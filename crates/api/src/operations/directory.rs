@@ -100,7 +100,7 @@ pub struct SearchAgents {
 /// The results of several agents.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct FoundInAgents {
+pub struct AgentSearchResults {
     /// Results as in `search`, each with the name of its `agent`.
     results: Vec<Value>,
     /// The agents that were searched.
@@ -120,7 +120,7 @@ impl Operation for SearchAgents {
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    type Output = FoundInAgents;
+    type Output = AgentSearchResults;
 }
 
 impl RunWaiting for SearchAgents {
@@ -146,7 +146,7 @@ impl RunWaiting for SearchAgents {
             }
         });
         let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
-        let mut found = FoundInAgents {
+        let mut found = AgentSearchResults {
             results: Vec::new(),
             agents: Vec::new(),
             failed: Vec::new(),

@@ -15,7 +15,7 @@ use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::json::{self, json, optional_list};
 use directory::list::list_agents;
-use lifecycle::receipt::{ErasedNames, Issuer, Receipt};
+use lifecycle::receipt::{ErasedAgentSet, Issuer, Receipt};
 
 /// The maximum number of additional backends in one request.
 const MAX_BACKENDS: usize = 8;
@@ -156,23 +156,23 @@ impl AgentErasure<'_> {
             // The receipts of the other agents are not lost if this step fails.
             match destroy(self.agent, Some(EraseAgents::NAME)).await {
                 Ok(destroyed) => {
-                    let told = json::encode(&destroyed)?;
-                    let told = json::decode_tree(&told);
-                    let told = told.map_err(|_| Error::storage("a receipt is not JSON"))?;
+                    let receipt = json::encode(&destroyed)?;
+                    let receipt = json::decode_tree(&receipt);
+                    let receipt = receipt.map_err(|_| Error::storage("a receipt is not JSON"))?;
                     let name = self.agent.name.to_owned();
                     let is_home = self
                         .receipt
                         .agents
                         .as_ref()
                         .is_some_and(|agents| !name.starts_with(&agents.prefix));
-                    self.note(name, told, is_home);
+                    self.note(name, receipt, is_home);
                     empties_storage = true;
                 }
                 Err(error) if self.agents.is_empty() => return Err(error),
                 Err(_) => self.failed.push(self.agent.name.to_owned()),
             }
         }
-        let gone = |name: &String| {
+        let was_erased = |name: &String| {
             let agents = self
                 .agents
                 .iter()
@@ -180,7 +180,7 @@ impl AgentErasure<'_> {
             agents.into_iter().any(|agent| agent == name)
         };
         let mut homes_left = std::mem::take(&mut self.homes_left);
-        homes_left.retain(|home| !gone(home) && !self.failed.contains(home));
+        homes_left.retain(|home| !was_erased(home) && !self.failed.contains(home));
         let issuer = Issuer {
             agent: self.agent.name,
             host: self.agent.host,
@@ -204,9 +204,9 @@ impl AgentErasure<'_> {
 /// The receipt that this request continues.
 fn begin_receipt(agent: &Agent<'_>, prefix: &str, given: Option<Receipt>) -> Result<Receipt> {
     let Some(given) = given else {
-        let names = ErasedNames {
+        let names = ErasedAgentSet {
             prefix: prefix.to_owned(),
-            ..ErasedNames::default()
+            ..ErasedAgentSet::default()
         };
         let issuer = Issuer {
             agent: agent.name,

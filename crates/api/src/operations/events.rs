@@ -178,7 +178,7 @@ pub struct DeleteEvents {
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub struct Deleted {
+pub struct DeletedEvents {
     deleted: usize,
     /// With `purge`: what was erased.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
@@ -189,7 +189,7 @@ impl Operation for DeleteEvents {
     const NAME: &'static str = "deleteEvents";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    type Output = Deleted;
+    type Output = DeletedEvents;
 
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
@@ -203,10 +203,10 @@ impl RunAtOnce for DeleteEvents {
             admit_purge(agent, Self::NAME)?;
             let (deleted, erasure) = purge_events(db, host, session_id, &self.event_ids)?;
             let receipt = Some(issue_of(agent, Self::NAME, &erasure, None)?);
-            return Ok(Reply::json(&Deleted { deleted, receipt })?.purged(erasure.left));
+            return Ok(Reply::json(&DeletedEvents { deleted, receipt })?.purged(erasure.left));
         }
         let deleted = delete_events(db, host, session_id, &self.event_ids)?;
-        Reply::json(&Deleted {
+        Reply::json(&DeletedEvents {
             deleted,
             receipt: None,
         })

@@ -7,7 +7,7 @@ use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use access::{Effect, Needs};
 use base::error::{Error, Result};
 use lifecycle::foreign::ForeignPage;
-use lifecycle::foreign::{Place, read_page};
+use lifecycle::foreign::{ForeignPosition, read_page};
 
 /// Reads the tables that the Agents SDK left in this object, a page at a time.
 ///
@@ -38,8 +38,8 @@ impl RunAtOnce for LoadForeignRows {
             )
         };
         let place = match self.cursor {
-            None => Place::default(),
-            Some(text) => Place::parse(&text).ok_or_else(refused)?,
+            None => ForeignPosition::default(),
+            Some(text) => ForeignPosition::parse(&text).ok_or_else(refused)?,
         };
         Reply::json(&read_page(agent.db, place)?.ok_or_else(refused)?)
     }

@@ -74,7 +74,7 @@ impl RunWaiting for Learn {
         let session_id = self.session_id.as_ref();
         let round = learn_manually(&memory, &agent.work.learning, session_id).await?;
         Reply::json(&Learnt {
-            looks: round.looks,
+            looks: round.passes,
             events: round.events,
             proposals: show_all(agent, round.proposals)?,
             complete: round.is_complete,

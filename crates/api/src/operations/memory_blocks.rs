@@ -77,7 +77,7 @@ pub struct RemoveBlock {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct WasRemoved {
+pub struct RemovedBlock {
     /// `false`: there was nothing to remove.
     removed: bool,
     /// With `purge`: what was erased.
@@ -89,7 +89,7 @@ impl Operation for RemoveBlock {
     const NAME: &'static str = "removeBlock";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    type Output = WasRemoved;
+    type Output = RemovedBlock;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -104,14 +104,14 @@ impl RunAtOnce for RemoveBlock {
         if self.purge {
             admit_purge(agent, Self::NAME)?;
             let purged = purge_block(&memory, scope, &self.label, is_owner)?;
-            let answer = WasRemoved {
+            let answer = RemovedBlock {
                 removed: purged.was_there,
                 receipt: Some(issue_of(agent, Self::NAME, &purged.erasure, purged.home)?),
             };
             return Ok(Reply::json(&answer)?.purged(purged.erasure.left));
         }
         let removed = remove(&memory, scope, &self.label, false, is_owner)?;
-        Reply::json(&WasRemoved {
+        Reply::json(&RemovedBlock {
             removed,
             receipt: None,
         })
@@ -267,11 +267,11 @@ impl SetBlock {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let said = StatedOrigin {
+        let origin = StatedOrigin {
             source: self.source,
             events: &[],
         };
-        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = origin.writer(agent.caller, self.session_id.as_ref())?;
         let text = NewContent {
             content: &self.content,
             placement,

@@ -4,7 +4,7 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::operations::receipts::{ItemGone, admit_purge};
+use crate::operations::receipts::{DeletedItem, admit_purge};
 use crate::operations::writers::{with_notifications_of, writer_of};
 use crate::tracing::note_found;
 use access::{Effect, Needs};
@@ -99,11 +99,11 @@ impl RunWaiting for SetEntry {
                 tags: self.tags,
             },
         };
-        let said = StatedOrigin {
+        let origin = StatedOrigin {
             source: self.source,
             events: &self.events,
         };
-        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = origin.writer(agent.caller, self.session_id.as_ref())?;
         let writer = with_notifications_of(agent, writer, self.delivery_id.as_ref());
         Reply::json(&set(&memory, &block, &text, writer).await?)
     }
@@ -133,7 +133,7 @@ impl Operation for DeleteEntry {
     const NAME: &'static str = "deleteEntry";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    type Output = ItemGone;
+    type Output = DeletedItem;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -148,12 +148,12 @@ impl RunWaiting for DeleteEntry {
         if self.purge {
             admit_purge(agent, Self::NAME)?;
             let purged = purge_entry(&memory, &block, &self.key).await?;
-            return ItemGone::purged(agent, Self::NAME, purged);
+            return DeletedItem::purged(agent, Self::NAME, purged);
         }
         let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
-        let until = ItemGone::find_until(&memory, &block)?;
+        let until = DeletedItem::find_until(&memory, &block)?;
         let item = delete(&memory, &block, &self.key, writer).await?;
-        ItemGone::deleted(item, until)
+        DeletedItem::deleted(item, until)
     }
 }
 

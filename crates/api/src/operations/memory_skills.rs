@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::body_with_text;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use crate::operations::receipts::{ItemGone, admit_purge};
+use crate::operations::receipts::{DeletedItem, admit_purge};
 use crate::operations::writers::{with_notifications_of, writer_of};
 use access::{Effect, Needs};
 use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
@@ -84,11 +84,11 @@ impl RunWaiting for PutSkill {
                 tags: self.tags,
             },
         };
-        let said = StatedOrigin {
+        let origin = StatedOrigin {
             source: self.source,
             events: &self.events,
         };
-        let writer = said.writer(agent.caller, self.session_id.as_ref())?;
+        let writer = origin.writer(agent.caller, self.session_id.as_ref())?;
         let writer = with_notifications_of(agent, writer, self.delivery_id.as_ref());
         Reply::json(&put(&memory, &block, &text, writer).await?)
     }
@@ -117,7 +117,7 @@ impl Operation for DeleteSkill {
     const NAME: &'static str = "deleteSkill";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    type Output = ItemGone;
+    type Output = DeletedItem;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -132,12 +132,12 @@ impl RunWaiting for DeleteSkill {
         if self.purge {
             admit_purge(agent, Self::NAME)?;
             let purged = purge_document(&memory, &block, &self.key).await?;
-            return ItemGone::purged(agent, Self::NAME, purged);
+            return DeletedItem::purged(agent, Self::NAME, purged);
         }
         let writer = writer_of(agent, self.session_id.as_ref(), self.delivery_id.as_ref());
-        let until = ItemGone::find_until(&memory, &block)?;
+        let until = DeletedItem::find_until(&memory, &block)?;
         let item = delete(&memory, &block, &self.key, writer).await?;
-        ItemGone::deleted(item, until)
+        DeletedItem::deleted(item, until)
     }
 }
 
@@ -192,9 +192,9 @@ impl RunWaiting for ListSkills {
         let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);
         let fitting = skills.iter().take(limit);
         let fitting = fitting.take_while(|skill| capacity.takes(skill.written_bytes()));
-        let shown = fitting.count();
-        let has_more = skills.len() > shown;
-        skills.truncate(shown);
+        let count = fitting.count();
+        let has_more = skills.len() > count;
+        skills.truncate(count);
         let cursor = skills.last().filter(|_| has_more);
         let cursor = cursor.map(|last| last.key.clone());
         Reply::json(&SkillPage { skills, cursor })

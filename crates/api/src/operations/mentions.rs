@@ -11,7 +11,7 @@ use base::ids::Id;
 use base::json::{Limit, MAX_NAMES, list, optional_list};
 use lifecycle::erase::{MAX_PLACES, erase_places};
 use lifecycle::mentions::Mentions;
-use lifecycle::mentions::{MAX_QUERY_CHARS, MentionPlace, Wanted, find_mentions};
+use lifecycle::mentions::{MAX_QUERY_CHARS, Mention, Wanted, find_mentions};
 use lifecycle::receipt::Receipt;
 
 /// Finds all mentions of a text, or everything that comes from events: events, summaries,
@@ -91,11 +91,11 @@ pub struct Erase {
     /// The places, as returned by `findMentions`.
     #[serde(deserialize_with = "list::<_, _, 1, MAX_PLACES>")]
     #[schemars(length(min = 1, max = MAX_PLACES))]
-    places: Vec<MentionPlace>,
+    places: Vec<Mention>,
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct WasErased {
+pub struct EraseResult {
     /// The number of places that existed. An event with several places counts once.
     found: usize,
     #[serde(flatten)]
@@ -106,14 +106,13 @@ impl Operation for Erase {
     const NAME: &'static str = "erase";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
-    type Output = WasErased;
+    type Output = EraseResult;
 
     /// The session that contains all places. A place that belongs to the agent is in none.
     fn session_id(&self) -> Option<&Id> {
         let session = self.places.first()?.session_id.as_ref()?;
-        let is_there = |place: &MentionPlace| {
-            place.session_id.as_ref() == Some(session) && !place.kind.is_agents()
-        };
+        let is_there =
+            |place: &Mention| place.session_id.as_ref() == Some(session) && !place.kind.is_agents();
         self.places.iter().all(is_there).then_some(session)
     }
 }
@@ -123,7 +122,7 @@ impl RunAtOnce for Erase {
         admit_purge(agent, Self::NAME)?;
         let erased = erase_places(agent.db, agent.host, &self.places)?;
         let receipt = issue_of(agent, Self::NAME, &erased.erasure, None)?;
-        let reply = Reply::json(&WasErased {
+        let reply = Reply::json(&EraseResult {
             found: erased.found,
             receipt,
         })?;

@@ -54,15 +54,15 @@ pub async fn render_next_request(
     let reminded = reminder.as_deref().map_or(0, tokens::estimate);
     let mut budget = window.budget(agent.db, session_id, &tools, reminded)?;
     budget.bytes = MAX_ANSWER_BYTES;
-    let shown = ContextWindow {
+    let context_window = ContextWindow {
         leaf_seq: leaf.map(|leaf| leaf.seq),
         limit: usize::MAX,
         system_instructions,
         added: Vec::new(),
         keep_media: usize::try_from(config.keep_media.0).unwrap_or(0),
     };
-    let mut context = build_fitting(agent.db, session_id, shown, &budget)?.context;
-    context.give_back_to(&choice.name.to_string(), window.tokens >> 2);
+    let mut context = build_fitting(agent.db, session_id, context_window, &budget)?.context;
+    context.return_provider_data(&choice.name.to_string(), window.tokens >> 2);
     let request = ModelRequest {
         system: &context.system_instructions,
         messages: &context.messages,

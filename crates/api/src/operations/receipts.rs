@@ -9,7 +9,7 @@ use base::error::Result;
 use lifecycle::receipt::{Issuer, Receipt};
 use lifecycle::retention::retained_until;
 use memory::Memory;
-use memory::backends::receipt::HomeReceipt;
+use memory::backends::receipt::BackendReceipt;
 use memory::definition::Definition;
 use memory::past::ItemDeleted;
 use memory::purge::Purged;
@@ -29,7 +29,7 @@ pub fn issue_of(
     agent: &Agent<'_>,
     operation: &str,
     erasure: &Erasure,
-    home: Option<HomeReceipt>,
+    home: Option<BackendReceipt>,
 ) -> Result<Receipt> {
     agent.work.pages.note(&erasure.left);
     issue(agent, operation, erasure.erased.clone(), home)
@@ -40,7 +40,7 @@ pub fn issue(
     agent: &Agent<'_>,
     operation: &str,
     erased: Erased,
-    home: Option<HomeReceipt>,
+    home: Option<BackendReceipt>,
 ) -> Result<Receipt> {
     let issuer = Issuer {
         agent: agent.name,
@@ -52,7 +52,7 @@ pub fn issue(
 
 /// The result of deleting an entry or a document.
 #[derive(Serialize, JsonSchema)]
-pub struct ItemGone {
+pub struct DeletedItem {
     #[serde(flatten)]
     item: ItemDeleted,
     /// With `purge`: what was erased.
@@ -60,7 +60,7 @@ pub struct ItemGone {
     receipt: Option<Receipt>,
 }
 
-impl ItemGone {
+impl DeletedItem {
     /// Until when the versions of an item that is deleted now stay. Computed before the deletion,
     /// because a committed deletion may not fail any more. If another agent stores the block, its
     /// answer has the time.

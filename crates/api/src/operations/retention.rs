@@ -89,7 +89,7 @@ impl RunAtOnce for ApplyRetention {
             }
             let reply = Reply::json(&RetentionApplied {
                 dry_run: false,
-                gone: step.gone,
+                gone: step.counts,
                 complete: step.cursor.is_none(),
                 cursor: step.cursor,
                 last_run: None,
@@ -105,7 +105,7 @@ impl RunAtOnce for ApplyRetention {
         agent.schedule_retention(step.has_more);
         let reply = Reply::json(&RetentionApplied {
             dry_run: false,
-            gone: step.gone,
+            gone: step.counts,
             complete: !step.has_more,
             cursor: None,
             last_run: step.last,

@@ -72,7 +72,7 @@ pub struct RunTurn {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct RanTurn {
+pub struct TurnResult {
     /// The assistant's message; `null`: the turn had no output.
     #[schemars(with = "Option<JsonObject>")]
     message: Option<Box<RawValue>>,
@@ -87,7 +87,7 @@ impl Operation for RunTurn {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
-    type Output = RanTurn;
+    type Output = TurnResult;
 
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
@@ -109,12 +109,12 @@ impl RunWaiting for RunTurn {
             Asked::Waiting(place) => match place.begins().await {
                 Begun::Running(running) => running,
                 Begun::Never(Some(error)) => return Err(error),
-                Begun::Never(None) => return Reply::json(&RanTurn::withdrawn()),
+                Begun::Never(None) => return Reply::json(&TurnResult::withdrawn()),
             },
         };
         let report = running.ends().await?;
         if running.has_lost_log() {
-            return Reply::json(&RanTurn::of(None, &report));
+            return Reply::json(&TurnResult::of(None, &report));
         }
         let answer_id = Id::parse(running.message_id.clone()).map_err(Error::storage)?;
         answer(agent, &session_id, &answer_id, &report)
@@ -258,10 +258,10 @@ fn answer(
         });
     }
     let message = message.map(|message| json::raw(message.json));
-    Reply::json(&RanTurn::of(message.transpose()?, report))
+    Reply::json(&TurnResult::of(message.transpose()?, report))
 }
 
-impl RanTurn {
+impl TurnResult {
     fn of(message: Option<Box<RawValue>>, report: &TurnReport) -> Self {
         Self {
             message,

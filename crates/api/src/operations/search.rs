@@ -12,7 +12,7 @@ use base::filter::Filter;
 use base::ids::Id;
 use base::json::{Count, Limit, MAX_NAMES, optional_list};
 use conversation::index::build::{BuildScope, advance};
-use conversation::index::find::Hit;
+use conversation::index::find::SearchHit;
 use conversation::index::request::SearchRequest as Wanted;
 use conversation::log::sessions::session_exists;
 use recall::VectorReport;
@@ -56,8 +56,8 @@ pub struct Search {
 }
 
 #[derive(Serialize, JsonSchema)]
-pub struct Results {
-    results: Vec<Hit>,
+pub struct SearchResults {
+    results: Vec<SearchHit>,
     /// The index is still being built, from the newest event backward, so older events
     /// can't be found yet. Building continues in the background; search again later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -76,7 +76,7 @@ impl Operation for Search {
     const NEEDS: Needs = Needs::Narrowed;
     const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
-    type Output = Results;
+    type Output = SearchResults;
 }
 
 impl RunWaiting for Search {
@@ -99,11 +99,11 @@ impl RunWaiting for Search {
             .roles
             .filter(|roles| !roles.is_empty())
             .map(|roles| roles.into_iter().map(Role::name).collect());
-        let asker = match only {
+        let scope = match only {
             Some(only) => BuildScope::Only(only.as_str()),
             None => BuildScope::Anyone(self.session_id.as_ref().map(Id::as_str)),
         };
-        let progress = advance(agent.db, asker)?;
+        let progress = advance(agent.db, scope)?;
         let filter = self.filter.and_then(Filter::unless_empty);
         let wanted = Wanted {
             queries: &queries,
@@ -116,13 +116,13 @@ impl RunWaiting for Search {
         };
         let found = search(&agent.memory(), &wanted).await?;
         note_found(agent, found.hits.len());
-        let mut reply = Reply::json(&Results {
+        let mut reply = Reply::json(&SearchResults {
             results: found.hits,
             pending: progress.is_pending,
             truncated: found.is_cut,
             vectors: found.vectors,
         })?;
-        reply.indexing_continues = progress.goes_on;
+        reply.indexing_continues = progress.continues;
         Ok(reply)
     }
 }

@@ -245,7 +245,7 @@ pub struct DeleteSession {
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]
-pub struct WasDeleted {
+pub struct DeletedSession {
     /// `false`: the session did not exist.
     deleted: bool,
     /// With `purge`: what was erased.
@@ -257,7 +257,7 @@ impl Operation for DeleteSession {
     const NAME: &'static str = "deleteSession";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Session;
-    type Output = WasDeleted;
+    type Output = DeletedSession;
 
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
@@ -273,10 +273,10 @@ impl RunAtOnce for DeleteSession {
         if self.purge {
             let (deleted, erasure) = purge_session(agent.db, &self.session_id)?;
             let receipt = Some(issue_of(agent, Self::NAME, &erasure, None)?);
-            return Ok(Reply::json(&WasDeleted { deleted, receipt })?.purged(erasure.left));
+            return Ok(Reply::json(&DeletedSession { deleted, receipt })?.purged(erasure.left));
         }
         let deleted = delete_session(agent.db, &self.session_id)?;
-        Reply::json(&WasDeleted {
+        Reply::json(&DeletedSession {
             deleted,
             receipt: None,
         })

@@ -45,7 +45,7 @@ pub struct GetStats {}
 pub struct Stats {
     /// The size of the agent's database, free pages included.
     database_bytes: i64,
-    tables: Vec<Table>,
+    tables: Vec<TableStats>,
     /// An upper bound for the number of events, deleted events included: the sum of the
     /// newest `seq` of each session, of up to 1,000 sessions.
     events_at_most: i64,
@@ -68,7 +68,7 @@ struct LearningStats {
     /// The number of sessions waiting for a learning pass, counted up to 1,000.
     waiting: i64,
     /// The failed learning passes that will be retried, newest first, at most 20.
-    failures: Vec<FailedLook>,
+    failures: Vec<FailedLearningPass>,
     /// The time of the next automatic step of consolidation. `null`: no step is due.
     consolidation_due_at: Option<i64>,
     /// The reason why the last automatic step of consolidation failed. `null`: it did not
@@ -79,7 +79,7 @@ struct LearningStats {
 /// A failed learning pass.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct FailedLook {
+struct FailedLearningPass {
     session_id: String,
     #[serde(flatten)]
     error: LearnError,
@@ -112,7 +112,7 @@ impl LearningStats {
         let failed = load_failures(agent.db, MAX_COUNTED_ROWS, MAX_FAILED_PASSES)?;
         let failures = failed.into_iter().filter_map(|(session_id, failure)| {
             let failure: LearnFailure = json::decode(&failure).ok()?;
-            Some(FailedLook {
+            Some(FailedLearningPass {
                 session_id,
                 error: failure.into(),
             })
@@ -129,7 +129,7 @@ impl LearningStats {
 
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Table {
+struct TableStats {
     name: String,
     rows: i64,
     /// The table has more than `rows` rows; counting stopped there.
@@ -190,7 +190,7 @@ impl CallbackStats {
         let (mut failed, waiting) = load_failed(agent.db)?;
         if *agent.caller == Caller::Owner {
             for callback in &mut failed {
-                let delivery = match (&callback.session_id, callback.tells_of_turn) {
+                let delivery = match (&callback.session_id, callback.reports_turn) {
                     (Some(session_id), true) => Delivery::of(agent.policy, agent.name, session_id),
                     _ => Delivery::of_memory(agent.policy, agent.name),
                 };
@@ -211,7 +211,7 @@ impl Operation for GetStats {
 impl RunAtOnce for GetStats {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let allocated = allocated();
-        let turns = held(&TURNS);
+        let turns = reserved_bytes(&TURNS);
         Reply::json(&Stats {
             database_bytes: agent.db.size_bytes()?,
             tables: count_tables(agent.db)?,
@@ -226,7 +226,7 @@ impl RunAtOnce for GetStats {
                 held_bytes: turns.held_bytes,
                 max_bytes: turns.max_bytes,
             },
-            requests: held(&REQUESTS),
+            requests: reserved_bytes(&REQUESTS),
             search_index: find_index_state(agent.db)?,
             callbacks: CallbackStats::load(agent)?,
             learning: LearningStats::load(agent)?,
@@ -241,7 +241,7 @@ impl RunAtOnce for GetStats {
     }
 }
 
-fn held(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
+fn reserved_bytes(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
     budget.with(|budget| ReservedBytes {
         held_bytes: budget.reserved_bytes(),
         max_bytes: budget.max_bytes(),
@@ -249,7 +249,7 @@ fn held(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
 }
 
 /// Counts the tables that store rows. A virtual table only shows the rows of others.
-fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
+fn count_tables(db: &dyn Database) -> Result<Vec<TableStats>> {
     let sql = "SELECT name
                  FROM sqlite_master
                 WHERE type = 'table'
@@ -265,7 +265,7 @@ fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
             .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
         {
             let rows = count_up_to(db, &name)?;
-            tables.push(Table {
+            tables.push(TableStats {
                 name,
                 rows: rows.min(MAX_COUNTED_ROWS),
                 is_at_least: rows > MAX_COUNTED_ROWS,

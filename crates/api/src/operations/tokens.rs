@@ -116,7 +116,7 @@ impl Preset {
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Minted {
+pub struct MintedToken {
     token: String,
     /// Milliseconds since the epoch.
     expires_at: i64,
@@ -126,7 +126,7 @@ impl Operation for MintToken {
     const NAME: &'static str = "mintToken";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
-    type Output = Minted;
+    type Output = MintedToken;
 }
 
 impl RunAtOnce for MintToken {
@@ -151,7 +151,7 @@ impl RunAtOnce for MintToken {
                 Error::payload_too_large("The token", MAX_TOKEN_BYTES, actual).with_field("allow"),
             );
         }
-        Reply::json(&Minted {
+        Reply::json(&MintedToken {
             token,
             expires_at: claims.scope.expires_at,
         })
@@ -236,11 +236,11 @@ fn named(
     if preset.is_none() && operations.is_none() {
         return None;
     }
-    let held = preset
+    let granted = preset
         .map(|preset| preset.operations(rules))
         .unwrap_or_default();
     let mut names = operations.unwrap_or_default();
-    names.extend(held.into_iter().map(str::to_owned));
+    names.extend(granted.into_iter().map(str::to_owned));
     names.sort();
     names.dedup();
     Some(names)

@@ -10,7 +10,7 @@ use base::ids::Id;
 use base::json::Limit;
 use chat::record::failures::{load_failed_of_all, load_failed_of_one};
 use chat::record::page::{find_turn, load_of_all, load_of_one};
-use chat::record::show::{ShownTurn, TurnName};
+use chat::record::show::{CompletedTurn, TurnName};
 use conversation::log::sessions::session_exists;
 
 /// Lists completed turns, newest first: of a session, or of the whole agent.
@@ -40,7 +40,7 @@ pub struct GetTurns {
 #[derive(Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnList {
-    turns: Vec<ShownTurn>,
+    turns: Vec<CompletedTurn>,
     /// `null` at the end.
     cursor: Option<String>,
 }
@@ -96,7 +96,7 @@ impl Operation for GetTurn {
     const NAME: &'static str = "getTurn";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
-    type Output = Option<ShownTurn>;
+    type Output = Option<CompletedTurn>;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref().or(Some(&self.turn_id.session))

@@ -11,7 +11,7 @@ use base::json::{Count, Limit, MAX_INTEGER};
 use conversation::log::ended_turns::{EventPosition, load_ended_turns};
 use conversation::log::sessions::session_exists;
 use conversation::session::last_turns::load_days;
-use conversation::session::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_kept};
+use conversation::session::usage_days::{DAY_MS, DayUsage, add, load_agents_days, load_stored};
 
 /// The most days and models that one request reads of the agent: four years of three
 /// models.
@@ -217,7 +217,7 @@ impl GetUsage {
     fn sums(&self, agent: &Agent<'_>, join: &dyn Fn(&mut DayUsage)) -> Result<Vec<DayUsage>> {
         let since_day = self.since().div_euclid(DAY_MS);
         let mut all = match &self.session_id {
-            Some(id) => load_kept(agent.db, id.as_str())?,
+            Some(id) => load_stored(agent.db, id.as_str())?,
             None => load_agents_days(agent.db, since_day, MAX_READ)?,
         };
         all.extend(load_days(agent.db, self.session_id.as_ref())?);

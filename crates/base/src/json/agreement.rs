@@ -15,10 +15,10 @@ use super::{count_values, decode, decode_tree, encode, text, written_bytes};
 use crate::json::RawValue;
 use crate::testing::Dice;
 
-/// Runs `usual` rounds, or as many as `DOCUMENTS` gives. The seed is in every failure.
-fn play(usual: u64, mut round: impl FnMut(&mut Dice, &str)) {
+/// Runs `default` rounds, or as many as `DOCUMENTS` gives. The seed is in every failure.
+fn play(default: u64, mut round: impl FnMut(&mut Dice, &str)) {
     let given = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
-    let rounds = given("DOCUMENTS").unwrap_or(usual);
+    let rounds = given("DOCUMENTS").unwrap_or(default);
     let seed = given("SEED").unwrap_or(1);
     println!("SEED={seed}: {rounds} rounds");
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
@@ -191,9 +191,9 @@ fn same_reading(json: &str, round: &str) -> bool {
         skipped.is_ok(),
         "{round}: {json}"
     );
-    let kept = decode::<&RawValue>(json).ok().map(RawValue::get);
+    let raw = decode::<&RawValue>(json).ok().map(RawValue::get);
     let theirs = serde_json::from_str::<&serde_json::value::RawValue>(json).ok();
-    assert_eq!(kept, theirs.map(|raw| raw.get()), "{round}: {json}");
+    assert_eq!(raw, theirs.map(|raw| raw.get()), "{round}: {json}");
 
     let list = format!("[{json}]");
     let listed = serde_json::from_str::<Vec<&serde_json::value::RawValue>>(&list).ok();

@@ -87,10 +87,10 @@ mod tests {
             ("1]", None),
         ] {
             assert_eq!(count_values(text.as_bytes(), &[]), count, "{text}");
-            let usual = [r#"{"a":"#, ","];
-            assert_eq!(count_values(text.as_bytes(), &usual), count, "{text}");
+            let pieces = [r#"{"a":"#, ","];
+            assert_eq!(count_values(text.as_bytes(), &pieces), count, "{text}");
         }
-        let usual = [r#"{"id":"#, r#","of":[{"x":"#, r#"}],"at":"#];
+        let pieces = [r#"{"id":"#, r#","of":[{"x":"#, r#"}],"at":"#];
         for (text, count) in [
             (r#"{"id":"1","of":[{"x":"\n\""}],"at":0}"#, Some(1)),
             (r#"{"id":"1","of":[{"x":"\u00e9 é"}],"at":10}"#, Some(1)),
@@ -113,7 +113,7 @@ mod tests {
             (r#"{"id":"1","of":[{"x":"\u00e"}],"at":3}"#, None),
             (r#"{"id":"1","of":[{"x":"2}],"at":3}"#, None),
         ] {
-            assert_eq!(count_values(text.as_bytes(), &usual), count, "{text}");
+            assert_eq!(count_values(text.as_bytes(), &pieces), count, "{text}");
         }
     }
 
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn texts_that_chance_damages_are_counted_as_another_reader_counts_them() {
-        let usual = [r#"{"id":"#, r#","x":"#, r#","at":"#];
+        let pieces = [r#"{"id":"#, r#","x":"#, r#","at":"#];
         let whole = r#"{"id":"1","x":"a\n","at":10},{"id":"2","x":"é","at":7},{"id":"\u0033","x":{},"at":0}"#;
         let mut state = 7_u64;
         let mut roll = |sides: usize| {
@@ -153,7 +153,7 @@ mod tests {
             let read: Option<Vec<serde_json::Value>> =
                 serde_json::from_str(&format!("[{text}]")).ok();
             let expected = read.map(|values| values.len()).filter(|count| *count > 0);
-            let counted = count_values(text.as_bytes(), &usual);
+            let counted = count_values(text.as_bytes(), &pieces);
             valid += usize::from(expected.is_some());
             // Only texts that serde_json accepts may be counted. It refuses more: deep
             // nesting.
@@ -381,9 +381,9 @@ mod tests {
 
     #[test]
     fn a_value_kept_as_text_is_stored_verbatim() {
-        let kept = r#"{"b":12345678901234567890,"a":1.0,"b":-0.0}"#;
-        let body = format!(r#"{{"sessionId":"a","metadata":{kept}}}"#);
+        let text = r#"{"b":12345678901234567890,"a":1.0,"b":-0.0}"#;
+        let body = format!(r#"{{"sessionId":"a","metadata":{text}}}"#);
         let sample: Sample = parse(body.as_bytes()).unwrap();
-        assert_eq!(sample.metadata.unwrap().as_str(), kept);
+        assert_eq!(sample.metadata.unwrap().as_str(), text);
     }
 }

@@ -97,10 +97,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_told_piece_by_piece() {
-        let told: Vec<JsonPiece<'_>> = pieces(r#" {"a\"}": [1.5,true , "é"]}"#).collect();
+    fn a_text_is_emitted_piece_by_piece() {
+        let read: Vec<JsonPiece<'_>> = pieces(r#" {"a\"}": [1.5,true , "é"]}"#).collect();
         assert_eq!(
-            told,
+            read,
             [
                 JsonPiece::Open,
                 JsonPiece::String {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_is_told_as_far_as_it_goes() {
+    fn a_cut_text_is_emitted_up_to_the_cut() {
         for (text, last) in [
             (
                 r#"["ab"#,

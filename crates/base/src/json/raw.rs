@@ -42,9 +42,10 @@ impl RawValue {
 /// Wraps a JSON text unchanged.
 #[inline(never)]
 pub fn raw(json: String) -> Result<Box<RawValue>> {
-    let kept: &RawValue = decode(&json).map_err(|_| Error::storage("a text that is not JSON"))?;
-    if kept.get().len() < json.len() {
-        return Ok(kept.to_owned());
+    let raw_value: &RawValue =
+        decode(&json).map_err(|_| Error::storage("a text that is not JSON"))?;
+    if raw_value.get().len() < json.len() {
+        return Ok(raw_value.to_owned());
     }
     Ok(RawValue::boxed(json.into()))
 }

@@ -124,14 +124,14 @@ mod tests {
                 .into_iter()
                 .flat_map(|text| (0..text.len()).map(|end| text[..end].to_owned())),
         ) {
-            let told = match serde_json::from_str::<IgnoredAny>(&text) {
+            let fault = match serde_json::from_str::<IgnoredAny>(&text) {
                 Ok(_) => None,
                 Err(error) => Some((error.line(), error.column())),
             };
-            assert_eq!(find_fault(&text).is_some(), told.is_some(), "{text}");
+            assert_eq!(find_fault(&text).is_some(), fault.is_some(), "{text}");
             // For a word that is cut by a line's end, serde_json reports the next line and
             // no column.
-            if let Some((line, column)) = told.filter(|(_, column)| *column > 0) {
+            if let Some((line, column)) = fault.filter(|(_, column)| *column > 0) {
                 faults += 1;
                 let message = syntax(&text, 0).into_message();
                 let expected = format!("The body is not valid JSON: line {line}, column {column}.");

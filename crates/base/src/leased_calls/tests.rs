@@ -188,10 +188,10 @@ fn a_holder_that_says_nonsense_fails_the_call() {
 
 #[test]
 fn the_object_makes_the_calls_of_a_turn_that_its_holder_does_not_wait_for() {
-    let (host, (lease, heard)) = (FixedHost::default(), lease());
-    heard.is_for_another_turn.set(true);
+    let (host, (lease, peer)) = (FixedHost::default(), lease());
+    peer.is_for_another_turn.set(true);
     assert_eq!(wait_for(lease.run(read(&host))), None);
-    assert!(heard.asked.borrow().is_empty());
+    assert!(peer.asked.borrow().is_empty());
 }
 
 #[test]

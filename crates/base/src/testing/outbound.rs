@@ -189,35 +189,35 @@ impl ByteChunks for Rest {
 }
 
 impl Script {
-    pub fn answer(&self, said: Result<ScriptedAnswer, CallFailure>) {
-        self.answers.borrow_mut().push_back(said);
+    pub fn answer(&self, scripted: Result<ScriptedAnswer, CallFailure>) {
+        self.answers.borrow_mut().push_back(scripted);
     }
 
     fn next_answer(&self, limits: CallLimits) -> Result<OutboundResponse<'static>, CallFailure> {
-        let said = self.answers.borrow_mut().pop_front();
-        let said = said.unwrap_or(Err(CallFailure::Unreachable {
+        let scripted = self.answers.borrow_mut().pop_front();
+        let scripted = scripted.unwrap_or(Err(CallFailure::Unreachable {
             cause: "the script is at its end".to_owned(),
         }));
-        self.respond(said, limits)
+        self.respond(scripted, limits)
     }
 
     fn respond(
         &self,
-        said: Result<ScriptedAnswer, CallFailure>,
+        scripted: Result<ScriptedAnswer, CallFailure>,
         limits: CallLimits,
     ) -> Result<OutboundResponse<'static>, CallFailure> {
-        let said = said?;
+        let scripted = scripted?;
         Ok(OutboundResponse {
-            status: said.status,
-            content_type: said.content_type.to_owned(),
+            status: scripted.status,
+            content_type: scripted.content_type.to_owned(),
             retry_after: *self.retry_after.borrow(),
             session: self.session.borrow().clone(),
-            challenge: match said.status {
+            challenge: match scripted.status {
                 401 | 403 => self.challenge.borrow().clone(),
                 _ => None,
             },
             body: Box::new(Rest {
-                chunks: said.chunks.into(),
+                chunks: scripted.chunks.into(),
                 stays_open: self.stays_open.get() && self.answers.borrow().is_empty(),
                 left: limits.max_bytes,
                 max_bytes: limits.max_bytes,
@@ -271,7 +271,7 @@ impl Script {
         }
         if let Some(replies) = &self.replies {
             return match replies(&call) {
-                Some(said) => Box::pin(async move { self.respond(said, call.limits) }),
+                Some(scripted) => Box::pin(async move { self.respond(scripted, call.limits) }),
                 None => Box::pin(std::future::pending()),
             };
         }

@@ -170,12 +170,12 @@ impl Sqlite {
     /// full.
     pub fn leave_room(&self, pages: i64) {
         self.in_control.store(true, Ordering::Relaxed);
-        let held: i64 = self
+        let pages_used: i64 = self
             .connection
             .pragma_query_value(None, "page_count", |row| row.get(0))
             .unwrap();
         self.connection
-            .pragma_update_and_check(None, "max_page_count", held + pages, |_| Ok(()))
+            .pragma_update_and_check(None, "max_page_count", pages_used + pages, |_| Ok(()))
             .unwrap();
         self.in_control.store(false, Ordering::Relaxed);
     }
@@ -211,7 +211,7 @@ impl Sqlite {
     }
 
     /// The statements that SQLite had to prepare again since the last call.
-    pub fn take_prepared_anew(&self) -> BTreeSet<String> {
+    pub fn take_reprepared(&self) -> BTreeSet<String> {
         self.prepared_anew.take()
     }
 

@@ -92,10 +92,10 @@ mod tests {
         note_call(Some(&queue), None, &place, (1, 2), Ok(200));
         let spans = queue.take_batch();
         assert_eq!(spans.len(), 1);
-        let told = format!("{:?}", spans[0]);
+        let printed = format!("{:?}", spans[0]);
         assert!(
-            told.contains("tools.example") && !told.contains("secret"),
-            "{told}"
+            printed.contains("tools.example") && !printed.contains("secret"),
+            "{printed}"
         );
         assert_eq!(spans[0].failure.as_ref().unwrap().0, "503");
     }

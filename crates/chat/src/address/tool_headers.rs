@@ -206,8 +206,9 @@ impl ResolvedHeaders {
 
 /// The text without these secrets. `None`: it contains none of them.
 fn strip_all(secrets: &[String], text: &str) -> Option<String> {
-    let said = |secret: &&String| secret.len() >= MIN_STRIPPED_BYTES && text.contains(*secret);
-    let mut found = secrets.iter().filter(said).peekable();
+    let is_in_text =
+        |secret: &&String| secret.len() >= MIN_STRIPPED_BYTES && text.contains(*secret);
+    let mut found = secrets.iter().filter(is_in_text).peekable();
     found.peek()?;
     let strip = |text: String, secret: &String| text.replace(secret, STRIPPED);
     Some(found.fold(text.to_owned(), strip))
@@ -469,8 +470,8 @@ mod tests {
         let url = Some("https://a.example/");
         let resolved = headers("x-key", "secret:KEY").unwrap();
         let resolved = resolved.resolve(&outside, url).unwrap();
-        let said = "No such key: hunter2-hunter2. (hunter2-hunter2)".to_owned();
-        assert_eq!(resolved.strip(said), "No such key: [secret]. ([secret])");
+        let text = "No such key: hunter2-hunter2. (hunter2-hunter2)".to_owned();
+        assert_eq!(resolved.strip(text), "No such key: [secret]. ([secret])");
         assert_eq!(resolved.strip("hunter2".to_owned()), "hunter2");
     }
 
@@ -483,7 +484,7 @@ mod tests {
         let resolved = headers("x-key", "secret:KEY").unwrap();
         let resolved = resolved.resolve(&outside, Some("https://a.example/"));
         let resolved = resolved.unwrap();
-        for (said, expected) in [
+        for (text, expected) in [
             (
                 r#"{"b": "ab\/cd\"e\\f", "a": 1.0}"#,
                 r#"{"a":1.0,"b":"[secret]"}"#,
@@ -492,7 +493,7 @@ mod tests {
             (r#"{ "b": 1.00 }"#, r#"{ "b": 1.00 }"#),
             (r#"no ab/cd"e\f"#, "no [secret]"),
         ] {
-            assert_eq!(resolved.strip_json(said.to_owned()), expected);
+            assert_eq!(resolved.strip_json(text.to_owned()), expected);
         }
     }
 }

@@ -232,7 +232,7 @@ fn tool_result(frame: &Frame<'_>) -> Option<CallAnswer> {
     Some(CallAnswer::Tool(ClientAnswer {
         tool_call_id,
         outcome,
-        kept: None,
+        provider_data: None,
     }))
 }
 

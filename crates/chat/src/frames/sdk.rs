@@ -114,18 +114,18 @@ impl SdkSeat {
         if !frame.starts_with(r#"{"type":"cf_agent_use_chat_response""#) {
             return None;
         }
-        let told: AgentsFrame = json::decode(frame).ok()?;
+        let frame_fields: AgentsFrame = json::decode(frame).ok()?;
         let id = match &self.resumed {
-            Some(resumed) if resumed.turn_id == told.id => &resumed.request_id,
-            _ => &told.id,
+            Some(resumed) if resumed.turn_id == frame_fields.id => &resumed.request_id,
+            _ => &frame_fields.id,
         };
-        if told.done && told.error {
-            return Some(render_error(id, &told.body));
+        if frame_fields.done && frame_fields.error {
+            return Some(render_error(id, &frame_fields.body));
         }
-        if told.done {
+        if frame_fields.done {
             return Some(render("end", id, ""));
         }
-        let (sequence, chunk) = (told.seq?, told.body);
+        let (sequence, chunk) = (frame_fields.seq?, frame_fields.body);
         let fields = format!(r#","sequence":{sequence},"chunk":{chunk}"#);
         Some(render("chunk", id, &fields))
     }
@@ -150,9 +150,9 @@ mod tests {
         }
     }
 
-    fn told(seat: &SdkSeat, frame: &str) -> Value {
-        let told = seat.translate(frame).unwrap_or("null".to_owned());
-        serde_json::from_str(&told).unwrap()
+    fn translated(seat: &SdkSeat, frame: &str) -> Value {
+        let translated = seat.translate(frame).unwrap_or("null".to_owned());
+        serde_json::from_str(&translated).unwrap()
     }
 
     #[test]
@@ -169,21 +169,24 @@ mod tests {
             };
             let chunk = header.render_chunk(r#"{"type":"text-delta","delta":"\"}"}"#, 3);
             assert_eq!(
-                told(&seat, &chunk),
+                translated(&seat, &chunk),
                 json!({"type": "chunk", "requestId": request, "sequence": 3,
                     "chunk": {"type": "text-delta", "delta": "\"}"}})
             );
             for outcome in [TurnOutcome::Completed, TurnOutcome::Aborted] {
                 assert_eq!(
-                    told(&seat, &header.render_done(outcome)),
+                    translated(&seat, &header.render_done(outcome)),
                     json!({"type": "end", "requestId": request})
                 );
             }
             assert_eq!(
-                told(&seat, &render_failed(turn, "It broke.", false)),
+                translated(&seat, &render_failed(turn, "It broke.", false)),
                 json!({"type": "error", "requestId": request, "errorText": "It broke."})
             );
-            assert_eq!(told(&seat, &header.render_replay_complete()), Value::Null);
+            assert_eq!(
+                translated(&seat, &header.render_replay_complete()),
+                Value::Null
+            );
         }
     }
 

@@ -26,6 +26,6 @@ pub struct EndedRecord {
 #[derive(Serialize)]
 pub struct FactsWithRecord<'a, T> {
     #[serde(flatten)]
-    pub told: &'a T,
+    pub facts: &'a T,
     pub record: &'a EndedRecord,
 }

@@ -1,7 +1,7 @@
 //! Pages of the turns that failed, newest first. Each has a row (`conversation/session/stored_turns.rs`).
 
-use super::page::{TurnPage, bad_cursor, parse_place, place_of, render_place};
-use super::show::ShownTurn;
+use super::page::{TurnPage, bad_cursor, parse_position, position_of, render_position};
+use super::show::CompletedTurn;
 use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
@@ -18,15 +18,15 @@ pub fn load_failed_of_one(
     cursor: Option<&str>,
     limit: usize,
 ) -> Result<TurnPage> {
-    let before = cursor.map(parse_place).transpose()?;
+    let before = cursor.map(parse_position).transpose()?;
     let mut failed = load_failed_of_session(db, session_id)?;
-    failed.retain(|one| before.is_none_or(|before| place_of(one) < before));
+    failed.retain(|one| before.is_none_or(|before| position_of(one) < before));
     let is_more = failed.len() > limit;
     failed.truncate(limit);
     let last = failed.last().filter(|_| is_more);
     Ok(TurnPage {
-        cursor: last.map(|last| render_place(place_of(last))),
-        turns: failed.iter().map(ShownTurn::of_stored).collect(),
+        cursor: last.map(|last| render_position(position_of(last))),
+        turns: failed.iter().map(CompletedTurn::of_stored).collect(),
     })
 }
 
@@ -45,9 +45,9 @@ impl FailuresCursor {
         let below = self.below.unwrap_or(0);
         match &self.before {
             None => below.to_string(),
-            Some(place) => format!(
+            Some(position) => format!(
                 "{below}.{}.{}.{}",
-                place.ended_at, place.seq, place.session_id
+                position.ended_at, position.seq, position.session_id
             ),
         }
     }
@@ -117,6 +117,6 @@ pub fn load_failed_of_all(
     };
     Ok(TurnPage {
         cursor: next.map(|next| next.render()),
-        turns: failed.iter().map(ShownTurn::of_stored).collect(),
+        turns: failed.iter().map(CompletedTurn::of_stored).collect(),
     })
 }

@@ -16,7 +16,7 @@ pub mod show;
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use access::AskerKind;
+use access::PrincipalKind;
 use base::error::Error;
 use base::json;
 use base::trace::{StoredTrace, Trace};
@@ -98,7 +98,7 @@ pub struct TurnRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AskedBy {
-    pub kind: AskerKind,
+    pub kind: PrincipalKind,
     /// The name under which the turns of a token with limits are counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder: Option<String>,
@@ -238,10 +238,10 @@ impl TurnRecord {
         self.steps.push(step);
         let mut left = MAX_TOOL_ENTRIES;
         for step in self.steps.iter_mut().rev() {
-            let kept = step.tools.len().min(left);
-            step.omitted_tools += step.tools.len() - kept;
-            step.tools.truncate(kept);
-            left -= kept;
+            let retained = step.tools.len().min(left);
+            step.omitted_tools += step.tools.len() - retained;
+            step.tools.truncate(retained);
+            left -= retained;
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
         let mut record = TurnRecord {
             started_at: 7,
             asked_by: Some(AskedBy {
-                kind: AskerKind::Token,
+                kind: PrincipalKind::Token,
                 holder: Some("k-1".to_owned()),
             }),
             before: Some(3),

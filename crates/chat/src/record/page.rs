@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::show::{ShownTurn, TurnName, TurnPlace};
+use super::show::{CompletedTurn, RecordedTurnPosition, TurnName};
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -34,7 +34,7 @@ const MAX_NAMESAKES: i64 = 8;
 /// A page of turns.
 #[derive(Default)]
 pub struct TurnPage {
-    pub turns: Vec<ShownTurn>,
+    pub turns: Vec<CompletedTurn>,
     /// The beginning of the next page; `None`: there is none.
     pub cursor: Option<String>,
 }
@@ -46,14 +46,14 @@ struct SessionTurns {
     number: i64,
     walk: TurnWalk,
     /// The turns that have rows and may follow, the newest last.
-    kept: Vec<StoredTurn>,
+    stored: Vec<StoredTurn>,
     /// The next turn in the log. `None`: it was not looked up yet.
     next: Option<NextTurn>,
 }
 
 /// The next turn of a session.
 enum Next {
-    Turn(Box<ShownTurn>, TurnPlace),
+    Turn(Box<CompletedTurn>, RecordedTurnPosition),
     Nothing,
     Pause,
 }
@@ -63,11 +63,11 @@ impl SessionTurns {
     fn open(
         db: &dyn Database,
         (session_id, number): (&Id, i64),
-        before: Option<TurnPlace>,
+        before: Option<RecordedTurnPosition>,
     ) -> Result<Self> {
-        let mut kept = load_of_session(db, session_id)?;
-        kept.reverse();
-        kept.retain(|one| before.is_none_or(|before| place_of(one) < before));
+        let mut stored = load_of_session(db, session_id)?;
+        stored.reverse();
+        stored.retain(|one| before.is_none_or(|before| position_of(one) < before));
         Ok(Self {
             session_id: session_id.clone(),
             number,
@@ -75,7 +75,7 @@ impl SessionTurns {
                 Some(before) => TurnWalk::below(db, session_id, before.seq)?,
                 None => TurnWalk::new(db, session_id)?,
             },
-            kept,
+            stored,
             next: None,
         })
     }
@@ -89,27 +89,30 @@ impl SessionTurns {
             NextTurn::Turn(end) => Some(end.seq),
             NextTurn::Nothing => None,
             // The turns above are known.
-            NextTurn::Pause => Some(self.walk.place() - 1),
+            NextTurn::Pause => Some(self.walk.position() - 1),
         };
         // The event that ended a failed turn has already reported it.
-        let is_told = |one: &StoredTurn| one.has_answer && Some(one.seq) == ended;
-        self.kept.retain(|one| !is_told(one));
-        if let Some(kept) = self
-            .kept
+        let is_reported = |one: &StoredTurn| one.has_answer && Some(one.seq) == ended;
+        self.stored.retain(|one| !is_reported(one));
+        if let Some(stored) = self
+            .stored
             .pop_if(|one| ended.is_none_or(|seq| one.seq > seq))
         {
             self.next = Some(found);
-            let place = place_of(&kept);
-            return Ok(Next::Turn(Box::new(ShownTurn::of_stored(&kept)), place));
+            let position = position_of(&stored);
+            return Ok(Next::Turn(
+                Box::new(CompletedTurn::of_stored(&stored)),
+                position,
+            ));
         }
         Ok(match found {
             NextTurn::Turn(end) => {
-                let turn = ShownTurn::of_event(self.session_id.as_str(), &end);
-                let place = TurnPlace {
+                let turn = CompletedTurn::of_event(self.session_id.as_str(), &end);
+                let position = RecordedTurnPosition {
                     seq: end.seq,
                     ended_at: turn.ended_at,
                 };
-                Next::Turn(Box::new(turn), place)
+                Next::Turn(Box::new(turn), position)
             }
             NextTurn::Nothing => Next::Nothing,
             NextTurn::Pause => Next::Pause,
@@ -117,20 +120,20 @@ impl SessionTurns {
     }
 
     /// Where a later page continues if this one pauses.
-    fn place(&self, shown: Option<TurnPlace>) -> TurnPlace {
-        let below = self.walk.place();
-        let looked = TurnPlace {
+    fn position(&self, last_shown: Option<RecordedTurnPosition>) -> RecordedTurnPosition {
+        let below = self.walk.position();
+        let looked = RecordedTurnPosition {
             seq: below,
             ended_at: 0,
         };
-        shown.map_or(looked, |shown| shown.min(looked))
+        last_shown.map_or(looked, |last_shown| last_shown.min(looked))
     }
 }
 
-pub(super) fn place_of(kept: &StoredTurn) -> TurnPlace {
-    TurnPlace {
-        seq: kept.seq,
-        ended_at: kept.ended_at,
+pub(super) fn position_of(turn: &StoredTurn) -> RecordedTurnPosition {
+    RecordedTurnPosition {
+        seq: turn.seq,
+        ended_at: turn.ended_at,
     }
 }
 
@@ -141,25 +144,25 @@ pub fn load_of_one(
     cursor: Option<&str>,
     limit: usize,
 ) -> Result<TurnPage> {
-    let before = cursor.map(parse_place).transpose()?;
+    let before = cursor.map(parse_position).transpose()?;
     let mut turns = SessionTurns::open(db, (session_id, 0), before)?;
     let mut page = TurnPage::default();
     let mut budget = MAX_SCANNED_EVENTS;
-    let mut shown = before;
+    let mut last_shown = before;
     loop {
         match turns.next(db, &mut budget)? {
             Next::Nothing => return Ok(page),
             Next::Pause => {
-                page.cursor = Some(render_place(turns.place(shown)));
+                page.cursor = Some(render_position(turns.position(last_shown)));
                 return Ok(page);
             }
-            Next::Turn(turn, place) => {
+            Next::Turn(turn, position) => {
                 if page.turns.len() == limit {
-                    page.cursor = shown.map(render_place);
+                    page.cursor = last_shown.map(render_position);
                     return Ok(page);
                 }
                 page.turns.push(*turn);
-                shown = Some(place);
+                last_shown = Some(position);
             }
         }
     }
@@ -170,7 +173,7 @@ pub fn find_turn(
     db: &dyn Database,
     named: &TurnName,
     session_id: Option<&Id>,
-) -> Result<Option<ShownTurn>> {
+) -> Result<Option<CompletedTurn>> {
     let sessions = match session_id {
         Some(id) => vec![id.clone()],
         None if !named.may_be_cut => vec![named.session.clone()],
@@ -180,28 +183,28 @@ pub fn find_turn(
         if !id.as_str().starts_with(named.session.as_str()) {
             continue;
         }
-        if let Some(end) = find_turn_end(db, id, named.place.seq)? {
-            let turn = ShownTurn::of_event(id.as_str(), &end);
-            if turn.ended_at == named.place.ended_at {
+        if let Some(end) = find_turn_end(db, id, named.position.seq)? {
+            let turn = CompletedTurn::of_event(id.as_str(), &end);
+            if turn.ended_at == named.position.ended_at {
                 return Ok(Some(turn));
             }
         }
-        let kept = load_of_session(db, id)?;
-        if let Some(kept) = kept.iter().find(|one| place_of(one) == named.place) {
-            return Ok(Some(ShownTurn::of_stored(kept)));
+        let stored = load_of_session(db, id)?;
+        if let Some(stored) = stored.iter().find(|one| position_of(one) == named.position) {
+            return Ok(Some(CompletedTurn::of_stored(stored)));
         }
     }
     Ok(None)
 }
 
-pub(super) fn render_place(place: TurnPlace) -> String {
-    format!("{}.{}", place.seq, place.ended_at)
+pub(super) fn render_position(position: RecordedTurnPosition) -> String {
+    format!("{}.{}", position.seq, position.ended_at)
 }
 
-pub(super) fn parse_place(cursor: &str) -> Result<TurnPlace> {
+pub(super) fn parse_position(cursor: &str) -> Result<RecordedTurnPosition> {
     let (seq, ended_at) = cursor.split_once('.').ok_or_else(bad_cursor)?;
     let number = |text: &str| text.parse::<i64>().map_err(|_| bad_cursor());
-    Ok(TurnPlace {
+    Ok(RecordedTurnPosition {
         seq: number(seq)?.clamp(0, MAX_INTEGER),
         ended_at: number(ended_at)?,
     })
@@ -224,14 +227,14 @@ struct AllSessionsCursor {
     /// The last session that was opened: the time of its last write, and its number.
     opened: (i64, i64),
     /// The numbers of sessions with further turns, and the last turn of each that was shown.
-    open: Vec<(i64, TurnPlace)>,
+    open: Vec<(i64, RecordedTurnPosition)>,
 }
 
 impl AllSessionsCursor {
     fn render(&self) -> String {
         let mut numbers = vec![self.began_at, self.shown_at, self.opened.0, self.opened.1];
-        for (number, place) in &self.open {
-            numbers.extend([*number, place.seq, place.ended_at]);
+        for (number, position) in &self.open {
+            numbers.extend([*number, position.seq, position.ended_at]);
         }
         pack(&numbers)
     }
@@ -247,11 +250,11 @@ impl AllSessionsCursor {
             return Err(bad_cursor());
         };
         let open = open.iter().map(|[number, seq, ended_at]| {
-            let place = TurnPlace {
+            let position = RecordedTurnPosition {
                 seq: *seq,
                 ended_at: *ended_at,
             };
-            (*number, place)
+            (*number, position)
         });
         Ok(Self {
             began_at: *began_at,
@@ -266,9 +269,9 @@ impl AllSessionsCursor {
 struct OpenSession {
     turns: SessionTurns,
     /// The next turn to show.
-    head: Box<ShownTurn>,
-    head_place: TurnPlace,
-    shown: Option<TurnPlace>,
+    head: Box<CompletedTurn>,
+    head_place: RecordedTurnPosition,
+    last_shown: Option<RecordedTurnPosition>,
 }
 
 /// The turns of all sessions.
@@ -304,15 +307,15 @@ struct AllSessionsWalk<'a> {
     page: TurnPage,
     open: Vec<OpenSession>,
     /// Sessions with further turns, for which this page has no budget left.
-    paused: Vec<(i64, TurnPlace)>,
+    paused: Vec<(i64, RecordedTurnPosition)>,
     cursor: AllSessionsCursor,
 }
 
 impl AllSessionsWalk<'_> {
     fn load(mut self, limit: usize) -> Result<TurnPage> {
-        for (number, place) in std::mem::take(&mut self.cursor.open) {
+        for (number, position) in std::mem::take(&mut self.cursor.open) {
             if let Some(id) = find_id_of(self.db, number)? {
-                self.open_session((&id, number), Some(place))?;
+                self.open_session((&id, number), Some(position))?;
             }
         }
         let mut sessions = self.load_sessions()?;
@@ -358,30 +361,37 @@ impl AllSessionsWalk<'_> {
     fn show(&mut self, index: usize) -> Result<()> {
         let mut open = self.open.swap_remove(index);
         self.cursor.shown_at = open.head.ended_at;
-        open.shown = Some(open.head_place);
+        open.last_shown = Some(open.head_place);
         let next = open.turns.next(self.db, &mut self.budget)?;
         let OpenSession {
-            turns, head, shown, ..
+            turns,
+            head,
+            last_shown,
+            ..
         } = open;
         self.page.turns.push(*head);
-        self.keep(turns, next, shown);
+        self.keep(turns, next, last_shown);
         Ok(())
     }
 
-    fn keep(&mut self, turns: SessionTurns, next: Next, shown: Option<TurnPlace>) {
+    fn keep(&mut self, turns: SessionTurns, next: Next, last_shown: Option<RecordedTurnPosition>) {
         match next {
             Next::Turn(head, head_place) => self.open.push(OpenSession {
                 turns,
                 head,
                 head_place,
-                shown,
+                last_shown,
             }),
-            Next::Pause => self.paused.push((turns.number, turns.place(shown))),
+            Next::Pause => self.paused.push((turns.number, turns.position(last_shown))),
             Next::Nothing => {}
         }
     }
 
-    fn open_session(&mut self, session: (&Id, i64), before: Option<TurnPlace>) -> Result<()> {
+    fn open_session(
+        &mut self,
+        session: (&Id, i64),
+        before: Option<RecordedTurnPosition>,
+    ) -> Result<()> {
         // If a page ended before it showed any of the session's turns, there is no position.
         let before = before.filter(|before| before.seq < MAX_INTEGER);
         let mut turns = SessionTurns::open(self.db, session, before)?;
@@ -396,17 +406,17 @@ impl AllSessionsWalk<'_> {
             return self.open_session(session, None);
         }
         let mut turns = SessionTurns::open(self.db, session, None)?;
-        let mut shown = None;
+        let mut last_shown = None;
         loop {
             let next = turns.next(self.db, &mut self.budget)?;
             match next {
-                Next::Turn(turn, place) if turn.ended_at >= self.cursor.shown_at => {
-                    shown = Some(place);
+                Next::Turn(turn, position) if turn.ended_at >= self.cursor.shown_at => {
+                    last_shown = Some(position);
                 }
                 // The rest of its turns is left out: each page would scan for them again.
                 Next::Pause => return Ok(()),
                 next => {
-                    self.keep(turns, next, shown);
+                    self.keep(turns, next, last_shown);
                     return Ok(());
                 }
             }
@@ -416,11 +426,11 @@ impl AllSessionsWalk<'_> {
     fn end(mut self, is_over: bool) -> TurnPage {
         if !is_over {
             let open = self.open.iter().map(|open| {
-                let place = open.shown.unwrap_or(TurnPlace {
+                let position = open.last_shown.unwrap_or(RecordedTurnPosition {
                     seq: MAX_INTEGER,
                     ended_at: MAX_INTEGER,
                 });
-                (open.turns.number, place)
+                (open.turns.number, position)
             });
             self.cursor.open = open.chain(self.paused).collect();
             self.page.cursor = Some(self.cursor.render());
@@ -445,8 +455,10 @@ impl AllSessionsWalk<'_> {
             let paused = self.paused.iter().map(|(number, _)| *number);
             let known: BTreeSet<i64> = open.chain(paused).collect();
             let newest = load_places(self.db, most + known.len() as i64, None)?;
-            let moved = newest.into_iter().filter(|place| {
-                place.active_at > began_at && *place > opened && !known.contains(&place.number)
+            let moved = newest.into_iter().filter(|position| {
+                position.active_at > began_at
+                    && *position > opened
+                    && !known.contains(&position.number)
             });
             places.splice(0..0, moved);
             places.truncate(MAX_OPENED + 1);
@@ -461,7 +473,7 @@ mod tests {
 
     #[test]
     fn a_cursor_reads_back_and_anything_else_is_refused() {
-        let place = TurnPlace {
+        let position = RecordedTurnPosition {
             seq: 7,
             ended_at: 1_767_000_000_000,
         };
@@ -469,12 +481,12 @@ mod tests {
             began_at: 1_767_000_000_010,
             shown_at: 1_767_000_000_000,
             opened: (1_767_000_000_005, 3),
-            open: vec![(3, place), (2, place)],
+            open: vec![(3, position), (2, position)],
         };
         assert_eq!(AllSessionsCursor::parse(&cursor.render()).unwrap(), cursor);
         for text in ["", "A", "AAAAA", "§", &"A".repeat(4 + 3 * MAX_OPEN + 3)] {
             assert!(AllSessionsCursor::parse(text).is_err(), "{text}");
         }
-        assert!(parse_place("7").is_err() && parse_place("7.x").is_err());
+        assert!(parse_position("7").is_err() && parse_position("7.x").is_err());
     }
 }

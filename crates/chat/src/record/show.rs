@@ -29,7 +29,7 @@ struct Stored {
 /// A completed turn.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ShownTurn {
+pub struct CompletedTurn {
     /// For `getTurn`.
     pub turn_id: String,
     pub session_id: String,
@@ -65,7 +65,7 @@ pub struct ShownTurn {
     pub trace_id: Option<String>,
 }
 
-impl ShownTurn {
+impl CompletedTurn {
     /// The turn that this event ended.
     pub fn of_event(session_id: &str, end: &TurnEnd) -> Self {
         let mut turn = Self::of(session_id, (end.seq, end.created_at), &end.json);
@@ -73,9 +73,9 @@ impl ShownTurn {
         turn
     }
 
-    pub fn of_stored(kept: &StoredTurn) -> Self {
-        let place = (kept.seq, kept.ended_at);
-        Self::of(&kept.session_id, place, &kept.record)
+    pub fn of_stored(stored: &StoredTurn) -> Self {
+        let position = (stored.seq, stored.ended_at);
+        Self::of(&stored.session_id, position, &stored.record)
     }
 
     fn of(session_id: &str, (seq, written_at): (i64, i64), json: &str) -> Self {
@@ -91,7 +91,7 @@ impl ShownTurn {
             },
             ..EndedRecord::default()
         });
-        let place = TurnPlace {
+        let position = RecordedTurnPosition {
             seq,
             ended_at: record.ended_at,
         };
@@ -99,7 +99,7 @@ impl ShownTurn {
         let trace = record.turn.find_trace();
         Self {
             trace_id: trace.map(|trace| render_hex(&trace.id.0)),
-            turn_id: place.render(session_id),
+            turn_id: position.render(session_id),
             session_id: session_id.to_owned(),
             message_id: record.message_id,
             request_id: is_recorded.then_some(record.request_id),
@@ -122,13 +122,13 @@ impl ShownTurn {
 
 /// The position of a turn in its session. The newest turn is last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TurnPlace {
+pub struct RecordedTurnPosition {
     /// The `seq` of the event that ended the turn, or that it would have had.
     pub seq: i64,
     pub ended_at: i64,
 }
 
-impl TurnPlace {
+impl RecordedTurnPosition {
     /// The turn's id: `SEQ.TIME.SESSION`. A very long session id is truncated.
     pub fn render(self, session_id: &str) -> String {
         let end = session_id.char_indices().nth(MAX_SESSION_CHARS);
@@ -141,7 +141,7 @@ impl TurnPlace {
 /// A turn's id as a caller sends it.
 #[derive(Debug, PartialEq)]
 pub struct TurnName {
-    pub place: TurnPlace,
+    pub position: RecordedTurnPosition,
     /// The session's id, or a prefix of it.
     pub session: Id,
     /// Whether `session` may be a prefix of a longer id.
@@ -156,7 +156,7 @@ impl TurnName {
         let session = parts.next().map(|id| Id::parse(id.to_owned()));
         match (seq, ended_at, session) {
             (Some(seq), Some(Ok(ended_at)), Some(Ok(session))) => Some(Self {
-                place: TurnPlace { seq, ended_at },
+                position: RecordedTurnPosition { seq, ended_at },
                 may_be_cut: session.as_str().chars().count() == MAX_SESSION_CHARS,
                 session,
             }),
@@ -194,17 +194,20 @@ mod tests {
 
     #[test]
     fn a_turns_id_leads_back_to_its_place() {
-        let place = TurnPlace {
+        let position = RecordedTurnPosition {
             seq: 12,
             ended_at: 1_767_000_000_123,
         };
         for session in ["s", "user:42.notes", "….é"] {
-            let id = place.render(session);
+            let id = position.render(session);
             let named = TurnName::parse(&id).unwrap();
-            assert_eq!((named.place, named.session.as_str()), (place, session));
+            assert_eq!(
+                (named.position, named.session.as_str()),
+                (position, session)
+            );
             assert!(!named.may_be_cut);
         }
-        let long = place.render(&"é".repeat(200));
+        let long = position.render(&"é".repeat(200));
         assert!(long.chars().count() <= MAX_ID_CHARS);
         let named = TurnName::parse(&long).unwrap();
         assert!(named.may_be_cut && "é".repeat(200).starts_with(named.session.as_str()));
@@ -227,7 +230,7 @@ mod tests {
             created_at: 5,
             json: r#"{"inputTokens":7,"outputTokens":1,"model":"demo"}"#.to_owned(),
         };
-        let turn = ShownTurn::of_event("s", &end);
+        let turn = CompletedTurn::of_event("s", &end);
         assert!(!turn.is_recorded && turn.steps.is_empty());
         assert_eq!((turn.ended_at, turn.started_at), (5, None));
         assert_eq!(turn.usage.input_tokens, 7);

@@ -25,8 +25,8 @@ pub struct ClientAnswer {
     pub tool_call_id: Id,
     pub outcome: ClientOutcome,
     /// The result as the caller wrote it in a provider's format.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<ProviderData>,
+    #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<ProviderData>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -110,7 +110,7 @@ fn answer_in(part: &RawValue) -> Option<CallAnswer> {
     Some(CallAnswer::Tool(ClientAnswer {
         tool_call_id,
         outcome,
-        kept: None,
+        provider_data: None,
     }))
 }
 
@@ -120,7 +120,7 @@ mod tests {
 
     fn answers(parts: &str) -> Vec<String> {
         let parts = json::raw(parts.to_owned()).unwrap();
-        let tell = |answer: CallAnswer| match answer {
+        let describe = |answer: CallAnswer| match answer {
             CallAnswer::Tool(ClientAnswer {
                 tool_call_id,
                 outcome,
@@ -134,7 +134,7 @@ mod tests {
                 answer.tool_call_id, answer.approval_id, answer.approved, answer.reason
             ),
         };
-        answers_in(&parts).into_iter().map(tell).collect()
+        answers_in(&parts).into_iter().map(describe).collect()
     }
 
     #[test]

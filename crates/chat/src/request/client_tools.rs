@@ -139,8 +139,8 @@ mod tests {
         parse_client_tools("tools", &json::raw(tools.to_owned()).unwrap())
     }
 
-    fn told(tools: &str) -> Vec<String> {
-        let tell = |tool: ToolDefinition| {
+    fn signatures(tools: &str) -> Vec<String> {
+        let describe = |tool: ToolDefinition| {
             format!(
                 "{} ({}) {}",
                 tool.name,
@@ -148,20 +148,20 @@ mod tests {
                 tool.parameters.get()
             )
         };
-        parse(tools).unwrap().into_iter().map(tell).collect()
+        parse(tools).unwrap().into_iter().map(describe).collect()
     }
 
     #[test]
     fn an_array_and_an_object_say_the_same() {
         let expected = [r#"place (Where?) {"type":"object","properties":{}}"#];
         assert_eq!(
-            told(
+            signatures(
                 r#"[{"name":"place","description":"Where?","parameters":{"type":"object","properties":{}}}]"#
             ),
             expected
         );
         assert_eq!(
-            told(
+            signatures(
                 r#"{"place":{"description":"Where?","inputSchema":{"type":"object","properties":{}}}}"#
             ),
             expected
@@ -170,14 +170,19 @@ mod tests {
 
     #[test]
     fn a_schema_may_be_left_out_and_so_may_all_tools() {
-        assert_eq!(told(r#"[{"name":"now"}]"#), [r#"now () {"type":"object"}"#]);
-        assert!(told("[]").is_empty() && told("null").is_empty());
+        assert_eq!(
+            signatures(r#"[{"name":"now"}]"#),
+            [r#"now () {"type":"object"}"#]
+        );
+        assert!(signatures("[]").is_empty() && signatures("null").is_empty());
     }
 
     #[test]
     fn of_two_tools_with_one_name_the_later_applies() {
         assert_eq!(
-            told(r#"[{"name":"a","description":"1"},{"name":"b"},{"name":"a","description":"2"}]"#),
+            signatures(
+                r#"[{"name":"a","description":"1"},{"name":"b"},{"name":"a","description":"2"}]"#
+            ),
             [r#"b () {"type":"object"}"#, r#"a (2) {"type":"object"}"#]
         );
     }

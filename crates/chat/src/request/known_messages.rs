@@ -42,11 +42,11 @@ pub struct KnownMessage {
 impl KnownMessage {
     /// The narrowest scope of the models that wrote the message.
     pub fn memory_scope(&self) -> Result<MemoryScope> {
-        let mut reach = MemoryScope::Agent;
+        let mut memory_scope = MemoryScope::Agent;
         for row in &self.rows {
-            reach = reach.min(row.note()?.reach);
+            memory_scope = memory_scope.min(row.note()?.memory_scope);
         }
-        Ok(reach)
+        Ok(memory_scope)
     }
 }
 

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
-use access::{AskerKind, MemoryScope, Principal};
+use access::{MemoryScope, Principal, PrincipalKind};
 use base::budget::MAX_ANSWER_BYTES;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
@@ -37,9 +37,10 @@ pub struct QueuedRequest {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     calls_nobody_back: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    asked_by: Option<AskerKind>,
+    asked_by: Option<PrincipalKind>,
     /// The memory that the model may read and write for the caller.
-    pub reach: MemoryScope,
+    #[serde(rename = "reach")]
+    pub memory_scope: MemoryScope,
     /// The limits of the caller's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<PrincipalLimits>,
@@ -61,7 +62,7 @@ impl QueuedRequest {
             is_run: request.is_run,
             calls_nobody_back: request.calls_nobody_back,
             asked_by: principal.kind,
-            reach: principal.reach,
+            memory_scope: principal.memory_scope,
             limits: principal.limits,
             trace: principal.trace,
         }
@@ -71,7 +72,7 @@ impl QueuedRequest {
     pub fn principal(&self) -> Principal {
         Principal {
             kind: self.asked_by,
-            reach: self.reach,
+            memory_scope: self.memory_scope,
             limits: self.limits.clone(),
             trace: self.trace.clone(),
         }

@@ -43,14 +43,14 @@ fn a_message_keeps_the_text_that_was_sent() {
 
 #[test]
 fn instructions_are_one_or_several() {
-    let said = |text: &str| {
+    let instructions = |text: &str| {
         parse(&format!(r#"{{"messages":[],"systemInstructions":{text}}}"#))
             .unwrap()
             .system_instructions
     };
-    assert_eq!(said(r#""Be brief.""#), ["Be brief."]);
-    assert_eq!(said(r#"["a","b"]"#), ["a", "b"]);
-    assert!(said("null").is_empty() && said("[]").is_empty());
+    assert_eq!(instructions(r#""Be brief.""#), ["Be brief."]);
+    assert_eq!(instructions(r#"["a","b"]"#), ["a", "b"]);
+    assert!(instructions("null").is_empty() && instructions("[]").is_empty());
     let long = format!(
         r#"{{"messages":[],"systemInstructions":"{}"}}"#,
         "x".repeat(store::config::MAX_INSTRUCTIONS_BYTES + 1)

@@ -68,7 +68,7 @@ impl AnswerLog<'_> {
             };
             let note = Note {
                 is_json,
-                kept: answer.answer.kept.clone(),
+                provider_data: answer.answer.provider_data.clone(),
                 ..Note::default()
             };
             self.append_within(
@@ -122,7 +122,7 @@ impl AnswerLog<'_> {
 
     fn append_within(&self, known: &KnownMessage, mut event: NewEvent) -> Result<()> {
         let asked = Authority {
-            reach: known.memory_scope()?,
+            memory_scope: known.memory_scope()?,
             ..Authority::default()
         };
         let note = event.note.take().unwrap_or_default();

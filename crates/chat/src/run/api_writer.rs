@@ -79,8 +79,8 @@ pub fn start_api(
     if agent.turns.find(session_id).is_some() || has_turn(agent.db, session_id)? {
         return Err(turn_in_progress());
     }
-    let kept = retained_bytes(&request);
-    let reservation = agent.turns.reserve(kept)?;
+    let retained_bytes = retained_bytes(&request);
+    let reservation = agent.turns.reserve(retained_bytes)?;
     let writer = RequestWriter::of(agent, session_id, agent.caller.principal());
     let turn = atomically(agent.db, || writer.write_api(&request, turn_id))?;
     // The turn is stored now: nothing below may prevent it from starting.
@@ -126,18 +126,18 @@ impl RequestWriter<'_> {
             ApiPosition::Root => None,
             ApiPosition::After(seq) => Some(event_id(db, self.session_id, seq)?),
         };
-        let mut reach = self.principal.reach;
+        let mut memory_scope = self.principal.memory_scope;
         let mut continued: Option<&KnownMessage> = None;
         if let (Some(known), false) = (&known, request.answers.is_empty()) {
             self.write_answers(request, known)?;
-            reach = reach.min(known.memory_scope()?);
+            memory_scope = memory_scope.min(known.memory_scope()?);
             parent = find_answers_end(db, self.session_id, &known.stored.id)?;
             continued = Some(known).filter(|_| request.events.is_empty());
         }
         if request.events.is_empty()
             && let Some(asked) = &parent
         {
-            reach = reach.min(self.memory_scope_of(asked)?);
+            memory_scope = memory_scope.min(self.memory_scope_of(asked)?);
         }
         for some in request.events.chunks(MAX_EVENTS) {
             let place = parent.map_or(Parent::Root, Parent::After);
@@ -182,8 +182,8 @@ impl RequestWriter<'_> {
                 .map(|model| model.as_str().to_owned()),
             system_instructions: request.system_instructions.clone(),
             client_tools: request.client_tools.clone(),
-            only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
-            agent_memory: reach == MemoryScope::SessionAndMemory,
+            only_session: (!memory_scope.is_agent()).then(|| self.session_id.clone()),
+            agent_memory: memory_scope == MemoryScope::SessionAndMemory,
             declined: Vec::new(),
             steps: Vec::new(),
             usage: TokenUsage::default(),
@@ -192,7 +192,7 @@ impl RequestWriter<'_> {
             estimated: 0,
             is_run: false,
             calls_nobody_back: false,
-            room: LengthFeedback::default(),
+            length_feedback: LengthFeedback::default(),
             untrusted: None,
             limits: self.principal.limits.clone(),
             record: TurnRecord {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::request::answers::CallAnswer;
-use access::{AskerKind, MemoryScope, Principal};
+use access::{MemoryScope, Principal, PrincipalKind};
 use base::ids::Id;
 use base::trace::StoredTrace;
 use models::ToolDefinition;
@@ -31,9 +31,10 @@ pub struct ClientReply {
     pub continues: bool,
     pub client_tools: Vec<ToolDefinition>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_by: Option<AskerKind>,
+    pub asked_by: Option<PrincipalKind>,
     /// The memory that the model may read and write for the caller.
-    pub reach: MemoryScope,
+    #[serde(rename = "reach")]
+    pub memory_scope: MemoryScope,
     /// The limits of the caller's token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<PrincipalLimits>,
@@ -46,7 +47,7 @@ impl ClientReply {
     pub fn principal(&self) -> Principal {
         Principal {
             kind: self.asked_by,
-            reach: self.reach,
+            memory_scope: self.memory_scope,
             limits: self.limits.clone(),
             trace: self.trace.clone(),
         }

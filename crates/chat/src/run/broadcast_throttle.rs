@@ -66,7 +66,7 @@ impl Broadcast {
 #[derive(Default)]
 pub struct BroadcastThrottle {
     /// The sessions with a broadcast within the last second, or with a planned one.
-    shown: RefCell<HashMap<String, SessionBroadcasts>>,
+    sessions: RefCell<HashMap<String, SessionBroadcasts>>,
 }
 
 struct SessionBroadcasts {
@@ -90,15 +90,16 @@ pub enum NextBroadcast {
 impl BroadcastThrottle {
     /// Plans the broadcast of a change.
     pub fn plan(&self, change: &MessageChange, now_ms: i64) -> NextBroadcast {
-        let mut shown = self.shown.borrow_mut();
-        shown.retain(|_, shown| shown.planned.is_some() || now_ms < shown.at_ms + PAUSE_MS);
+        let mut sessions = self.sessions.borrow_mut();
+        sessions
+            .retain(|_, sessions| sessions.planned.is_some() || now_ms < sessions.at_ms + PAUSE_MS);
         let session_id = change.session_id.as_str();
-        let Some(last) = shown.get_mut(session_id) else {
+        let Some(last) = sessions.get_mut(session_id) else {
             let first = SessionBroadcasts {
                 at_ms: now_ms,
                 planned: None,
             };
-            shown.insert(session_id.to_owned(), first);
+            sessions.insert(session_id.to_owned(), first);
             return NextBroadcast::Now(Broadcast::of(change));
         };
         if let Some(planned) = &mut last.planned {
@@ -113,12 +114,12 @@ impl BroadcastThrottle {
 
     /// Removes and returns the planned [`Broadcast`], which is sent now.
     pub fn begin(&self, session_id: &Id, now_ms: i64) -> Broadcast {
-        let mut shown = self.shown.borrow_mut();
-        let Some(shown) = shown.get_mut(session_id.as_str()) else {
+        let mut sessions = self.sessions.borrow_mut();
+        let Some(sessions) = sessions.get_mut(session_id.as_str()) else {
             return Broadcast::List;
         };
-        shown.at_ms = now_ms;
-        shown.planned.take().unwrap_or(Broadcast::List)
+        sessions.at_ms = now_ms;
+        sessions.planned.take().unwrap_or(Broadcast::List)
     }
 }
 
@@ -140,50 +141,56 @@ mod tests {
 
     #[test]
     fn one_list_is_sent_at_once_and_one_for_the_rest_of_the_second() {
-        let pace = BroadcastThrottle::default();
+        let throttle = BroadcastThrottle::default();
         let one = change("one", "*");
-        assert_eq!(pace.plan(&one, 10_000), NextBroadcast::Now(Broadcast::List));
-        let other = change("other", "*");
         assert_eq!(
-            pace.plan(&other, 10_100),
+            throttle.plan(&one, 10_000),
             NextBroadcast::Now(Broadcast::List)
         );
-        assert_eq!(pace.plan(&one, 10_300), NextBroadcast::In { ms: 700 });
-        assert_eq!(pace.plan(&one, 10_900), NextBroadcast::IsPlanned);
-        assert_eq!(pace.begin(&one.session_id, 11_000), Broadcast::List);
-        assert_eq!(pace.plan(&one, 11_200), NextBroadcast::In { ms: 800 });
-        // The list may be late. A session without a broadcast within a second starts again.
-        assert_eq!(pace.begin(&one.session_id, 12_500), Broadcast::List);
-        assert_eq!(pace.plan(&one, 13_500), NextBroadcast::Now(Broadcast::List));
+        let other = change("other", "*");
         assert_eq!(
-            pace.shown.borrow().len(),
+            throttle.plan(&other, 10_100),
+            NextBroadcast::Now(Broadcast::List)
+        );
+        assert_eq!(throttle.plan(&one, 10_300), NextBroadcast::In { ms: 700 });
+        assert_eq!(throttle.plan(&one, 10_900), NextBroadcast::IsPlanned);
+        assert_eq!(throttle.begin(&one.session_id, 11_000), Broadcast::List);
+        assert_eq!(throttle.plan(&one, 11_200), NextBroadcast::In { ms: 800 });
+        // The list may be late. A session without a broadcast within a second starts again.
+        assert_eq!(throttle.begin(&one.session_id, 12_500), Broadcast::List);
+        assert_eq!(
+            throttle.plan(&one, 13_500),
+            NextBroadcast::Now(Broadcast::List)
+        );
+        assert_eq!(
+            throttle.sessions.borrow().len(),
             1,
             "the other session is forgotten"
         );
     }
 
     #[test]
-    fn changed_messages_are_sent_by_themselves_until_they_are_many() {
-        let pace = BroadcastThrottle::default();
+    fn a_few_changed_messages_are_sent_alone_and_many_as_a_list() {
+        let throttle = BroadcastThrottle::default();
         let messages =
             |ids: &[&str]| Broadcast::Messages(ids.iter().map(|name| id(name)).collect());
-        let first = pace.plan(&change("s", "a"), 0);
+        let first = throttle.plan(&change("s", "a"), 0);
         assert_eq!(first, NextBroadcast::Now(messages(&["a"])));
         for message in ["a", "b", "a"] {
-            pace.plan(&change("s", message), 1);
+            throttle.plan(&change("s", message), 1);
         }
-        assert_eq!(pace.begin(&id("s"), 1_000), messages(&["a", "b"]));
+        assert_eq!(throttle.begin(&id("s"), 1_000), messages(&["a", "b"]));
         for message in ["a", "*", "b"] {
-            pace.plan(&change("s", message), 1_001);
+            throttle.plan(&change("s", message), 1_001);
         }
-        assert_eq!(pace.begin(&id("s"), 2_000), Broadcast::List);
+        assert_eq!(throttle.begin(&id("s"), 2_000), Broadcast::List);
         let names: Vec<String> = (0..=MAX_CHANGED).map(|n| n.to_string()).collect();
         for (most, count) in [(true, MAX_CHANGED), (false, MAX_CHANGED + 1)] {
             for name in names.iter().take(count) {
-                pace.plan(&change("s", name), 2_001);
+                throttle.plan(&change("s", name), 2_001);
             }
-            let news = pace.begin(&id("s"), 2_002);
-            assert_eq!(news != Broadcast::List, most, "{count} messages");
+            let broadcast = throttle.begin(&id("s"), 2_002);
+            assert_eq!(broadcast != Broadcast::List, most, "{count} messages");
         }
     }
 }

@@ -136,7 +136,7 @@ impl CallbackSender<'_> {
             place,
             delivery_id,
             body,
-        } = if call.tells_of_turn() {
+        } = if call.reports_turn() {
             turn_end::render(&self.memory, self.policy, call)?
         } else {
             memory_change::render(&self.memory, self.policy, call)?

@@ -21,8 +21,8 @@ pub struct TurnContext<'a> {
 impl TurnContext<'_> {
     /// Notifies a class that extends this one of the current phase of the session's turn.
     pub fn notify_class(&self, session_id: &Id, phase: &str) {
-        let told = || json::text(&json!({"sessionId": session_id.as_str(), "phase": phase}));
+        let notice = || json::text(&json!({"sessionId": session_id.as_str(), "phase": phase}));
         let outbound = self.memory.outbound;
-        outbound.notify_class(ClassNotice::Status, &told);
+        outbound.notify_class(ClassNotice::Status, &notice);
     }
 }

@@ -71,7 +71,7 @@ struct TurnDriver<'a> {
 
 /// What the turn's caller allows.
 struct TurnCaller {
-    reach: MemoryScope,
+    memory_scope: MemoryScope,
     limits: Option<PrincipalLimits>,
     calls_nobody_back: bool,
 }
@@ -119,7 +119,7 @@ impl<'a> TurnDriver<'a> {
             context,
             running,
             caller: TurnCaller {
-                reach: turn.memory_scope(),
+                memory_scope: turn.memory_scope(),
                 limits: turn.limits.clone(),
                 calls_nobody_back: turn.calls_nobody_back,
             },
@@ -208,7 +208,7 @@ impl<'a> TurnDriver<'a> {
             };
             made?;
         }
-        self.turn.borrow_mut().room.note_compacted();
+        self.turn.borrow_mut().length_feedback.note_compacted();
         Ok(())
     }
 
@@ -235,8 +235,8 @@ impl<'a> TurnDriver<'a> {
             event_id: Some(&running.message_id),
             is_silent: caller.calls_nobody_back,
             untrusted: turn.untrusted,
-            only_session: session_id.filter(|_| !caller.reach.is_agent()),
-            writes_agent: caller.reach.writes_agent(),
+            only_session: session_id.filter(|_| !caller.memory_scope.is_agent()),
+            writes_agent: caller.memory_scope.writes_agent(),
         };
         TurnTools::load(toolbox, &self.context.deployed.tools, &turn)
     }
@@ -284,17 +284,17 @@ impl<'a> TurnDriver<'a> {
             };
             left -= 1;
             self.fit_question(&mut state, &mut output_bytes);
-            let shown = self.shorten(&turn_tools, call, &mut state, &mut output_bytes)?;
+            let shortened = self.shorten(&turn_tools, call, &mut state, &mut output_bytes)?;
             self.note_ended(index, &state);
             let mut turn = self.turn.borrow_mut();
             turn.finish_call(index, state);
             let call = turn.newest_calls().get(index);
-            let told = call.map(|call| emit_outcome(&mut self.writer.borrow_mut(), call));
-            if let (Some(shown), Some(call)) = (shown, turn.newest_calls().get_mut(index)) {
-                call.state = shown;
+            let chunks = call.map(|call| emit_outcome(&mut self.writer.borrow_mut(), call));
+            if let (Some(shortened), Some(call)) = (shortened, turn.newest_calls().get_mut(index)) {
+                call.state = shortened;
             }
             drop(turn);
-            self.emit(told.unwrap_or_default());
+            self.emit(chunks.unwrap_or_default());
             if left > 0 {
                 self.save()?;
             }
@@ -371,12 +371,12 @@ impl<'a> TurnDriver<'a> {
         let (db, session_id) = (self.context.memory.db, &self.running.session_id);
         let stored_bytes = self.turn.borrow().whole_output_bytes();
         let output = (output.as_str(), *is_json);
-        let shown = store(db, session_id, &call.id, output, stored_bytes)?;
-        if let Some(CallState::Done { output, .. }) = &shown
+        let shortened = store(db, session_id, &call.id, output, stored_bytes)?;
+        if let Some(CallState::Done { output, .. }) = &shortened
             && *output_bytes + retained_bytes(output) <= MAX_OUTPUT_BYTES
         {
             *output_bytes += retained_bytes(output);
-            return Ok(shown);
+            return Ok(shortened);
         }
         *state = CallState::failed(format!(
             "The tool's output of {bytes} bytes doesn't fit: the outputs of one turn can have at most {MAX_OUTPUT_BYTES} bytes in total, and outputs that are too long for the model at most {MAX_WHOLE_OUTPUT_BYTES}."

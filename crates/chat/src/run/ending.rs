@@ -6,7 +6,7 @@ use crate::request::api_turn::ApiTurn;
 use crate::run::callbacks;
 use crate::run::whole_outputs::{forget, load};
 use crate::turn::Turn;
-use crate::turn::answer_position::{find_place, gone};
+use crate::turn::answer_position::{find_place, question_deleted};
 use crate::turn::report::TurnReport;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
@@ -40,9 +40,9 @@ pub fn write(
             let without = if is_cancelled {
                 report.clone()
             } else {
-                TurnReport::of_failure(turn, &gone())
+                TurnReport::of_failure(turn, &question_deleted())
             };
-            let is_told = atomically(memory.db, || {
+            let has_callback = atomically(memory.db, || {
                 let (db, host) = (memory.db, memory.host);
                 let Some(open) = find_row(db, turn)? else {
                     // The session was deleted. The agent spent the tokens anyway.
@@ -57,9 +57,9 @@ pub fn write(
             })?;
             // Whoever cancelled the turn already knows why it ended.
             if is_cancelled {
-                return Ok(is_told);
+                return Ok(has_callback);
             }
-            Err(gone())
+            Err(question_deleted())
         }
         outcome => outcome,
     }
@@ -70,7 +70,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     let (db, host) = (memory.db, memory.host);
     // The session may have been deleted in the meantime, and created again with another
     // turn.
-    let open = find_row(db, turn)?.ok_or_else(gone)?;
+    let open = find_row(db, turn)?.ok_or_else(question_deleted)?;
     let (spent, ended_at) = (&report.spent, host.now_ms());
     let mut events = turn.events(&load(db, turn)?)?;
     let mut message_id = turn.message_id.clone();
@@ -84,16 +84,16 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         };
         // Other messages were appended in the meantime, so the addition becomes a message
         // of its own.
-        let told_id = (!place.has_moved).then_some(turn.message_id.as_str());
-        let record = &report.record(turn, ended_at, told_id);
+        let recorded_id = (!place.has_moved).then_some(turn.message_id.as_str());
+        let record = &report.record(turn, ended_at, recorded_id);
         let json = if turn.is_run {
             json::encode(&FactsWithRecord {
-                told: report,
+                facts: report,
                 record,
             })
         } else {
             json::encode(&FactsWithRecord {
-                told: spent,
+                facts: spent,
                 record,
             })
         };
@@ -189,15 +189,15 @@ fn store_record(
         (false, Some(_)) => return Ok(()),
     };
     let record = &report.record(turn, ended_at, answer.map(|(_, id)| id));
-    let told = &report.spent;
-    let kept = StoredTurn {
+    let facts = &report.spent;
+    let stored = StoredTurn {
         session_id: turn.session_id.as_str().to_owned(),
         seq: answer.map_or(turn.answer_seq, |(seq, _)| seq),
         ended_at,
         has_answer: answer.is_some(),
-        record: json::encode(&FactsWithRecord { told, record })?,
+        record: json::encode(&FactsWithRecord { facts, record })?,
     };
-    stored_turns::insert(memory.db, &kept, kind)
+    stored_turns::insert(memory.db, &stored, kind)
 }
 
 /// Records the failure of a turn whose state can't be read. Must run in a transaction.
@@ -219,18 +219,18 @@ pub fn store_unreadable(
         },
         ..EndedRecord::default()
     };
-    let told = &TurnSpending {
+    let facts = &TurnSpending {
         has_failed: true,
         ..TurnSpending::default()
     };
-    let kept = StoredTurn {
+    let stored = StoredTurn {
         session_id: session_id.as_str().to_owned(),
         seq,
         ended_at,
         has_answer: false,
-        record: json::encode(&FactsWithRecord { told, record })?,
+        record: json::encode(&FactsWithRecord { facts, record })?,
     };
-    stored_turns::insert(db, &kept, StoredTurnKind::Failure)
+    stored_turns::insert(db, &stored, StoredTurnKind::Failure)
 }
 
 /// Whether the answer is at the position that the turn's row names. Then the answer ends

@@ -43,22 +43,23 @@ pub fn enqueue(
     }
     let messages = find_queueable_messages(agent.db, session_id, request)?;
     let known = queued_requests::load_queue(agent.db, session_id)?;
-    let waits =
-        |place: &QueuePosition, id: &Id| place.message_ids.iter().any(|known| known == id.as_str());
+    let waits = |queued: &QueuePosition, id: &Id| {
+        queued.message_ids.iter().any(|known| known == id.as_str())
+    };
     let new: Vec<_> = messages
         .iter()
         .filter(|message| {
             let id = message.id.as_ref();
-            !id.is_some_and(|id| known.iter().any(|place| waits(place, id)))
+            !id.is_some_and(|id| known.iter().any(|queued| waits(queued, id)))
         })
         .copied()
         .collect();
     if new.is_empty() {
         // The request was repeated: it keeps its place in the queue.
         let last = messages.last().and_then(|message| message.id.as_ref());
-        let place = last.and_then(|id| known.iter().find(|place| waits(place, id)));
-        let place = place.ok_or_else(turn_in_progress)?;
-        return Ok(Some(agent.turns.wait_for(session_id, &place.turn_id)));
+        let queued = last.and_then(|id| known.iter().find(|queued| waits(queued, id)));
+        let queued = queued.ok_or_else(turn_in_progress)?;
+        return Ok(Some(agent.turns.wait_for(session_id, &queued.turn_id)));
     }
     let replaces = when_busy == WhenBusy::Replace;
     if replaces && is_busy && agent.turns.find(session_id).is_none() {
@@ -155,18 +156,18 @@ fn find_queueable_messages<'a>(
 /// Writes the oldest queued message into the log and starts its turn. A request that the
 /// log can't accept is dropped, and the caller that waits for it gets the reason.
 pub fn start_queued(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
-    while let Some(place) = queued_requests::find_first(agent.db, session_id)? {
-        match accept_queued(agent, session_id, &place) {
+    while let Some(queued) = queued_requests::find_first(agent.db, session_id)? {
+        match accept_queued(agent, session_id, &queued) {
             Ok(None) => {}
             Ok(work) => return Ok(work),
             Err(error) if is_temporary(error.code) => return Err(error),
             Err(error) => {
-                queued::forget(agent.db, session_id, &place)?;
-                let frame = render_failed(&place.turn_id, &error.message, false);
+                queued::forget(agent.db, session_id, &queued)?;
+                let frame = render_failed(&queued.turn_id, &error.message, false);
                 agent.audience.send(session_id, &frame, None);
                 agent
                     .turns
-                    .give_up(session_id, &place.turn_id, Some(&error));
+                    .give_up(session_id, &queued.turn_id, Some(&error));
             }
         }
     }
@@ -176,22 +177,22 @@ pub fn start_queued(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWor
 fn accept_queued(
     agent: &Agent<'_>,
     session_id: &Id,
-    place: &QueuePosition,
+    queued: &QueuePosition,
 ) -> Result<Option<TurnWork>> {
-    let waiting = queued_requests::find_request(agent.db, session_id, place)?
-        .ok_or_else(|| Error::corrupt_row(&place.turn_id, "waiting message"))?;
+    let waiting = queued_requests::find_request(agent.db, session_id, queued)?
+        .ok_or_else(|| Error::corrupt_row(&queued.turn_id, "waiting message"))?;
     let principal = waiting.principal();
     let request = waiting.into_request()?;
     let reservation = agent.turns.reserve(request.retained_bytes())?;
     let writer = RequestWriter::of(agent, session_id, principal);
     let started = atomically(agent.db, || {
-        queued::forget(agent.db, session_id, place)?;
-        writer.write_waiting(&request, &place.turn_id)
+        queued::forget(agent.db, session_id, queued)?;
+        writer.write_waiting(&request, &queued.turn_id)
     })?;
     // The turn is stored now: nothing below may prevent it from starting.
     let work = started.turn.map(|turn| agent.begin(turn, reservation));
     if started.has_changed {
-        broadcast_list(agent, session_id, Some(&place.turn_id));
+        broadcast_list(agent, session_id, Some(&queued.turn_id));
     }
     Ok(work)
 }
@@ -203,13 +204,13 @@ pub fn withdraw(
     is_eligible: impl Fn(&QueuePosition) -> bool,
 ) -> Result<bool> {
     let line = queued_requests::load_queue(agent.db, session_id)?;
-    let Some(place) = line.iter().find(|place| is_eligible(place)) else {
+    let Some(queued) = line.iter().find(|queued| is_eligible(queued)) else {
         return Ok(false);
     };
-    queued::forget(agent.db, session_id, place)?;
-    agent.turns.give_up(session_id, &place.turn_id, None);
+    queued::forget(agent.db, session_id, queued)?;
+    agent.turns.give_up(session_id, &queued.turn_id, None);
     let header = FrameHeader {
-        id: &place.turn_id,
+        id: &queued.turn_id,
         is_continuation: false,
         is_replay: false,
     };

@@ -32,7 +32,7 @@ pub fn resume_turn(context: TurnContext<'_>, session_id: &Id) -> Result<Option<R
     }
     // Memory is reserved before the recovery is counted, because waiting for memory is not
     // a recovery.
-    let held = context.turns.reserve(0)?;
+    let reservation = context.turns.reserve(0)?;
     let Some(recoveries) = count_recovery(context.memory.db, session_id)? else {
         return Ok(None);
     };
@@ -48,8 +48,8 @@ pub fn resume_turn(context: TurnContext<'_>, session_id: &Id) -> Result<Option<R
     };
     turn.resume();
     turn.record.recoveries = recoveries;
-    let running = context.turns.begin(&turn, held, true);
-    running.keeps(turn.stored_bytes);
+    let running = context.turns.begin(&turn, reservation, true);
+    running.set_retained_bytes(turn.stored_bytes);
     let (writer, chunks) = replay(&turn, &whole_outputs::load(context.memory.db, &turn)?);
     for chunk in &chunks {
         running.push(chunk.json().into());
@@ -70,14 +70,14 @@ pub fn resume_turn(context: TurnContext<'_>, session_id: &Id) -> Result<Option<R
 fn close_unreadable(context: TurnContext<'_>, session_id: &Id, error: &Error) -> Result<()> {
     let (db, host) = (context.memory.db, context.memory.host);
     atomically(db, || {
-        let said = NewEvent {
+        let notice = NewEvent {
             content: Some("This answer was interrupted and could not be finished.".to_owned()),
             ..NewEvent::new(Action::AgentMessage)
         };
-        let said = append(db, host, session_id, &[said], &Parent::Leaf, None)?;
+        let notice = append(db, host, session_id, &[notice], &Parent::Leaf, None)?;
         match find_open_turn(db, session_id)? {
             Some(open) => {
-                let seq = said.events.first().map_or(0, |said| said.seq);
+                let seq = notice.events.first().map_or(0, |notice| notice.seq);
                 let turn_id = open.turn_id.as_deref().unwrap_or_default();
                 store_unreadable(db, session_id, turn_id, (host.now_ms(), seq), error)?;
                 let spent = TurnSpending {

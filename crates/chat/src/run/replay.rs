@@ -39,11 +39,11 @@ fn replay_step(writer: &mut ChunkWriter, step: &TurnStep, whole: &WholeOutputs) 
     if !step.is_logged {
         chunks.extend(writer.start_step());
         for part in parts(step) {
-            chunks.extend(writer.say(&part));
+            chunks.extend(writer.write_part(&part));
         }
     }
     for call in &step.calls {
-        chunks.extend(tell_state(writer, call, whole.state_of(call)));
+        chunks.extend(emit_state(writer, call, whole.state_of(call)));
     }
     if step.calls.iter().all(TurnCall::is_over) {
         chunks.extend(writer.finish_step());
@@ -53,8 +53,11 @@ fn replay_step(writer: &mut ChunkWriter, step: &TurnStep, whole: &WholeOutputs) 
 
 fn parts(step: &TurnStep) -> Vec<AnswerPart> {
     let mut parts = Vec::new();
-    let kept = step.kept.as_ref();
-    parts.extend(kept.map(|kept| AnswerPart::ProviderData(kept.parts.as_str().to_owned())));
+    let provider_data = step.provider_data.as_ref();
+    parts
+        .extend(provider_data.map(|provider_data| {
+            AnswerPart::ProviderData(provider_data.parts.as_str().to_owned())
+        }));
     if !step.reasoning.is_empty() {
         parts.push(AnswerPart::Reasoning(step.reasoning.clone()));
     }
@@ -85,10 +88,10 @@ fn parts(step: &TurnStep) -> Vec<AnswerPart> {
 
 /// The chunks for a call that has an outcome, or that waits for the user.
 pub fn emit_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
-    tell_state(writer, call, &call.state)
+    emit_state(writer, call, &call.state)
 }
 
-fn tell_state(writer: &mut ChunkWriter, call: &TurnCall, state: &CallState) -> Vec<Chunk> {
+fn emit_state(writer: &mut ChunkWriter, call: &TurnCall, state: &CallState) -> Vec<Chunk> {
     if call.bad_arguments.is_some() {
         // The client received this error with the call.
         return Vec::new();

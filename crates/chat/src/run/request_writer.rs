@@ -338,9 +338,9 @@ impl RequestWriter<'_> {
         let asked = parent
             .as_ref()
             .filter(|_| planned.new_user_messages.is_empty());
-        let mut reach = self.find_memory_scope(planned, known, continued)?;
+        let mut memory_scope = self.find_memory_scope(planned, known, continued)?;
         if let Some(asked) = asked {
-            reach = reach.min(self.memory_scope_of(asked)?);
+            memory_scope = memory_scope.min(self.memory_scope_of(asked)?);
         }
         let mut turn = Turn {
             id: options.turn_id.to_owned(),
@@ -353,8 +353,8 @@ impl RequestWriter<'_> {
             model: options.model.map(str::to_owned),
             system_instructions: options.system_instructions.to_vec(),
             client_tools: options.client_tools.to_vec(),
-            only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
-            agent_memory: reach == MemoryScope::SessionAndMemory,
+            only_session: (!memory_scope.is_agent()).then(|| self.session_id.clone()),
+            agent_memory: memory_scope == MemoryScope::SessionAndMemory,
             declined: planned
                 .approvals
                 .iter()
@@ -369,7 +369,7 @@ impl RequestWriter<'_> {
             is_run: options.is_run,
             calls_nobody_back: options.calls_nobody_back,
             api: None,
-            room: LengthFeedback::default(),
+            length_feedback: LengthFeedback::default(),
             untrusted: None,
             limits: self.principal.limits.clone(),
             record: TurnRecord {
@@ -416,13 +416,13 @@ impl RequestWriter<'_> {
         known: &[KnownMessage],
         continued: Option<&KnownMessage>,
     ) -> Result<MemoryScope> {
-        let mut reach = self.principal.reach;
+        let mut memory_scope = self.principal.memory_scope;
         let answered = planned.answered_messages();
         let answered = answered.filter_map(|id| find_known(known, id));
         for known in continued.into_iter().chain(answered) {
-            reach = reach.min(known.memory_scope()?);
+            memory_scope = memory_scope.min(known.memory_scope()?);
         }
-        Ok(reach)
+        Ok(memory_scope)
     }
 
     /// The scope of the caller who wrote a stored message that the turn answers.
@@ -430,7 +430,7 @@ impl RequestWriter<'_> {
         let found = find_seqs(self.db, self.session_id, std::iter::once(event_id))?;
         let seq = found.get(event_id.as_str()).copied();
         seq.map_or(Ok(MemoryScope::Agent), |seq| {
-            Ok(get_note(self.db, self.session_id, seq)?.reach)
+            Ok(get_note(self.db, self.session_id, seq)?.memory_scope)
         })
     }
 

@@ -94,7 +94,7 @@ impl RunningTurns {
         self.offered
             .borrow_mut()
             .retain(|turn| turn.session_id != *session_id);
-        self.give_up_all(session_id);
+        self.abandon_all(session_id);
     }
 
     /// The number of running turns.
@@ -147,41 +147,45 @@ impl RunningTurns {
     /// until its client disconnects. `None`: the queue is full.
     pub fn enqueue(&self, session_id: &Id) -> Option<Rc<Id>> {
         let mut queued_sessions = self.queued_sessions.borrow_mut();
-        queued_sessions.retain(|place| place.strong_count() > 0);
+        queued_sessions.retain(|queued_session| queued_session.strong_count() > 0);
         let places = queued_sessions.iter().filter_map(Weak::upgrade);
-        if places.filter(|place| **place == *session_id).count() >= MAX_WAITING {
+        if places
+            .filter(|queued_session| **queued_session == *session_id)
+            .count()
+            >= MAX_WAITING
+        {
             return None;
         }
-        let place = Rc::new(session_id.clone());
-        queued_sessions.push(Rc::downgrade(&place));
-        Some(place)
+        let queued_session = Rc::new(session_id.clone());
+        queued_sessions.push(Rc::downgrade(&queued_session));
+        Some(queued_session)
     }
 
     /// Registers a caller who waits for the start of a turn.
     pub fn wait_for(&self, session_id: &Id, turn_id: &str) -> Rc<AwaitedTurn> {
         let mut awaited = self.awaited.borrow_mut();
-        awaited.retain(|place| place.strong_count() > 0);
+        awaited.retain(|turn| turn.strong_count() > 0);
         let mut places = awaited.iter().filter_map(Weak::upgrade);
-        if let Some(place) = places.find(|place| place.is_of(session_id, turn_id)) {
-            return place;
+        if let Some(turn) = places.find(|turn| turn.is_of(session_id, turn_id)) {
+            return turn;
         }
-        let place = Rc::new(AwaitedTurn::new(session_id, turn_id));
-        awaited.push(Rc::downgrade(&place));
-        place
+        let turn = Rc::new(AwaitedTurn::new(session_id, turn_id));
+        awaited.push(Rc::downgrade(&turn));
+        turn
     }
 
     /// Notifies the callers that wait for a turn that it will not start. `error` is the
     /// reason; `None`: its message was withdrawn.
     pub fn give_up(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
         self.resolve_all(
-            |place| place.is_of(session_id, turn_id),
+            |turn| turn.is_of(session_id, turn_id),
             || Begun::Never(error.cloned()),
         );
     }
 
     /// Cancels all queued turns of a session.
-    fn give_up_all(&self, session_id: &Id) {
-        self.resolve_all(|place| place.is_in(session_id), || Begun::Never(None));
+    fn abandon_all(&self, session_id: &Id) {
+        self.resolve_all(|turn| turn.is_in(session_id), || Begun::Never(None));
     }
 
     fn resolve_all(
@@ -189,13 +193,13 @@ impl RunningTurns {
         is_eligible: impl Fn(&AwaitedTurn) -> bool,
         begun: impl Fn() -> Begun<RunningTurn>,
     ) {
-        self.awaited.borrow_mut().retain(|place| {
-            let Some(place) = place.upgrade() else {
+        self.awaited.borrow_mut().retain(|turn| {
+            let Some(turn) = turn.upgrade() else {
                 return false;
             };
-            let is_eligible = is_eligible(&place);
+            let is_eligible = is_eligible(&turn);
             if is_eligible {
-                place.resolve(begun());
+                turn.resolve(begun());
             }
             !is_eligible
         });
@@ -250,7 +254,7 @@ impl RunningTurns {
             .borrow_mut()
             .insert(turn.session_id.as_str().to_owned(), Rc::clone(&running));
         self.resolve_all(
-            |place| place.is_of(&turn.session_id, &turn.id),
+            |awaited| awaited.is_of(&turn.session_id, &turn.id),
             || Begun::Running(Rc::clone(&running)),
         );
         running
@@ -403,7 +407,7 @@ impl RunningTurn {
     }
 
     /// Sets the bytes that the turn now uses besides its chunks.
-    pub fn keeps(&self, bytes: usize) {
+    pub fn set_retained_bytes(&self, bytes: usize) {
         self.turn_bytes.set(bytes);
         self.measure();
     }
@@ -467,10 +471,10 @@ impl RunningTurn {
         if let Some(known) = found {
             return Ok(Rc::downgrade(known));
         }
-        let held = Reservation::take(&TURNS, events.len(), "Running turns")?;
+        let reservation = Reservation::take(&TURNS, events.len(), "Running turns")?;
         let new = Rc::new(ReplayedMessage {
             events,
-            _held: held,
+            _held: reservation,
         });
         replayed.push(Rc::clone(&new));
         Ok(Rc::downgrade(&new))
@@ -484,11 +488,11 @@ impl RunningTurn {
     /// Checks for silent listeners. If they were silent for too long, drops the chunks and
     /// returns `true`.
     fn check_listeners(&self) -> bool {
-        let (seen, looks) = self.silent_checks.get();
+        let (reads_before, checks) = self.silent_checks.get();
         let reads = self.reads.get();
-        let looks = if reads == seen { looks + 1 } else { 0 };
-        self.silent_checks.set((reads, looks));
-        if looks < MAX_SILENT_CHECKS {
+        let checks = if reads == reads_before { checks + 1 } else { 0 };
+        self.silent_checks.set((reads, checks));
+        if checks < MAX_SILENT_CHECKS {
             return false;
         }
         self.problem.set(Some(StreamProblem::TooSlow));

@@ -163,8 +163,8 @@ impl TurnSpans<'_> {
                     context.left_out_messages,
                 );
         }
-        if let (true, Some(said)) = (self.shows_content, self.find_said(step)) {
-            span = span.content("gen_ai.output.messages", &said, MAX_CONTENT_BYTES);
+        if let (true, Some(answer)) = (self.shows_content, self.find_output(step)) {
+            span = span.content("gen_ai.output.messages", &answer, MAX_CONTENT_BYTES);
         }
         self.queue.push(with_failure(span, step.failure.as_ref()));
     }
@@ -254,20 +254,20 @@ impl TurnSpans<'_> {
     }
 
     /// The model's text in a step, in the message format of the conventions.
-    fn find_said(&self, step: &StepRecord) -> Option<String> {
+    fn find_output(&self, step: &StepRecord) -> Option<String> {
         // The record has an entry for each request, and the turn a step for each answer.
         let answers = self.turn.record.steps.iter();
         let place = answers
             .filter(|other| other.model.is_some() && other.failure.is_none())
             .position(|other| std::ptr::eq(other, step))?;
-        let said = self
+        let answer = self
             .turn
             .steps
             .iter()
             .filter(|step| !step.is_logged)
             .nth(place)?;
-        let mut parts = vec![json!({"type": "text", "content": said.text})];
-        for call in &said.calls {
+        let mut parts = vec![json!({"type": "text", "content": answer.text})];
+        for call in &answer.calls {
             let arguments = json::decode_tree(call.arguments.as_str()).ok();
             parts.push(json!({
                 "type": "tool_call",

@@ -45,8 +45,8 @@ pub fn broadcast_message(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
 const MAX_CHANGED_BYTES: usize = 512 << 10;
 
 /// Sends what changed to the session's sockets: the messages alone, or the list.
-pub fn send_broadcast(agent: &Agent<'_>, session_id: &Id, news: &Broadcast) {
-    let frames = match news {
+pub fn send_broadcast(agent: &Agent<'_>, session_id: &Id, broadcast: &Broadcast) {
+    let frames = match broadcast {
         Broadcast::Messages(ids) => render_changed(agent, session_id, ids),
         Broadcast::List => None,
     };

@@ -28,7 +28,7 @@ enum StreamPosition {
 
 /// Writes the chunks of one assistant message, or of its continuation.
 pub struct ChunkWriter {
-    place: StreamPosition,
+    position: StreamPosition,
     /// The open block.
     open: Option<(TextBlockKind, String)>,
     /// The number of blocks so far: block ids must not repeat within a message.
@@ -47,7 +47,7 @@ impl ChunkWriter {
     /// `earlier_calls`: the calls of the message that is continued, if any.
     pub fn new(earlier_calls: Vec<String>) -> Self {
         Self {
-            place: StreamPosition::BeforeStart,
+            position: StreamPosition::BeforeStart,
             open: None,
             blocks: 0,
             known: earlier_calls,
@@ -59,10 +59,10 @@ impl ChunkWriter {
 
     /// Begins the message with its id in the log.
     pub fn start(&mut self, message_id: &str, metadata: Option<Box<RawValue>>) -> Vec<Chunk> {
-        if self.place != StreamPosition::BeforeStart {
+        if self.position != StreamPosition::BeforeStart {
             return Vec::new();
         }
-        self.place = StreamPosition::BetweenSteps;
+        self.position = StreamPosition::BetweenSteps;
         vec![Chunk::Start {
             message_id: Some(message_id.to_owned()),
             message_metadata: metadata,
@@ -71,13 +71,13 @@ impl ChunkWriter {
 
     /// Whether a step has begun, and has not ended.
     pub fn is_in_step(&self) -> bool {
-        self.place == StreamPosition::InStep
+        self.position == StreamPosition::InStep
     }
 
     /// Begins a step: one model call.
     pub fn start_step(&mut self) -> Vec<Chunk> {
         let mut out = Vec::new();
-        if self.place == StreamPosition::InStep {
+        if self.position == StreamPosition::InStep {
             out = self.finish_step();
         }
         self.enter_step(&mut out);
@@ -86,7 +86,7 @@ impl ChunkWriter {
 
     /// Writes a part of the model's answer. [`AnswerPart::Failed`] only closes the open block: the
     /// turn reports the failure through [`ChunkWriter::fail`].
-    pub fn say(&mut self, part: &AnswerPart) -> Vec<Chunk> {
+    pub fn write_part(&mut self, part: &AnswerPart) -> Vec<Chunk> {
         let mut out = Vec::new();
         match part {
             AnswerPart::Text(text) => self.fill(TextBlockKind::Text, text, &mut out),
@@ -182,9 +182,9 @@ impl ChunkWriter {
 
     pub fn finish_step(&mut self) -> Vec<Chunk> {
         let mut out = Vec::new();
-        if self.place == StreamPosition::InStep {
+        if self.position == StreamPosition::InStep {
             self.close(&mut out);
-            self.place = StreamPosition::BetweenSteps;
+            self.position = StreamPosition::BetweenSteps;
             out.push(Chunk::FinishStep);
         }
         out
@@ -210,7 +210,7 @@ impl ChunkWriter {
     pub fn abort(&mut self, reason: Option<&str>) -> Vec<Chunk> {
         let mut out = Vec::new();
         if self.is_speaking() && !self.known.is_empty() {
-            if self.has_outcome || self.place == StreamPosition::BetweenSteps {
+            if self.has_outcome || self.position == StreamPosition::BetweenSteps {
                 out = self.start_step();
             }
             if self.is_bare {
@@ -242,12 +242,12 @@ impl ChunkWriter {
 
     #[cfg(test)]
     pub fn has_ended(&self) -> bool {
-        self.place == StreamPosition::Ended
+        self.position == StreamPosition::Ended
     }
 
     fn is_speaking(&self) -> bool {
         matches!(
-            self.place,
+            self.position,
             StreamPosition::BetweenSteps | StreamPosition::InStep
         )
     }
@@ -255,21 +255,21 @@ impl ChunkWriter {
     /// Makes sure that a step is open. `false`: the message has not begun, or has
     /// ended.
     fn enter_step(&mut self, out: &mut Vec<Chunk>) -> bool {
-        if self.place == StreamPosition::BetweenSteps {
-            self.place = StreamPosition::InStep;
+        if self.position == StreamPosition::BetweenSteps {
+            self.position = StreamPosition::InStep;
             self.has_outcome = false;
             self.is_bare = true;
             self.streaming.clear();
             out.push(Chunk::StartStep);
         }
-        self.place == StreamPosition::InStep
+        self.position == StreamPosition::InStep
     }
 
     fn end(&mut self, last: Chunk, out: &mut Vec<Chunk>) {
-        if self.place != StreamPosition::Ended {
+        if self.position != StreamPosition::Ended {
             out.push(last);
         }
-        self.place = StreamPosition::Ended;
+        self.position = StreamPosition::Ended;
     }
 
     fn fill(&mut self, kind: TextBlockKind, text: &str, out: &mut Vec<Chunk>) {
@@ -326,7 +326,7 @@ impl ChunkWriter {
     fn fill_call(&mut self, index: usize, text: &str, out: &mut Vec<Chunk>) {
         let call = self.streaming.iter().find(|(known, _)| *known == index);
         if let Some((_, id)) =
-            call.filter(|_| !text.is_empty() && self.place == StreamPosition::InStep)
+            call.filter(|_| !text.is_empty() && self.position == StreamPosition::InStep)
         {
             out.push(Chunk::ToolInputDelta {
                 tool_call_id: id.clone(),

@@ -111,7 +111,7 @@ fn add_call(part: ToolPart<'_>, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>
 mod tests {
     use super::*;
 
-    fn told(message: &str) -> Vec<String> {
+    fn chunks_of(message: &str) -> Vec<String> {
         recount(message).0.iter().map(Chunk::json).collect()
     }
 
@@ -128,7 +128,7 @@ mod tests {
             {"type":"source-url","url":"https://example.com"}
         ]}"#;
         assert_eq!(
-            told(message),
+            chunks_of(message),
             [
                 r#"{"type":"start-step"}"#,
                 r#"{"type":"reasoning-start","id":"e0"}"#,
@@ -158,7 +158,7 @@ mod tests {
     fn parts_that_can_not_be_read_are_left_out() {
         for message in [r#"{"parts":[]}"#, "{}", r#"{"parts":[5,{"type":7}]}"#] {
             assert_eq!(
-                told(message),
+                chunks_of(message),
                 [r#"{"type":"start-step"}"#, r#"{"type":"finish-step"}"#]
             );
         }

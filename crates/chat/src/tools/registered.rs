@@ -348,14 +348,14 @@ fn receive(
     if !data.trim_start().starts_with('{') {
         return None;
     }
-    let told: ToolLine = json::decode(data).ok()?;
-    if let (Some(method), Some(notify)) = (&told.method, exchange.notify) {
-        let shown = sent.strip_json(json::text(&told.params.0));
+    let frame: ToolLine = json::decode(data).ok()?;
+    if let (Some(method), Some(notify)) = (&frame.method, exchange.notify) {
+        let shown = sent.strip_json(json::text(&frame.params.0));
         if let Ok(params) = json::decode_tree(&shown) {
             notify(method, &params);
         }
     }
-    told.result
+    frame.result
 }
 
 fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> CallState {
@@ -369,11 +369,11 @@ fn read_answer(name: &str, answer: WholeResponse, sent: &ResolvedHeaders) -> Cal
     };
     let text = sent.strip_json(text);
     if !(200..300).contains(&status) {
-        let said = text.trim();
-        let said = said
-            .get(..said.floor_char_boundary(2_000))
+        let reason = text.trim();
+        let reason = reason
+            .get(..reason.floor_char_boundary(2_000))
             .unwrap_or_default();
-        return CallState::failed(format!("`{name}` failed with status {status}: {said}"));
+        return CallState::failed(format!("`{name}` failed with status {status}: {reason}"));
     }
     let is_json = content_type == "application/json" || content_type.ends_with("+json");
     if is_json && json::decode::<&RawValue>(&text).is_ok() {

@@ -201,7 +201,7 @@ pub fn take_tools(server: &mut ToolServer) -> Vec<RegisteredTool> {
             limits: server.limits,
             of_server: Some(of_server),
             definition: ToolDefinition {
-                name: definition.shown,
+                name: definition.model_name,
                 description: definition.description,
                 parameters: definition.schema,
             },

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::address::tool_address::ToolAddress;
 use crate::tools::mcp::ServerSource;
-use crate::tools::mcp::listing::LeftOutTool;
+use crate::tools::mcp::listing::OmittedTool;
 use crate::tools::mcp::oauth::settings::OAuthClient;
 use crate::tools::mcp::server::ToolServer;
 use crate::tools::registered::RegisteredTool;
@@ -17,7 +17,7 @@ use base::outbound::redact_url;
 /// A registered tool, as returned by `listTools`.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ShownTool {
+pub struct ToolInfo {
     pub name: String,
     pub description: String,
     /// The tool's arguments, as a JSON Schema.
@@ -49,9 +49,9 @@ pub struct ShownTool {
 }
 
 impl RegisteredTool {
-    pub fn show(self) -> ShownTool {
+    pub fn show(self) -> ToolInfo {
         let definition = self.definition;
-        let shown = ShownTool {
+        let shown = ToolInfo {
             name: definition.name,
             description: definition.description,
             parameters: definition.parameters,
@@ -66,7 +66,7 @@ impl RegisteredTool {
             max_output_bytes: None,
         };
         if let Some(tool) = self.of_server {
-            return ShownTool {
+            return ToolInfo {
                 server: Some(tool.server),
                 is_changed: tool.is_changed,
                 ..shown
@@ -76,7 +76,7 @@ impl RegisteredTool {
             ToolAddress::Service { binding, .. } => (Some(binding), None),
             ToolAddress::Url(url) => (None, Some(url)),
         };
-        ShownTool {
+        ToolInfo {
             service,
             url,
             headers: self.headers.into_shown(),
@@ -90,7 +90,7 @@ impl RegisteredTool {
 /// A server, as `defineTool` and `listTools` return it.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ShownServer {
+pub struct ServerInfo {
     pub name: String,
     pub mcp: ServerSource,
     /// Whether the user must approve each call of its tools.
@@ -123,10 +123,10 @@ pub struct ShownServer {
     pub authorization_url: Option<String>,
     /// The server's tools, in the answer of `defineTool`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub tools: Option<Vec<ShownTool>>,
+    pub tools: Option<Vec<ToolInfo>>,
     /// The server's tools that models do not get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOutTool>,
+    pub left_out: Vec<OmittedTool>,
 }
 
 /// The text that is shown in place of a header's value.
@@ -137,7 +137,7 @@ fn redact_headers(headers: &mut BTreeMap<String, String>) {
     *headers = names.map(|name| (name, SET.to_owned())).collect();
 }
 
-impl ShownTool {
+impl ToolInfo {
     /// Hides what a caller without the secret must not see.
     pub fn redact(&mut self) {
         redact_headers(&mut self.headers);
@@ -147,7 +147,7 @@ impl ShownTool {
     }
 }
 
-impl ShownServer {
+impl ServerInfo {
     /// Hides what a caller without the secret must not see.
     pub fn redact(&mut self) {
         redact_headers(&mut self.headers);
@@ -158,8 +158,8 @@ impl ShownServer {
 
 impl ToolServer {
     /// `tools`: the server's tools, where they are shown with their server.
-    pub fn show(self, tools: Option<Vec<ShownTool>>) -> ShownServer {
-        ShownServer {
+    pub fn show(self, tools: Option<Vec<ToolInfo>>) -> ServerInfo {
+        ServerInfo {
             mcp: ServerSource::of(&self.at),
             name: self.name,
             needs_approval: self.needs_approval,

@@ -89,7 +89,7 @@ impl<'a> TurnTools<'a> {
         let now_ms = memory.host.now_ms();
         let mut stale = std::mem::take(&mut self.servers);
         stale.retain(|server| server.is_stale(now_ms));
-        if stale.is_empty() || turn.asked() > 0 || turn.room.refusals > 0 {
+        if stale.is_empty() || turn.asked() > 0 || turn.length_feedback.refusals > 0 {
             return None;
         }
         Some(async move { refresh_servers(&memory, deployed, &stale).await })

@@ -43,7 +43,7 @@ pub fn find_place(db: &dyn Database, turn: &Turn) -> Result<AnswerPosition> {
         });
     };
     let found = find_seqs(db, &turn.session_id, std::iter::once(id))?;
-    let asked = *found.get(id.as_str()).ok_or_else(gone)?;
+    let asked = *found.get(id.as_str()).ok_or_else(question_deleted)?;
     let stays = turn.answer_seq == 0 || turn.steps.iter().any(|step| step.is_logged);
     let end = if stays {
         asked
@@ -126,7 +126,7 @@ impl Branch {
 }
 
 /// The failure of a turn whose question was deleted.
-pub fn gone() -> Error {
+pub fn question_deleted() -> Error {
     Error::new(
         Code::MessageNotFound,
         "The message was deleted before its answer was finished.",

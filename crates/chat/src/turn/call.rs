@@ -174,12 +174,12 @@ impl CallState {
             return None;
         };
         let own = [BAD_ARGUMENTS, TOO_MANY, CUT_OFF, CANCELLED, FAILED];
-        let told = match own.into_iter().find(|own| error == own) {
+        let message = match own.into_iter().find(|own| error == own) {
             Some(own) => own,
             None if was_made => "The call failed. See its result in the log.",
             None => "The call was not made. See its result in the log.",
         };
-        Some(told.to_owned())
+        Some(message.to_owned())
     }
 }
 

@@ -34,7 +34,7 @@ pub use crate::turn::call::{
 use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::length_feedback::LengthFeedback;
 use ::store::limits::PrincipalLimits;
-use access::{AskerKind, Authority, MemoryScope};
+use access::{Authority, MemoryScope, PrincipalKind};
 use base::action::Action;
 use base::action::Role;
 use base::error::Result;
@@ -98,8 +98,12 @@ pub struct Turn {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calls_nobody_back: bool,
     /// How the model reacted to the length of the request.
-    #[serde(default, skip_serializing_if = "LengthFeedback::is_unasked")]
-    pub room: LengthFeedback,
+    #[serde(
+        rename = "room",
+        default,
+        skip_serializing_if = "LengthFeedback::is_unasked"
+    )]
+    pub length_feedback: LengthFeedback,
     /// The least trusted source of what the model has read, if any is untrusted. What the model
     /// writes into memory gets this source, unless the user's words support it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -132,8 +136,8 @@ pub struct TurnStep {
     pub is_logged: bool,
     pub finish_reason: Option<FinishReason>,
     /// The data that the provider requires again with the answer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept: Option<ProviderData>,
+    #[serde(rename = "kept", default, skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<ProviderData>,
 }
 
 /// The next thing to do.
@@ -183,14 +187,14 @@ impl Turn {
     pub fn authority(&self) -> Authority {
         let asked_by = self.record.asked_by.as_ref();
         Authority {
-            is_token: asked_by.is_some_and(|asked| asked.kind == AskerKind::Token),
-            reach: self.memory_scope(),
+            is_token: asked_by.is_some_and(|asked| asked.kind == PrincipalKind::Token),
+            memory_scope: self.memory_scope(),
             limits: self.limits.clone(),
         }
     }
 
     pub fn next(&self) -> NextAction {
-        if self.room.is_needed {
+        if self.length_feedback.is_needed {
             return NextAction::Compact;
         }
         let Some(step) = self.steps.last() else {
@@ -254,7 +258,7 @@ impl Turn {
         mint: &mut dyn FnMut() -> String,
     ) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
-        self.room = LengthFeedback::default();
+        self.length_feedback = LengthFeedback::default();
         let calls = asked
             .into_iter()
             .enumerate()
@@ -266,21 +270,26 @@ impl Turn {
             calls,
             is_logged: false,
             finish_reason: Some(finish_reason),
-            kept: None,
+            provider_data: None,
         });
     }
 
     /// Stores the data that the provider requires again with the newest answer, a JSON object, if
     /// it fits.
     pub fn keep(&mut self, by: &str, parts: &str) {
-        let kept = self.steps.iter().filter_map(|step| step.kept.as_ref());
-        let bytes: usize = kept.map(|kept| kept.parts.as_str().len()).sum();
+        let provider_data = self
+            .steps
+            .iter()
+            .filter_map(|step| step.provider_data.as_ref());
+        let bytes: usize = provider_data
+            .map(|provider_data| provider_data.parts.as_str().len())
+            .sum();
         if bytes + parts.len() > MAX_TURN_PROVIDER_DATA_BYTES {
             return;
         }
         if let (Some(step), Ok(parts)) = (self.steps.last_mut(), json::decode(parts)) {
             let by = by.to_owned();
-            step.kept = Some(ProviderData { by, parts });
+            step.provider_data = Some(ProviderData { by, parts });
         }
     }
 
@@ -419,11 +428,11 @@ impl Turn {
     pub fn messages(&self) -> Vec<ContextMessage> {
         let mut messages = Vec::new();
         for step in &self.steps {
-            if !step.is_logged && !step.says_nothing() {
+            if !step.is_logged && !step.is_empty() {
                 let calls: Vec<ToolCall> = step.calls.iter().map(TurnCall::to_tool_call).collect();
                 messages.push(ContextMessage {
                     tool_calls: (!calls.is_empty()).then_some(calls),
-                    kept: step.kept.clone().map(Box::new),
+                    provider_data: step.provider_data.clone().map(Box::new),
                     ..ContextMessage::of_text(Role::Assistant, step.text.clone())
                 });
             }
@@ -481,18 +490,18 @@ impl TurnStep {
     }
 
     /// Whether the step has nothing that a model accepts.
-    fn says_nothing(&self) -> bool {
-        self.calls.is_empty() && self.text.is_empty() && self.kept.is_none()
+    fn is_empty(&self) -> bool {
+        self.calls.is_empty() && self.text.is_empty() && self.provider_data.is_none()
     }
 
     fn to_event(&self, untrusted: Option<Origin>) -> Option<NewEvent> {
-        if self.says_nothing() && self.reasoning.is_empty() {
+        if self.is_empty() && self.reasoning.is_empty() {
             return None;
         }
         let mut note = Note {
             reasoning: self.reasoning.clone(),
             untrusted: untrusted.map(|source| source.name().to_owned()),
-            kept: self.kept.clone(),
+            provider_data: self.provider_data.clone(),
             ..Note::default()
         };
         for call in &self.calls {
@@ -589,7 +598,7 @@ mod tests {
             is_run: false,
             calls_nobody_back: false,
             api: None,
-            room: LengthFeedback::default(),
+            length_feedback: LengthFeedback::default(),
             untrusted: None,
             limits: None,
             record: TurnRecord::default(),
@@ -723,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_nobody_has_settled_is_closed_with_its_turn() {
+    fn an_open_call_is_closed_with_its_turn() {
         for close in [Turn::cancel, Turn::fail] {
             let mut turn = turn();
             answer(&mut turn, "", &["class"]);

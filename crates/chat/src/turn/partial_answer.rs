@@ -17,7 +17,7 @@ pub struct PartialAnswer {
     pub reasoning: String,
     pub calls: Vec<AskedCall>,
     /// The data that the provider expects back with the answer: a JSON object.
-    pub kept: Option<String>,
+    pub provider_data: Option<String>,
     pub usage: TokenUsage,
     /// Tokens of the model's input, by our own estimate. `fixed` are those that do not
     /// belong to messages.
@@ -48,8 +48,8 @@ pub struct PartialAnswer {
 impl PartialAnswer {
     pub fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.arguments.len());
-        let kept = self.kept.as_ref().map_or(0, String::len);
-        self.text.len() + self.reasoning.len() + kept + calls.sum::<usize>()
+        let provider_data = self.provider_data.as_ref().map_or(0, String::len);
+        self.text.len() + self.reasoning.len() + provider_data + calls.sum::<usize>()
     }
 
     /// The failure of a whole answer without any content: its reader would wait for nothing.
@@ -109,7 +109,7 @@ impl PartialAnswer {
                 name,
                 arguments,
             }),
-            AnswerPart::ProviderData(kept) => self.kept = Some(kept),
+            AnswerPart::ProviderData(provider_data) => self.provider_data = Some(provider_data),
             AnswerPart::Usage(usage) => self.usage = usage,
             AnswerPart::Finish(reason) => self.finish_reason = reason,
             AnswerPart::CallDelta { text, .. } => self.argument_bytes += text.len(),

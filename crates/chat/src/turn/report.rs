@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     /// The error of a failed turn, restored from the report in its event.
-    fn told(error: &Error) -> Error {
+    fn restored(error: &Error) -> Error {
         let report = TurnReport {
             failure: Some(ReportedFailure::of(error)),
             ..TurnReport::default()
@@ -185,11 +185,11 @@ mod tests {
                 .clone()
                 .with("fields", json!({"a": [1, "\u{1}", null]}));
             for error in [plain, detailed, nested] {
-                assert_eq!(told(&error), error);
+                assert_eq!(restored(&error), error);
             }
         }
         let long = Error::new(Code::ModelFailed, "x").with("long", "x".repeat(MAX_DETAILS_BYTES));
-        assert!(told(&long).details().is_empty());
+        assert!(restored(&long).details().is_empty());
     }
 
     #[test]

@@ -65,9 +65,9 @@ impl TurnWindow {
         choice: &ModelChoice,
     ) -> Result<Self> {
         let calibration = load_calibration(db, session_id)?;
-        let told = config.max_context_tokens.map(|tokens| tokens.0);
+        let configured = config.max_context_tokens.map(|tokens| tokens.0);
         let model = choice.name.to_string();
-        let whole = load_window(db, host.now_ms(), told, &choice.name)?;
+        let whole = load_window(db, host.now_ms(), configured, &choice.name)?;
         let limit = config.max_output_tokens.map(|limit| limit.0);
         let wanted = limit.unwrap_or_else(|| answer_tokens(&choice.name));
         let answer = wanted.min(whole / ANSWER_SHARE);
@@ -136,7 +136,7 @@ impl RefusedRequest<'_> {
     /// The estimated tokens that the next request may have.
     fn lesson(&self) -> i64 {
         let LengthRefusal { sent, most, .. } = self.refusal;
-        let told = match (sent, most) {
+        let estimate = match (sent, most) {
             (Some(sent), Some(most)) if most < sent => {
                 (self.estimated as f64 * most as f64 / sent as f64) as i64
             }
@@ -145,7 +145,7 @@ impl RefusedRequest<'_> {
         // The prompt and the tools need some capacity for a short message in addition. With
         // less, no conversation is possible, whatever the provider reports.
         let least = self.fixed + (self.fixed / 4).max(500);
-        told.min(percent(self.estimated, 90)).max(least)
+        estimate.min(percent(self.estimated, 90)).max(least)
     }
 
     /// Learns a limit from the refusal, and stores the turn's next step. The limit is the
@@ -158,7 +158,7 @@ impl RefusedRequest<'_> {
         turn: &mut Turn,
         error: Error,
     ) -> Result<()> {
-        let tries_again = turn.room.take_refusal();
+        let tries_again = turn.length_feedback.take_refusal();
         let lesson = self.lesson();
         atomically(db, || {
             let now_ms = host.now_ms();

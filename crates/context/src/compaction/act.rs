@@ -114,7 +114,7 @@ pub struct CompactionOutcome {
     pub reason: CompactionReason,
     /// The overlay's JSON.
     pub compaction: Option<SqlText>,
-    pub covers: Option<CoveredIds>,
+    pub covers: Option<CoveredRange>,
     pub tokens_before: i64,
     pub tokens_after: i64,
     pub error: Option<Error>,
@@ -125,7 +125,7 @@ pub struct CompactionOutcome {
 /// The covered events, given by the ids of the first and the last.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct CoveredIds {
+pub struct CoveredRange {
     pub from_id: String,
     pub to_id: String,
     pub messages: usize,
@@ -177,7 +177,7 @@ impl Compactor<'_> {
         };
         let (from_id, to_id) = self.get_edges(task.session_id, plan.range)?;
         let mut outcome = CompactionOutcome {
-            covers: Some(CoveredIds {
+            covers: Some(CoveredRange {
                 from_id: from_id.clone(),
                 to_id: to_id.clone(),
                 messages: plan.covered_units,

@@ -186,10 +186,10 @@ pub async fn after_append(
         let messages = fixed.calibration.correct(measure.tokens);
         let is_due = is_due(&settings, fixed.with(messages), measure.after_compaction)
             && !is_pausing(failed.as_ref(), leaf.seq);
-        let goes_on = last.as_ref().is_some_and(|last: &CompactionOutcome| {
+        let continues = last.as_ref().is_some_and(|last: &CompactionOutcome| {
             last.has_more && last.reason == CompactionReason::Compacted
         });
-        if !is_due && !goes_on {
+        if !is_due && !continues {
             break;
         }
         let task = CompactionTask {
@@ -246,9 +246,9 @@ pub async fn compact_for_turn(
         };
         let outcome = compactor.compact(&task).await?;
         compactions.note(session_id, &outcome);
-        let goes_on = outcome.has_more && outcome.reason == CompactionReason::Compacted;
+        let continues = outcome.has_more && outcome.reason == CompactionReason::Compacted;
         last = Some(outcome);
-        if !goes_on {
+        if !continues {
             break;
         }
     }

@@ -49,8 +49,8 @@ fn tail_start(units: &[PathUnit], settings: &CompactionSettings) -> usize {
     let mut tokens = 0;
     while let Some(unit) = start.checked_sub(1).and_then(|before| units.get(before)) {
         tokens += unit.tokens;
-        let kept = units.len() - start;
-        if kept >= at_least && tokens > settings.tail_token_budget {
+        let tail_len = units.len() - start;
+        if tail_len >= at_least && tokens > settings.tail_token_budget {
             break;
         }
         start -= 1;

@@ -11,7 +11,7 @@ use conversation::messages::run::{get_run_event, load_run_around};
 use conversation::messages::tree::leaf::get_seq;
 use conversation::messages::tree::overlay_writes::{self, NewOverlay};
 use conversation::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES};
-use conversation::messages::tree::path::lies_on_path;
+use conversation::messages::tree::path::is_path_between;
 
 /// Hides the events from `from_id` to `to_id` behind a summary. If an end lies inside a run
 /// of assistant and tool events, it is moved to the end of the run, so that no call is
@@ -35,7 +35,7 @@ pub fn add_compaction(
         let tip = get_tip(db, session_id)?;
         let from_seq = get_seq(db, session_id, "fromId", from_id)?;
         let to_seq = get_seq(db, session_id, "toId", to_id)?;
-        if from_seq > to_seq || !lies_on_path(db, session_id, from_seq, to_seq)? {
+        if from_seq > to_seq || !is_path_between(db, session_id, from_seq, to_seq)? {
             return Err(Error::invalid(
                 "toId",
                 "`fromId` and `toId` must be on one path, with `fromId` before `toId`. `getHistory` with \

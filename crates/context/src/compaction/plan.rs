@@ -191,11 +191,11 @@ fn plan_for_room(
         ..*settings
     };
     let middle = find_middle(units, &settings)?;
-    let news = units
+    let new_units = units
         .get(middle)?
         .iter()
         .filter(|unit| unit.summary.is_none());
-    let gain: i64 = news.map(tokens).sum();
+    let gain: i64 = new_units.map(tokens).sum();
     let plan = plan(units, &settings, part_tokens(capacity));
     plan.filter(|plan| gain > capacity / GAIN_SHARE || plan.covered_units > MAX_TAIL_UNITS)
 }

@@ -107,10 +107,11 @@ impl Summarizer for ModelSummarizer<'_> {
     }
 
     fn notify_begun(&self, session_id: &Id) {
-        let told = || json::text(&json!({"sessionId": session_id.as_str(), "phase": "compacting"}));
+        let notice =
+            || json::text(&json!({"sessionId": session_id.as_str(), "phase": "compacting"}));
         self.memory
             .outbound
-            .notify_class(ClassNotice::Status, &told);
+            .notify_class(ClassNotice::Status, &notice);
         self.has_begun.set(true);
     }
 
@@ -121,7 +122,7 @@ impl Summarizer for ModelSummarizer<'_> {
         if outcome.reason != CompactionReason::Compacted && error.is_none() {
             return;
         }
-        let told = || {
+        let notice = || {
             json::text(&json!({
                 "sessionId": session_id.as_str(),
                 "covers": outcome.covers.as_ref().map(|covers| json!({
@@ -133,7 +134,7 @@ impl Summarizer for ModelSummarizer<'_> {
             }))
         };
         let outbound = self.memory.outbound;
-        outbound.notify_class(ClassNotice::Compaction, &told);
+        outbound.notify_class(ClassNotice::Compaction, &notice);
     }
 
     fn refreshes_prompt(&self, session_id: &Id) -> Result<bool> {

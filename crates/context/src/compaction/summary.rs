@@ -58,24 +58,24 @@ pub fn render_prompt(previous: Option<&str>, conversation: &str, tokens: i64) ->
 }
 
 /// Escapes text so that none of its lines looks like the start of another message.
-fn said(text: &str) -> String {
-    let mut said = String::with_capacity(text.len());
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
     let mut begins_line = true;
     for c in text.chars() {
         if begins_line && c == '[' {
-            said.push('\\');
+            escaped.push('\\');
         }
-        said.push(c);
+        escaped.push(c);
         begins_line = ends_line(c) || (begins_line && c.is_whitespace());
     }
-    said
+    escaped
 }
 
 /// The messages as a summariser reads them.
 pub fn render_conversation(messages: &[ContextMessage]) -> String {
     let mut lines = Vec::new();
     for message in messages {
-        let text = said(&shortened(&message.content, limit(message.role)));
+        let text = escape(&shortened(&message.content, limit(message.role)));
         match message.role {
             Role::Tool => {
                 let name = message
@@ -94,7 +94,7 @@ pub fn render_conversation(messages: &[ContextMessage]) -> String {
             _ => {}
         }
         for call in message.calls() {
-            let arguments = said(&shortened(call.arguments.as_str(), TOOL_CHARS));
+            let arguments = escape(&shortened(call.arguments.as_str(), TOOL_CHARS));
             let name = quote(Untrusted::ToolName, call.name.as_str());
             lines.push(format!("[assistant called {name}] {arguments}"));
         }

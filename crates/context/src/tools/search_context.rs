@@ -138,22 +138,22 @@ fn show(result: &FoundEntry) -> String {
         superseded_by,
         superseded_at,
     } = &result.validity;
-    let mut told = Vec::new();
+    let mut facts = Vec::new();
     if let Some(label) = &result.label {
-        told.push(format!("in {}", listed_key(label)));
+        facts.push(format!("in {}", listed_key(label)));
     }
     if let Some(from) = valid_from {
-        told.push(format!("since {}", day_of(*from)));
+        facts.push(format!("since {}", day_of(*from)));
     }
     if let Some(until) = valid_until {
-        told.push(format!("until {}", day_of(*until)));
+        facts.push(format!("until {}", day_of(*until)));
     }
     if !supersedes.is_empty() {
         let keys: Vec<String> = supersedes.iter().map(|key| listed_key(key)).collect();
-        told.push(format!("replaces {}", keys.join(", ")));
+        facts.push(format!("replaces {}", keys.join(", ")));
     }
     if let (Some(by), Some(at)) = (superseded_by, superseded_at) {
-        told.push(format!("replaced by {} on {}", listed_key(by), day_of(*at)));
+        facts.push(format!("replaced by {} on {}", listed_key(by), day_of(*at)));
     }
     if !result.tags.is_empty() {
         let tags = result
@@ -161,7 +161,7 @@ fn show(result: &FoundEntry) -> String {
             .iter()
             .map(|tag| quote(Untrusted::EntryTag, tag));
         let tags: Vec<String> = tags.collect();
-        told.push(format!("tags: {}", tags.join(", ")));
+        facts.push(format!("tags: {}", tags.join(", ")));
     }
     let source = result.source.map_or("unknown", Origin::name);
     let mut text = cut(&result.content);
@@ -172,7 +172,7 @@ fn show(result: &FoundEntry) -> String {
     }
     format!(
         "{name}{}\n{}",
-        origin_line(source, result.updated_at, &told),
+        origin_line(source, result.updated_at, &facts),
         quote(Untrusted::EntryText, &text)
     )
 }

@@ -223,9 +223,10 @@ async fn set_entry(
         names: names_of(Some(&title), None, &marks),
     })?;
     // An addition doesn't change the source of somebody else's text to the agent.
-    let kept = (before.as_ref().map(|entry| entry.source)).filter(|source| source.is_quoted());
+    let source_before =
+        (before.as_ref().map(|entry| entry.source)).filter(|source| source.is_quoted());
     let writer = MemoryWriter {
-        source: less_trusted(kept, writer.source),
+        source: less_trusted(source_before, writer.source),
         ..writer
     };
     let content = if appends {
@@ -236,17 +237,17 @@ async fn set_entry(
     let supersedes = get_replaced(arguments)?;
     // Appending to a text doesn't change the time when the fact is valid, unless the model
     // specifies it.
-    let held = before.map(|entry| entry.validity).unwrap_or_default();
+    let validity_before = before.map(|entry| entry.validity).unwrap_or_default();
     let text = EntryText {
         valid_from: find_day(arguments, "validFrom")?
             .map(|end| end + 1 - DAY_MS)
-            .or(held.valid_from),
+            .or(validity_before.valid_from),
         valid_until: find_day(arguments, "validUntil")?
             .map(|end| end + 1)
-            .or(held.valid_until),
+            .or(validity_before.valid_until),
         supersedes: supersedes.as_deref(),
         marks,
-        ..EntryText::holding_from_now(&key, Some(&title), &content)
+        ..EntryText::valid_from_now(&key, Some(&title), &content)
     };
     entries::set(memory, block, &text, writer).await?;
     Ok(format!(

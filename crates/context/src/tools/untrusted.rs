@@ -44,8 +44,8 @@ pub fn origin_of_result(tool: Option<&str>, output: &str) -> Option<Origin> {
 pub fn find_untrusted(context: &WorkingContext, reminder: Option<&str>) -> Option<Origin> {
     let instructions = context.system_instructions.iter().map(String::as_str);
     let shown = instructions.chain(reminder).map(Origin::find_quoted);
-    let said = context.messages.iter().map(origin_of_message);
-    shown.chain(said).fold(None, less_trusted)
+    let messages = context.messages.iter().map(origin_of_message);
+    shown.chain(messages).fold(None, less_trusted)
 }
 
 fn origin_of_message(message: &ContextMessage) -> Option<Origin> {
@@ -95,10 +95,10 @@ impl<'a> Toolbox<'a> {
         };
         let db = self.memory.db;
         let copied_seq = find_copied_seq(db, session_id)?;
-        let said = load_users_texts(db, session_id, copied_seq)?;
-        let said = || said.iter().map(String::as_str);
+        let users_texts = load_users_texts(db, session_id, copied_seq)?;
+        let users_texts = || users_texts.iter().map(String::as_str);
         let mut names = text.names.iter();
-        Ok(is_fully_supported(text.content, said())
-            && names.all(|name| is_supported(name, text.content, said())))
+        Ok(is_fully_supported(text.content, users_texts())
+            && names.all(|name| is_supported(name, text.content, users_texts())))
     }
 }

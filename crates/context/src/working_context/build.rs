@@ -76,17 +76,17 @@ impl WorkingContext {
     /// Removes the provider's data that another model produced and, from the newest message on,
     /// what exceeds the capacity: estimates do not count this data, so it takes up to about a
     /// quarter of a window of so many tokens.
-    pub fn give_back_to(&mut self, model: &str, window_tokens: i64) {
+    pub fn return_provider_data(&mut self, model: &str, window_tokens: i64) {
         let capacity = usize::try_from(window_tokens).unwrap_or(0);
         let mut left = capacity.min(MAX_GIVEN_BACK_BYTES);
         for message in self.messages.iter_mut().rev() {
-            message.kept = message.kept.take().filter(|kept| {
-                let bytes = kept.parts.as_str().len();
+            message.provider_data = message.provider_data.take().filter(|provider_data| {
+                let bytes = provider_data.parts.as_str().len();
                 // Data that a caller wrote in a provider's format is for all of its models.
-                let is_of = model == kept.by
+                let is_of = model == provider_data.by
                     || model
                         .split_once(':')
-                        .is_some_and(|(provider, _)| provider == kept.by);
+                        .is_some_and(|(provider, _)| provider == provider_data.by);
                 let is_given = is_of && bytes <= left;
                 left = if is_given { left - bytes } else { left };
                 is_given
@@ -163,7 +163,9 @@ pub fn build_working_context(
     let mut messages: Vec<ContextMessage> =
         placed.into_iter().map(|placed| placed.message).collect();
     // The caller may send the context to any model.
-    messages.iter_mut().for_each(|message| message.kept = None);
+    messages
+        .iter_mut()
+        .for_each(|message| message.provider_data = None);
     make_ids_unique(&mut messages);
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
         + system_instructions

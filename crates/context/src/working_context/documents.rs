@@ -47,7 +47,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
         return found;
     }
     let mut named = find_named(messages);
-    let mut standing: HashSet<usize> = HashSet::new();
+    let mut newest_shown: HashSet<usize> = HashSet::new();
     // Keeps a document in its newest answer. An older answer thus changes only once.
     for (place, placed) in messages.iter().enumerate().rev() {
         let message = &placed.message;
@@ -67,7 +67,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
         };
         match &document.content {
             Some(content) if *content == message.content => {
-                if standing.insert(index) {
+                if newest_shown.insert(index) {
                     found.replaced.push((place, content.clone()));
                 } else {
                     found
@@ -86,7 +86,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
     }
     for (index, document) in documents.iter().enumerate() {
         if let Some(content) = &document.content
-            && !standing.contains(&index)
+            && !newest_shown.contains(&index)
         {
             found.instructions.push(format!(
                 "Loaded document {}/{}:\n\n{}",

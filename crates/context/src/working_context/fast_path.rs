@@ -45,7 +45,7 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
     let role = format!(
         "CASE e.action WHEN '{users}' THEN '{user}' WHEN '{agents}' THEN '{assistant}' ELSE '{system}' END"
     );
-    let said = "json_quote(coalesce(e.content, ''))";
+    let quoted_content = "json_quote(coalesce(e.content, ''))";
     let (file, call, text) = (kind::FILE, field::CALL_ID, kind::TEXT);
     format!(
         r#"
@@ -59,7 +59,7 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
              THEN (e.action = '{users}' OR e.action = '{agents}' OR e.action = '{systems}')
              WHEN e.action = '{agents}' AND e.content = ''
              THEN 0
-             WHEN e.message = concat('"role":"', {role}, '","parts":[{{"type":"{text}","text":', {said}, '}}]')
+             WHEN e.message = concat('"role":"', {role}, '","parts":[{{"type":"{text}","text":', {quoted_content}, '}}]')
              THEN 1
              WHEN instr(e.message, iif(e.action = '{agents}', '"{call}"', '"{file}"')) > 0
              THEN 0
@@ -67,7 +67,7 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
              THEN 0
              ELSE json_valid(concat('{{', e.message, '}}'))
            END
-      THEN concat('{{"role":"', {role}, '","content":', {said}, '}}')
+      THEN concat('{{"role":"', {role}, '","content":', {quoted_content}, '}}')
     END"#
     )
 });

@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_nobody_keeps_moves_seldom_too() {
+    fn a_window_that_is_not_stored_also_moves_rarely() {
         let capacity = capacity(1_000, 0);
         let moves = count_moves(|groups, _| groups.fit_round(0, &capacity));
         assert!((10..=25).contains(&moves), "{moves}");

@@ -56,7 +56,7 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
         .map_err(damaged)?;
     let mut message = ContextMessage::of_text(row.action.role(), row.content.clone());
     let note = row.note()?;
-    message.kept = note.kept.map(Box::new);
+    message.provider_data = note.provider_data.map(Box::new);
     if message.role == Role::Assistant {
         message.untrusted = note.untrusted;
     }
@@ -85,24 +85,24 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
         };
         return Ok(vec![ContextMessage {
             files,
-            kept: row.note()?.kept.map(Box::new),
+            provider_data: row.note()?.provider_data.map(Box::new),
             ..ContextMessage::of_text(role, row.content.clone())
         }]);
     };
     let mut messages: Vec<ContextMessage> = unfold(parts).into_iter().map(from_unfolded).collect();
     let note = row.note()?;
     // The data belongs to the whole message.
-    let mut said = messages
+    let mut answers = messages
         .iter_mut()
         .filter(|message| message.role == Role::Assistant);
-    if let (Some(only), None) = (said.next(), said.next()) {
-        only.kept = note.kept.map(Box::new);
+    if let (Some(only), None) = (answers.next(), answers.next()) {
+        only.provider_data = note.provider_data.map(Box::new);
     }
     // A caller's history may claim that the assistant wrote it.
     if let Some(untrusted) = note.untrusted {
-        let said = messages.iter_mut();
-        let said = said.filter(|message| message.role == Role::Assistant);
-        said.for_each(|message| message.untrusted = Some(untrusted.clone()));
+        let answers = messages.iter_mut();
+        let answers = answers.filter(|message| message.role == Role::Assistant);
+        answers.for_each(|message| message.untrusted = Some(untrusted.clone()));
     }
     Ok(messages)
 }

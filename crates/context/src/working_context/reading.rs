@@ -34,7 +34,7 @@ pub struct Reading<'a> {
     capacity: ContextCapacity,
     documents: &'a [LoadedSkill],
     /// `None`: the window moves in fixed steps.
-    kept: Option<WindowPosition>,
+    position: Option<WindowPosition>,
     /// Messages up to these events are truncated, or have their files replaced by names, or
     /// are dropped.
     line: WindowPosition,
@@ -74,15 +74,15 @@ impl<'a> Reading<'a> {
         steps: WindowSteps,
         keep_media: usize,
     ) -> Self {
-        let kept = match steps {
-            WindowSteps::Positioned(kept) => Some(kept),
+        let position = match steps {
+            WindowSteps::Positioned(position) => Some(position),
             WindowSteps::Round => None,
         };
         Self {
             capacity,
             documents,
-            kept,
-            line: kept.unwrap_or_default(),
+            position,
+            line: position.unwrap_or_default(),
             keep_media,
             items: Vec::new(),
             count: MessageCount::default(),
@@ -121,7 +121,7 @@ impl<'a> Reading<'a> {
         };
         drop(item);
         self.add(seq, messages);
-        let from_seq = self.kept.map_or(0, |kept| kept.from_seq);
+        let from_seq = self.position.map_or(0, |position| position.from_seq);
         self.found_start |= from_seq > 0 && seq == from_seq;
         Ok(())
     }
@@ -144,14 +144,14 @@ impl<'a> Reading<'a> {
     /// that only texts that may be sent are kept in memory.
     fn measure(&mut self, seq: i64, message: &mut ContextMessage) {
         let is_older = self.read >= UNTRUNCATED_MESSAGES;
-        if self.read == UNTRUNCATED_MESSAGES && self.kept.is_none() {
+        if self.read == UNTRUNCATED_MESSAGES && self.position.is_none() {
             self.line.short_seq = cutoff_of(seq);
         }
         self.read += 1;
         let has_old_files = self.count.add(message.role) > self.keep_media;
         // A stored window moves if it is full, and then shortens all older messages.
-        let moves = self.is_full && self.kept.is_some();
-        if seq <= self.line.media_seq || (has_old_files && (moves || self.kept.is_none())) {
+        let moves = self.is_full && self.position.is_some();
+        if seq <= self.line.media_seq || (has_old_files && (moves || self.position.is_none())) {
             name_files(message);
         } else if has_old_files {
             let bytes = message.files.iter().map(|file| file.url.len());
@@ -174,7 +174,7 @@ impl<'a> Reading<'a> {
         self.whole = self.whole + size;
         self.is_full |= !self.whole.fits(self.capacity.most);
         self.least = self.least
-            + match (is_older, self.kept) {
+            + match (is_older, self.position) {
                 (true, Some(_)) => short_size(message, has_old_files),
                 (true, None) => size,
                 (false, _) => Size {
@@ -200,7 +200,7 @@ impl<'a> Reading<'a> {
         let newest = placed.len().saturating_sub(UNTRUNCATED_MESSAGES);
         let mut grouped = self.group(&placed, newest, self.line.media_seq);
         let mut moved = None;
-        let cut = match self.kept {
+        let cut = match self.position {
             None => {
                 let shortest = Cut {
                     start: grouped.newest,
@@ -212,11 +212,11 @@ impl<'a> Reading<'a> {
                 }
                 grouped.groups().fit_round(0, &self.capacity)
             }
-            Some(kept) => {
+            Some(position) => {
                 let start = if self.found_start {
                     grouped
                         .list
-                        .partition_point(|group| group.seq < kept.from_seq)
+                        .partition_point(|group| group.seq < position.from_seq)
                 } else {
                     0
                 };
@@ -226,22 +226,25 @@ impl<'a> Reading<'a> {
                 let media_seq = media_cutoff(placed.iter().rev(), self.keep_media);
                 if is_full {
                     self.cut_long(&mut placed);
-                    grouped = self.group(&placed, newest, media_seq.max(kept.media_seq));
+                    grouped = self.group(&placed, newest, media_seq.max(position.media_seq));
                     let cut = grouped.groups().shrink_to_fit(before, &self.capacity);
                     let is_whole = cut.start == 0 && self.above_seq == 0;
                     let start = self.find_first(&grouped, cut).filter(|_| !is_whole);
                     let short = grouped.last_seq_before(&placed, cut.short);
                     moved = Some(WindowPosition {
                         from_seq: start.unwrap_or(0),
-                        short_seq: short.max(kept.short_seq),
-                        media_seq: media_seq.max(kept.media_seq),
+                        short_seq: short.max(position.short_seq),
+                        media_seq: media_seq.max(position.media_seq),
                         cut_seq: placed.last().map_or(0, |placed| placed.seq),
                         cut_tokens: self.share(),
                     });
                     cut
                 } else {
                     if self.old_media_bytes > MAX_OLD_MEDIA_BYTES {
-                        moved = Some(WindowPosition { media_seq, ..kept });
+                        moved = Some(WindowPosition {
+                            media_seq,
+                            ..position
+                        });
                     }
                     before
                 }

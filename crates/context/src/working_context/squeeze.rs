@@ -86,7 +86,7 @@ mod tests {
     use super::*;
     use base::action::Role;
 
-    fn said(text: &str) -> ContextMessage {
+    fn message(text: &str) -> ContextMessage {
         ContextMessage::of_text(Role::User, text.to_owned())
     }
 
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_conversation_that_fits_stays_as_it_is() {
-        let mut messages = [said("one two"), said("three")];
+        let mut messages = [message("one two"), message("three")];
         assert!(squeeze(&mut messages, 100));
         assert_eq!(messages[0].content, "one two");
     }
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn the_longest_are_cut_and_the_short_ones_stay() {
         for letter in ["a ", "x", "語", "é"] {
-            let mut messages = [said(&letter.repeat(50_000)), said("What is it?")];
+            let mut messages = [message(&letter.repeat(50_000)), message("What is it?")];
             assert!(squeeze(&mut messages, 500), "{letter}");
             assert!((60..=500).contains(&tokens(&messages)), "{letter}");
             assert_eq!(messages[1].content, "What is it?");
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn too_many_messages_are_not_squeezed_for_ever() {
-        let mut messages: Vec<_> = (0..100).map(|_| said("one two three")).collect();
+        let mut messages: Vec<_> = (0..100).map(|_| message("one two three")).collect();
         assert!(!squeeze(&mut messages, 100));
     }
 }

@@ -69,8 +69,10 @@ pub fn find_short_text(role: Role, text: &str) -> Option<String> {
     };
     let cut = find_cut(text, limit)?;
     let dropped = text.get(cut..).map_or(0, |rest| rest.chars().count());
-    let kept = text.get(..cut).unwrap_or_default();
-    Some(format!("{kept}\n[… {dropped} more characters, {LEFT_OUT}]"))
+    let beginning = text.get(..cut).unwrap_or_default();
+    Some(format!(
+        "{beginning}\n[… {dropped} more characters, {LEFT_OUT}]"
+    ))
 }
 
 /// The byte offset of character number `limit`. `None`: the text has no more characters.

@@ -23,7 +23,7 @@ pub struct PlacedMessage {
 
 /// A message that is not a result, and the results of its calls in the order they came.
 struct AnsweredMessage {
-    said: PlacedMessage,
+    message: PlacedMessage,
     results: Vec<PlacedMessage>,
     /// The positions of its calls that have no result.
     open: Vec<usize>,
@@ -32,7 +32,7 @@ struct AnsweredMessage {
 /// Moves each result to its call's message, drops results without a call, and adds a
 /// result for every call that has none.
 pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
-    let mut said: Vec<AnsweredMessage> = Vec::with_capacity(messages.len());
+    let mut answered: Vec<AnsweredMessage> = Vec::with_capacity(messages.len());
     // The positions of open calls, by the calls' id: an entry for each call, the newest last.
     let mut open: HashMap<String, Vec<usize>> = HashMap::new();
     let count = messages.len();
@@ -40,24 +40,24 @@ pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
         if placed.message.role == Role::Tool {
             let id = placed.message.tool_call_id.as_ref();
             let place = id.and_then(|id| open.get_mut(id.as_str())?.pop());
-            let is_last = place.is_some_and(|place| place + 1 == said.len());
-            if let Some(asked) = place.and_then(|place| said.get_mut(place)) {
+            let is_last = place.is_some_and(|place| place + 1 == answered.len());
+            if let Some(asked) = place.and_then(|place| answered.get_mut(place)) {
                 asked.take(placed, is_last);
             }
             continue;
         }
         for call in placed.message.calls() {
             let places = open.entry(call.id.as_str().to_owned()).or_default();
-            places.push(said.len());
+            places.push(answered.len());
         }
-        said.push(AnsweredMessage {
+        answered.push(AnsweredMessage {
             open: (0..placed.message.calls().len()).collect(),
             results: Vec::new(),
-            said: placed,
+            message: placed,
         });
     }
     let mut closed = Vec::with_capacity(count);
-    for message in said {
+    for message in answered {
         message.write(&mut closed);
     }
     closed
@@ -68,7 +68,7 @@ impl AnsweredMessage {
     /// its call.
     fn take(&mut self, mut result: PlacedMessage, is_in_place: bool) {
         let id = result.message.tool_call_id.as_ref();
-        let calls = self.said.message.calls();
+        let calls = self.message.message.calls();
         let asked = self.open.iter().position(|call| {
             let call = calls.get(*call);
             call.is_some_and(|call| Some(&call.id) == id)
@@ -77,23 +77,24 @@ impl AnsweredMessage {
             self.open.remove(asked);
         }
         if !is_in_place {
-            result.seq = self.said.seq;
+            result.seq = self.message.seq;
         }
         self.results.push(result);
     }
 
     fn write(self, closed: &mut Vec<PlacedMessage>) {
-        let calls = self.said.message.calls();
+        let calls = self.message.message.calls();
         let missing = self.open.iter().filter_map(|call| calls.get(*call));
-        let missing: Vec<PlacedMessage> =
-            missing.map(|call| stand_in(self.said.seq, call)).collect();
-        closed.push(self.said);
+        let missing: Vec<PlacedMessage> = missing
+            .map(|call| missing_result(self.message.seq, call))
+            .collect();
+        closed.push(self.message);
         closed.extend(self.results);
         closed.extend(missing);
     }
 }
 
-fn stand_in(seq: i64, call: &ToolCall) -> PlacedMessage {
+fn missing_result(seq: i64, call: &ToolCall) -> PlacedMessage {
     PlacedMessage {
         seq,
         message: ContextMessage {

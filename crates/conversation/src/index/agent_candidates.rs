@@ -63,20 +63,20 @@ impl EngineQuery {
         most_steps: i64,
     ) -> Result<Self> {
         // A word that no event contains must not take the place of one that some contain.
-        let held: Vec<QueryTerm> = terms
+        let present: Vec<QueryTerm> = terms
             .iter()
             .filter(|term| term.found > 0)
             .cloned()
             .collect();
-        let wanted = engine_words(&held, most_steps);
+        let wanted = engine_words(&present, most_steps);
         let mut steps_left = PREFIX_SHARE * most_steps;
         let begun = load_prefix_words(db, &query.prefixes, &mut steps_left)?;
-        let is_cut = begun.is_cut || wanted.len() < held.len();
+        let is_cut = begun.is_cut || wanted.len() < present.len();
         let words = wanted.iter().map(|stem| find_word(stem));
         let asked: Vec<String> = words.chain(begun.queries).collect();
         // At least one word is searched, in its newest texts.
         if asked.is_empty() {
-            let rarest = held.iter().min_by_key(|term| term.found);
+            let rarest = present.iter().min_by_key(|term| term.found);
             let rarest = rarest.map(|term| (find_word(&term.stem), term.found, term.steps));
             let begun = begun.too_common;
             let begun = begun.map(|(word, counts)| (word, counts.texts, counts.steps()));
@@ -89,7 +89,7 @@ impl EngineQuery {
             }
         }
         let all_steps = (1 + PREFIX_SHARE) * most_steps;
-        let of_words = held
+        let of_words = present
             .iter()
             .filter(|term| wanted.contains(term.stem.as_str()));
         let of_words: i64 = of_words.map(|term| term.found).sum();

@@ -49,12 +49,12 @@ pub struct BuildProgress {
     pub is_pending: bool,
     /// Some events are not indexed yet, in the searched session or in others.
     /// [`build_batch`] continues with them.
-    pub goes_on: bool,
+    pub continues: bool,
 }
 
 /// Builds a part of the index before a search reads it.
-pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress> {
-    let (session_id, is_narrowed) = match asker {
+pub fn advance(db: &dyn Database, scope: BuildScope<'_>) -> Result<BuildProgress> {
+    let (session_id, is_narrowed) = match scope {
         BuildScope::Anyone(session_id) => (session_id, false),
         BuildScope::Only(session_id) => (Some(session_id), true),
     };
@@ -62,7 +62,7 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
     if is_blank(db)? {
         return Ok(BuildProgress::default());
     }
-    let Some(mut state) = begin(db, asker)? else {
+    let Some(mut state) = begin(db, scope)? else {
         return Ok(BuildProgress::default());
     };
     let mut left = BATCHES_PER_SEARCH;
@@ -86,7 +86,7 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
     }
     Ok(BuildProgress {
         is_pending,
-        goes_on: is_pending || (!is_narrowed && state != WHOLE),
+        continues: is_pending || (!is_narrowed && state != WHOLE),
     })
 }
 
@@ -141,8 +141,8 @@ pub fn build_batch(db: &dyn Database) -> Result<bool> {
 }
 
 /// The state to continue from. `None`: there is nothing to do.
-fn begin(db: &dyn Database, asker: BuildScope<'_>) -> Result<Option<StoredProgress>> {
-    let state = match (find_state(db)?, asker) {
+fn begin(db: &dyn Database, scope: BuildScope<'_>) -> Result<Option<StoredProgress>> {
+    let state = match (find_state(db)?, scope) {
         (Some(StoredProgress::Whole(_)), _) => return Ok(None),
         // The first search in a session writes the state, even if a search in another
         // session already did: the rows that it writes then reveal nothing about other

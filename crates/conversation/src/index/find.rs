@@ -54,7 +54,7 @@ row! {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Hit {
+pub struct SearchHit {
     pub session_id: String,
     pub session_name: Option<String>,
     pub id: String,
@@ -78,7 +78,7 @@ pub struct Hit {
 #[derive(Default)]
 pub struct FoundEvents {
     /// Best first.
-    pub hits: Vec<Hit>,
+    pub hits: Vec<SearchHit>,
     /// The search ended before it scanned all events that match.
     pub is_cut: bool,
 }
@@ -190,7 +190,7 @@ fn to_hits(
     search: &SearchRequest<'_>,
     ranked: &[((i64, i64), f64)],
     asked: &mut QueryWords<'_>,
-) -> Result<Vec<Hit>> {
+) -> Result<Vec<SearchHit>> {
     let mut hits = Vec::new();
     let mut left = ranked;
     // Events that were deleted, or that the filters exclude, are replaced by the next ones.
@@ -266,14 +266,14 @@ fn to_hit(
     row: HitRow,
     score: f64,
     asked: &mut QueryWords<'_>,
-) -> Result<Option<Hit>> {
+) -> Result<Option<SearchHit>> {
     let session_id = row.session_id;
     let Some(event) = row.event.find_event(db, &session_id, SNIPPET_SLICES)? else {
         return Ok(None);
     };
     let text = text_of(&event.as_text(), MAX_SCANNED_BYTES);
     let snippet = snippet(&text, asked);
-    Ok(Some(Hit {
+    Ok(Some(SearchHit {
         session_id,
         session_name: row.session_name,
         role: event.action.role().name().to_owned(),

@@ -101,14 +101,14 @@ fn of_texts(
             let has_all = phrases.all(|phrase| scanned.has_phrase(event, phrase));
             return f64::from(u8::from(has_all));
         }
-        let held = terms
+        let present = terms
             .iter()
             .filter(|term| scanned.has_stem(event, &term.stem));
         let prefixes = query.prefixes.iter();
         let begun = prefixes
             .filter(|prefix| scanned.has_prefix(event, prefix))
             .count();
-        held.map(|term| term.rarity).sum::<f64>() + begun as f64
+        present.map(|term| term.rarity).sum::<f64>() + begun as f64
     };
     let matching: Vec<(i64, f64)> = scanned
         .events

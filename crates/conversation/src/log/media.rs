@@ -176,29 +176,29 @@ pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'
 }
 
 /// Deletes the uses of these events, given as (`seq`, `media` column), and then the
-/// payloads without a use. `kept` are hashes that a rewritten event still uses. Must run in
+/// payloads without a use. `still_used` are hashes that a rewritten event still uses. Must run in
 /// the transaction that deletes or rewrites the events.
 pub fn forget(
     db: &dyn Database,
     session_id: &Id,
     uses: &[(i64, &str)],
-    kept: &[&str],
+    still_used: &[&str],
 ) -> Result<()> {
-    let mut gone: HashSet<(String, i64)> = HashSet::new();
+    let mut removed: HashSet<(String, i64)> = HashSet::new();
     for (seq, places) in uses {
         // A damaged row can still be deleted; its payloads are deleted with its session.
         for PayloadPosition(_, hash) in parse_places(places).unwrap_or_default() {
-            if !kept.contains(&hash.as_str()) {
-                gone.insert((hash, *seq));
+            if !still_used.contains(&hash.as_str()) {
+                removed.insert((hash, *seq));
             }
         }
     }
-    if gone.is_empty() {
+    if removed.is_empty() {
         return Ok(());
     }
     let params: [SqlValue; 2] = [
         session_id.as_str().into(),
-        SqlValue::Text(json::encode(&gone)?),
+        SqlValue::Text(json::encode(&removed)?),
     ];
     db.run(
         "DELETE FROM cf_agents_media_uses

@@ -62,8 +62,8 @@ pub struct Note {
     pub bad_arguments: BTreeMap<String, String>,
     /// The scope of the caller who caused the event. It bounds a turn that continues from the
     /// event, and where facts learned from the event are written.
-    #[serde(skip_serializing_if = "MemoryScope::is_agent")]
-    pub reach: MemoryScope,
+    #[serde(rename = "reach", skip_serializing_if = "MemoryScope::is_agent")]
+    pub memory_scope: MemoryScope,
     /// Whether a minted token caused the event.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub by_token: bool,
@@ -77,8 +77,8 @@ pub struct Note {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub untrusted: Option<String>,
     /// With a model's answer: the data that its provider expects back.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub kept: Option<ProviderData>,
+    #[serde(rename = "kept", skip_serializing_if = "Option::is_none")]
+    pub provider_data: Option<ProviderData>,
 }
 
 /// The questions that a tool asked the user during a call.
@@ -175,7 +175,7 @@ impl Note {
     #[must_use]
     pub fn with_authority(self, authority: Authority) -> Self {
         Self {
-            reach: authority.reach,
+            memory_scope: authority.memory_scope,
             by_token: authority.is_token,
             limits: authority.limits,
             ..self
@@ -185,7 +185,7 @@ impl Note {
     pub fn authority(&self) -> Authority {
         Authority {
             is_token: self.by_token,
-            reach: self.reach,
+            memory_scope: self.memory_scope,
             limits: self.limits.clone(),
         }
     }

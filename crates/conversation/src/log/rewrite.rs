@@ -93,7 +93,7 @@ fn replace_media(
     }
     // Write the new media first, so that unchanged media is not deleted and rewritten.
     media::write(db, session_id, row.seq, row.payloads)?;
-    let kept: Vec<&str> = row
+    let still_used: Vec<&str> = row
         .payloads
         .iter()
         .map(|payload| payload.hash.as_str())
@@ -102,7 +102,7 @@ fn replace_media(
         db,
         session_id,
         before.map(|places| (row.seq, places)).as_slice(),
-        &kept,
+        &still_used,
     )
 }
 

@@ -124,10 +124,10 @@ impl TurnWalk {
                 return Ok(self.take(end));
             }
         }
-        let mut look = FIRST_SCAN;
+        let mut scan_len = FIRST_SCAN;
         while *budget > 0 {
-            let most = look.min(*budget);
-            let (looked_at, lowest, found) = self.look(db, most)?;
+            let most = scan_len.min(*budget);
+            let (looked_at, lowest, found) = self.scan_len(db, most)?;
             *budget -= looked_at;
             if let Some(seq) = found
                 && let Some(end) = find_turn_end(db, &self.session_id, seq)?
@@ -139,7 +139,7 @@ impl TurnWalk {
                 return Ok(NextTurn::Nothing);
             }
             self.below = lowest;
-            look = (look * 2).min(LONGEST_SCAN);
+            scan_len = (scan_len * 2).min(LONGEST_SCAN);
         }
         Ok(NextTurn::Pause)
     }
@@ -152,7 +152,7 @@ impl TurnWalk {
 
     /// Scans up to `most` events. Returns how many there were, the lowest of them, and the
     /// newest that ended a turn.
-    fn look(&self, db: &dyn Database, most: i64) -> Result<(i64, i64, Option<i64>)> {
+    fn scan_len(&self, db: &dyn Database, most: i64) -> Result<(i64, i64, Option<i64>)> {
         let sql = "SELECT count(*), coalesce(min(seq), 0), max(iif(ends, seq, NULL))
                      FROM (SELECT e.seq, e.ends_turn IS NOT NULL AS ends
                              FROM cf_agents_events AS e

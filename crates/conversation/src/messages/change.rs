@@ -62,7 +62,7 @@ pub fn update_message(
         // written.
         if !run.is_too_long() {
             let stored = message_from(db, session_id, first)?;
-            if says_the_same(&stored, message)? {
+            if has_same_content(&stored, message)? {
                 return Ok(Some(UpdatedMessage {
                     message: stored,
                     is_alone: true,
@@ -131,12 +131,12 @@ fn joined_note(run: &Run, message: &NewMessage) -> Result<Option<String>> {
 
 /// Compares values, ignoring a date that we added: clients send back the messages that they
 /// read.
-fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
-    let said = |json: &str| {
+fn has_same_content(stored: &Message, message: &NewMessage) -> Result<bool> {
+    let digest_of = |json: &str| {
         MessageDigest::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"))
     };
-    let mut before = said(&stored.json)?;
-    let after = said(&["{", &message.text.fields, "}"].concat())?;
+    let mut before = digest_of(&stored.json)?;
+    let after = digest_of(&["{", &message.text.fields, "}"].concat())?;
     let date = before.date();
     let same_date = message.text.is_dated
         || message

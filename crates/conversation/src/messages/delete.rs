@@ -31,9 +31,9 @@ pub fn delete_events(
         let doomed = find_seqs(db, session_id, ids.iter())?;
         let mut seqs: Vec<i64> = doomed.into_values().collect();
         seqs.sort();
-        let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
-        record_deleted(db, host, session_id, tip.last_seq(), &taken)?;
-        Ok(taken.gone.len())
+        let outcome = delete_seqs(db, host, session_id, &tip, &seqs)?;
+        record_deleted(db, host, session_id, tip.last_seq(), &outcome)?;
+        Ok(outcome.deleted.len())
     })
 }
 
@@ -101,14 +101,18 @@ pub fn record_deleted(
     host: &dyn Host,
     session_id: &Id,
     last_seq: i64,
-    taken: &DeletionOutcome,
+    outcome: &DeletionOutcome,
 ) -> Result<()> {
-    let gone: Vec<Option<&str>> = taken.gone.iter().map(|gone| Some(&*gone.link.id)).collect();
-    changes::record(db, host, session_id, last_seq, ChangeType::Delete, &gone)?;
-    let changed = find_changed(db, session_id, taken)?;
+    let deleted: Vec<Option<&str>> = outcome
+        .deleted
+        .iter()
+        .map(|deleted| Some(&*deleted.link.id))
+        .collect();
+    changes::record(db, host, session_id, last_seq, ChangeType::Delete, &deleted)?;
+    let changed = find_changed(db, session_id, outcome)?;
     let changed: Vec<&str> = changed.values().map(String::as_str).collect();
     record_updated(db, host, session_id, last_seq, &changed)?;
-    let overlays: Vec<Option<&str>> = taken.overlays.iter().map(|id| Some(&**id)).collect();
+    let overlays: Vec<Option<&str>> = outcome.overlays.iter().map(|id| Some(&**id)).collect();
     changes::record(
         db,
         host,
@@ -129,15 +133,15 @@ pub fn record_boundaries(
     changed: &[ChangedBoundary],
 ) -> Result<()> {
     let mut runs = RunCache::of(db, session_id);
-    let mut told = BTreeMap::new();
+    let mut updated = BTreeMap::new();
     for event in changed {
-        told.insert(event.seq, event.id.clone());
+        updated.insert(event.seq, event.id.clone());
         if let RunPosition::Run(start) = runs.find(event.parent_seq)? {
-            told.insert(start.seq, start.id);
+            updated.insert(start.seq, start.id);
         }
     }
-    let told: Vec<&str> = told.values().map(String::as_str).collect();
-    record_updated(db, host, session_id, last_seq, &told)
+    let updated: Vec<&str> = updated.values().map(String::as_str).collect();
+    record_updated(db, host, session_id, last_seq, &updated)
 }
 
 /// The messages that read differently now, by the `seq` of the event that gives them their id: runs
@@ -145,21 +149,21 @@ pub fn record_boundaries(
 fn find_changed(
     db: &dyn Database,
     session_id: &Id,
-    taken: &DeletionOutcome,
+    outcome: &DeletionOutcome,
 ) -> Result<BTreeMap<i64, String>> {
     let mut changed = Vec::new();
     let mut runs = RunCache::of(db, session_id);
-    let was_in_run: HashMap<i64, bool> = taken
-        .gone
+    let was_in_run: HashMap<i64, bool> = outcome
+        .deleted
         .iter()
-        .map(|gone| (gone.link.seq, gone.link.is_run_member))
+        .map(|deleted| (deleted.link.seq, deleted.link.is_run_member))
         .collect();
-    let moved: HashMap<i64, &ReparentedEvent> = taken
+    let moved: HashMap<i64, &ReparentedEvent> = outcome
         .moved
         .iter()
         .map(|moved| (moved.link.seq, moved))
         .collect();
-    let parents = taken.parents();
+    let parents = outcome.parents();
     let mut survivors: Vec<i64> = parents
         .keys()
         .map(|seq| surviving(&parents, *seq))
@@ -168,7 +172,7 @@ fn find_changed(
     survivors.dedup();
     for above_seq in survivors {
         let above = runs.find(above_seq)?;
-        let takes_members = taken
+        let takes_members = outcome
             .moved
             .iter()
             .any(|moved| moved.parent_seq == above_seq && moved.link.is_run_member);
@@ -176,19 +180,19 @@ fn find_changed(
         if above == RunPosition::Alone && !takes_members {
             continue;
         }
-        let lost = taken
-            .gone
+        let lost = outcome
+            .deleted
             .iter()
-            .filter(|gone| gone.link.parent_seq == above_seq);
+            .filter(|deleted| deleted.link.parent_seq == above_seq);
         let children = load_child_links(db, session_id, above_seq)?;
-        let kept = children
+        let remaining = children
             .iter()
             .filter(|child| !moved.contains_key(&child.seq));
-        let had_branches = kept.count() + lost.count() > 1;
+        let had_branches = remaining.count() + lost.count() > 1;
         let has_branches = children.len() > 1;
         for child in children.into_iter().filter(|child| child.is_run_member) {
             let begins = above == RunPosition::Alone || child.splits_run;
-            let is_told = match moved.get(&child.seq) {
+            let is_reported = match moved.get(&child.seq) {
                 // The feed may not have reported yet that a branch split the run here.
                 Some(ReparentedEvent { link, .. }) => {
                     let was_inside = was_in_run.get(&link.parent_seq).copied().unwrap_or(false);
@@ -198,16 +202,20 @@ fn find_changed(
                 // changed.
                 None => above != RunPosition::Alone && (had_branches || has_branches),
             };
-            if is_told {
+            if is_reported {
                 changed.push((child.seq, child.id));
             }
-            if let (true, RunPosition::Run(start)) = (is_told, &above) {
+            if let (true, RunPosition::Run(start)) = (is_reported, &above) {
                 changed.push((start.seq, start.id.clone()));
             }
         }
     }
-    for gone in taken.gone.iter().filter(|gone| gone.link.is_run_member) {
-        if let RunPosition::Run(start) = runs.find(surviving(&parents, gone.link.seq))? {
+    for deleted in outcome
+        .deleted
+        .iter()
+        .filter(|deleted| deleted.link.is_run_member)
+    {
+        if let RunPosition::Run(start) = runs.find(surviving(&parents, deleted.link.seq))? {
             changed.push((start.seq, start.id));
         }
     }

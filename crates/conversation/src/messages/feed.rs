@@ -29,11 +29,11 @@ const MAX_READ: usize = 10_000;
 
 /// Up to `limit` changes after the cursor `since`, oldest first, as JSON.
 pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
-    let life = find_lifetime(db, session_id)?
+    let lifetime = find_lifetime(db, session_id)?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
     // A copy from another life of the session is dropped. The page begins with a `clear`, at the
     // cursor before all others, and continues with the first change.
-    let found = find_position(&life, since);
+    let found = find_position(&lifetime, since);
     let position = found.unwrap_or(0);
     let (mut changes, told_up_to) = load_appended(db, session_id, position, limit)?;
     let recorded = load_recorded(db, session_id, position, limit)?;
@@ -52,7 +52,7 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
     changes.sort_by_key(|change| change.cursor);
     changes.truncate(usize::try_from(limit).unwrap_or(0));
     for change in &mut changes {
-        change.cursor += life.base;
+        change.cursor += lifetime.base;
     }
     let cursor = changes.last().map_or(since, |change| change.cursor);
     let changes = json::encode(&changes)?;
@@ -77,7 +77,7 @@ fn load_appended(
         let cursor = append.seq * CURSORS_A_SEQ;
         let id = &append.id;
         let place = runs.place(append)?;
-        let goes_on = appends.get(index + 1).is_some_and(|next| {
+        let continues = appends.get(index + 1).is_some_and(|next| {
             next.is_run_member && !next.splits_run && next.parent_seq == append.seq
         });
         let updated = match (
@@ -85,7 +85,7 @@ fn load_appended(
             place,
         ) {
             (Some([first, second]), _) => [Some(first), Some(second)],
-            (None, RunPosition::Run(start)) if start.seq != append.seq && !goes_on => {
+            (None, RunPosition::Run(start)) if start.seq != append.seq && !continues => {
                 [None, Some(start.id)]
             }
             (None, _) => [None, None],
@@ -94,9 +94,9 @@ fn load_appended(
         changes.extend(
             updates
                 .filter(|(_, cursor)| *cursor > position)
-                .filter_map(|(id, cursor)| Some(told("update", id?, cursor))),
+                .filter_map(|(id, cursor)| Some(feed_change("update", id?, cursor))),
         );
-        changes.push(told("append", id.clone(), cursor));
+        changes.push(feed_change("append", id.clone(), cursor));
         if runs.read > MAX_READ {
             return Ok((changes, cursor));
         }
@@ -164,7 +164,7 @@ fn find_split(
     })
 }
 
-fn told(kind: &'static str, id: String, cursor: i64) -> FeedChange {
+fn feed_change(kind: &'static str, id: String, cursor: i64) -> FeedChange {
     FeedChange {
         cursor,
         kind: Cow::Borrowed(kind),

@@ -112,28 +112,28 @@ pub fn parse_message(
     };
     let is_dated = find("createdAt")?.is_some() && created_at.is_none();
     // Write the stored fields directly into the text, so that no field is copied twice.
-    let mut kept = String::with_capacity(message.as_str().len());
+    let mut written = String::with_capacity(message.as_str().len());
     for (key, value) in &fields {
         if key == "id" || (key == "createdAt" && !is_dated) {
             continue;
         }
-        if !kept.is_empty() {
-            kept.push(',');
+        if !written.is_empty() {
+            written.push(',');
         }
-        json::push_quoted(&mut kept, key);
-        kept.push(':');
+        json::push_quoted(&mut written, key);
+        written.push(':');
         match (source, key.as_str()) {
-            (MessageSource::Client, "metadata") => push_without(&mut kept, value, &|key| {
+            (MessageSource::Client, "metadata") => push_without(&mut written, value, &|key| {
                 reserved_keys
                     .iter()
                     .any(|reserved| reserved.as_str() == key)
             }),
-            (MessageSource::Client, "parts") => push_without_provider_metadata(&mut kept, value),
-            _ => kept.push_str(value.get()),
+            (MessageSource::Client, "parts") => push_without_provider_metadata(&mut written, value),
+            _ => written.push_str(value.get()),
         }
     }
     if parts.is_none() {
-        push_parts(&mut kept, &content);
+        push_parts(&mut written, &content);
     }
     Ok(NewMessage {
         id,
@@ -141,7 +141,7 @@ pub fn parse_message(
         content,
         created_at,
         text: MessageText {
-            fields: kept,
+            fields: written,
             is_dated,
         },
         note: None,
@@ -184,13 +184,13 @@ fn text_of(parts: &str) -> Result<String> {
 /// Metadata without the keys that only a server may set.
 pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[Id]) -> Option<JsonObject> {
     let text: &RawValue = json::decode(metadata.as_str()).ok()?;
-    let mut kept = String::new();
-    push_without(&mut kept, text, &|key| {
+    let mut written = String::new();
+    push_without(&mut written, text, &|key| {
         reserved_keys
             .iter()
             .any(|reserved| reserved.as_str() == key)
     });
-    json::decode(&kept).ok()
+    json::decode(&written).ok()
 }
 
 /// Writes an object without some of its fields. Writes any other value unchanged.

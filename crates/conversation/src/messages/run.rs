@@ -204,10 +204,10 @@ pub fn find_above(
 
 /// The event, and the events below it that continue its run.
 pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Result<Run> {
-    let goes_on = first.is_run_member;
+    let continues = first.is_run_member;
     let mut run = RunBuilder::default();
     run.add(first)?;
-    while goes_on && run.events.len() < MAX_RUN_EVENTS {
+    while continues && run.events.len() < MAX_RUN_EVENTS {
         let last_seq = run.events.last().map_or(0, |last| last.seq);
         let more = load_after(db, session_id, last_seq)?;
         if more.is_empty() {
@@ -325,8 +325,8 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
     let mut last_seq = seq;
     for row in load::<RunRow>(db, &sql, &params)? {
         let event = &row.event;
-        let goes_on = event.parent_seq == last_seq && event.is_run_member && !event.splits_run;
-        if row.is_branch || !goes_on {
+        let continues = event.parent_seq == last_seq && event.is_run_member && !event.splits_run;
+        if row.is_branch || !continues {
             break;
         }
         let event = row.complete(db, session_id)?;

@@ -33,7 +33,7 @@ impl MessageDigest {
     }
 
     pub fn is_same(&self, other: &Self) -> bool {
-        let date = |said: &Self| said.created_at.map(|(digest, _)| digest);
+        let date = |digest: &Self| digest.created_at.map(|(digest, _)| digest);
         self.fields == other.fields && date(self) == date(other)
     }
 }
@@ -47,7 +47,7 @@ impl<'de> Deserialize<'de> for MessageDigest {
                 f.write_str("a message")
             }
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MessageDigest, A::Error> {
-                let mut said = MessageDigest {
+                let mut digest = MessageDigest {
                     fields: 0,
                     created_at: None,
                 };
@@ -56,15 +56,15 @@ impl<'de> Deserialize<'de> for MessageDigest {
                         "id" => drop(map.next_value::<IgnoredAny>()?),
                         "createdAt" => {
                             let value = map.next_value::<ValueDigest>()?;
-                            said.created_at = Some((value.digest, value.integer));
+                            digest.created_at = Some((value.digest, value.integer));
                         }
                         _ => {
                             let value = map.next_value::<ValueDigest>()?;
-                            said.fields = said.fields.wrapping_add(entry(&name, &value));
+                            digest.fields = digest.fields.wrapping_add(entry(&name, &value));
                         }
                     }
                 }
-                Ok(said)
+                Ok(digest)
             }
         }
         deserializer.deserialize_map(Reader)

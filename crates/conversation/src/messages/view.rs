@@ -381,13 +381,13 @@ mod tests {
             row(6, "tool_result", "3", result()),
         ]);
         let parts = messages[0]["parts"].as_array().unwrap();
-        let told = parts
+        let read = parts
             .iter()
             .map(|part| (part["input"]["n"].clone(), part.get("output")));
-        let told: Vec<_> = told.collect();
+        let read: Vec<_> = read.collect();
         let outputs = ["1", "2", "3"].map(Value::from);
         assert_eq!(
-            told,
+            read,
             [
                 (json!(0), None),
                 (json!(1), Some(&outputs[0])),
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_its_call_is_by_itself() {
+    fn a_result_without_its_call_is_a_message_of_its_own() {
         let messages = gather(vec![row(
             1,
             "tool_result",

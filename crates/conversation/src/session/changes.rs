@@ -153,8 +153,8 @@ const MAX_DOUBLINGS: u32 = 4;
 /// Deletes entries that a newer entry of the same id makes obsolete: a reader of the newer
 /// entry reads the current state. A deletion is kept if only updates follow it: its id then
 /// belongs to a new message, at another position.
-fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
-    let entries = SWEPT_EVERY << looks.trailing_zeros().min(MAX_DOUBLINGS);
+fn sweep(db: &dyn Database, session_id: &Id, sweeps: i64) -> Result<()> {
+    let entries = SWEPT_EVERY << sweeps.trailing_zeros().min(MAX_DOUBLINGS);
     db.run(
         "DELETE FROM cf_agents_changes
           WHERE session_id = ?1
@@ -417,7 +417,7 @@ pub fn find_lifetime(db: &dyn Database, session_id: &Id) -> Result<Option<FeedLi
 
 /// Records, before a session is deleted, that its id was used.
 pub fn end_lifetime(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let has_cursors = find_lifetime(db, session_id)?.is_some_and(|life| life.newest > 0);
+    let has_cursors = find_lifetime(db, session_id)?.is_some_and(|lifetime| lifetime.newest > 0);
     if !has_cursors {
         return Ok(());
     }
@@ -438,13 +438,14 @@ pub fn end_lifetime(db: &dyn Database, session_id: &Id) -> Result<()> {
 
 /// The stored position of a caller's cursor. 0 always means the start. `None`: the cursor
 /// is not from this lifetime.
-pub fn find_position(life: &FeedLifetime, since: i64) -> Option<i64> {
+pub fn find_position(lifetime: &FeedLifetime, since: i64) -> Option<i64> {
     if since == 0 {
         return Some(0);
     }
-    let position = since - life.base;
-    let is_within = (0..=life.newest).contains(&position);
-    (is_within && (life.base < LATER_BASE || is_given(position, life.recorded))).then_some(position)
+    let position = since - lifetime.base;
+    let is_within = (0..=lifetime.newest).contains(&position);
+    (is_within && (lifetime.base < LATER_BASE || is_given(position, lifetime.recorded)))
+        .then_some(position)
 }
 
 /// Whether a feed with this many recorded changes returns this cursor. A cursor of another

@@ -266,12 +266,12 @@ pub fn begin(
         }
         Some(last) => (last.ended_seq(), last.over()),
         None => {
-            let kept = find_folded(db, new.session_id)?;
+            let folded = find_folded(db, new.session_id)?;
             let tally = SessionTally {
-                calibration: kept.calibration,
+                calibration: folded.calibration,
                 ..SessionTally::default()
             };
-            (kept.last_turn, tally)
+            (folded.last_turn, tally)
         }
     };
     let state = render(before)?;
@@ -398,7 +398,7 @@ pub fn fold_surplus(db: &dyn Database) -> Result<()> {
             };
             let ended_seq = last.ended_seq();
             let tally = last.over();
-            let kept = usage_days::kept_with(db, id.as_str(), &tally.days)?;
+            let usage_days = usage_days::encode_with(db, id.as_str(), &tally.days)?;
             // `updated_at` stays: the session is not written to.
             let params: [SqlValue; 9] = [
                 id.as_str().into(),
@@ -407,7 +407,7 @@ pub fn fold_surplus(db: &dyn Database) -> Result<()> {
                 MAX_INTEGER.into(),
                 tally.cached_input_tokens.into(),
                 tally.cost.into(),
-                kept.into(),
+                usage_days.into(),
                 tally.calibration_json()?.into(),
                 ended_seq.into(),
             ];
@@ -500,8 +500,8 @@ fn find_folded(db: &dyn Database, session_id: &Id) -> Result<FoldedTurns> {
     let sql = "SELECT compaction
                  FROM cf_agents_sessions
                 WHERE id = +?1";
-    let kept: Option<Option<String>> = find_value(db, sql, &[session_id.as_str().into()])?;
-    let journal = kept.flatten().and_then(|json| json::decode(&json).ok());
+    let stored: Option<Option<String>> = find_value(db, sql, &[session_id.as_str().into()])?;
+    let journal = stored.flatten().and_then(|json| json::decode(&json).ok());
     Ok(journal.unwrap_or_default())
 }
 
@@ -518,28 +518,28 @@ pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibratio
     Ok(found.0.unwrap_or_default())
 }
 
-/// Learns from usage that a caller reports for a context: `told` is the estimate of the context
+/// Learns from usage that a caller reports for a context: `estimated` is the estimate of the context
 /// that the caller received, and `reported` is the provider's count. Part of the transaction that
 /// counts the usage. Returns sums that belong into the session's own row, for the statement that
 /// writes the row anyway.
 pub fn learn(
     db: &dyn Database,
     session_id: &Id,
-    told: i64,
+    estimated: i64,
     reported: i64,
 ) -> Result<Option<String>> {
-    if told <= 0 || reported <= 0 {
+    if estimated <= 0 || reported <= 0 {
         return Ok(None);
     }
     let Some(last) = find_last_turn(db, session_id)? else {
-        let kept = find_folded_calibration(db, session_id)?.unwrap_or_default();
-        let learnt = kept.after(kept.uncorrect(told), reported);
+        let folded = find_folded_calibration(db, session_id)?.unwrap_or_default();
+        let learnt = folded.after(folded.uncorrect(estimated), reported);
         return learnt.as_ref().map(json::encode).transpose();
     };
     let is_settled = last.ended.is_none();
     let mut tally = last.over();
     let known = tally.calibration.unwrap_or_default();
-    let Some(learnt) = known.after(known.uncorrect(told), reported) else {
+    let Some(learnt) = known.after(known.uncorrect(estimated), reported) else {
         return Ok(None);
     };
     tally.calibration = Some(learnt);
@@ -561,12 +561,12 @@ struct CalibrationRow(Option<Calibration>);
 row! {
     for CalibrationRow {
         last: Joined<LastTurn> = sql!("t.session_id, ", LastTurn::COLUMNS),
-        kept: Option<&str> = sql!("CASE WHEN t.session_id IS NULL THEN ", FOLDED_CALIBRATION, " END"),
+        folded: Option<&str> = sql!("CASE WHEN t.session_id IS NULL THEN ", FOLDED_CALIBRATION, " END"),
     }
     {
         Ok(Self(match last {
             Joined(Some(last)) => last.over().calibration,
-            Joined(None) => kept.and_then(|json| json::decode(json).ok()),
+            Joined(None) => folded.and_then(|json| json::decode(json).ok()),
         }))
     }
 }

@@ -6,7 +6,7 @@ use base::database::Database;
 use base::error::Result;
 use base::ids::Id;
 use base::json::{Count, MAX_INTEGER};
-use store::learn_settings::{IDLE_MS, LearnAfter, LearnSettings};
+use store::learn_settings::{IDLE_MS, LearnSettings, LearnTrigger};
 use store::stored::{UNKNOWN_UNTIL, find_stored};
 
 /// After an append by an operation, a learning pass waits this long for the appends that follow.
@@ -27,10 +27,10 @@ pub enum Occasion {
 /// When a session with new content is due for a learning pass.
 pub fn due_at(settings: &LearnSettings, occasion: Occasion, now_ms: i64) -> i64 {
     match (settings.after, occasion) {
-        (LearnAfter::Turn, Occasion::TurnEnd) => now_ms,
-        (LearnAfter::Turn, Occasion::Append) => now_ms + SETTLE_MS,
-        (LearnAfter::Idle, _) => now_ms + IDLE_MS,
-        (LearnAfter::Manual, _) => NEVER_MS,
+        (LearnTrigger::Turn, Occasion::TurnEnd) => now_ms,
+        (LearnTrigger::Turn, Occasion::Append) => now_ms + SETTLE_MS,
+        (LearnTrigger::Idle, _) => now_ms + IDLE_MS,
+        (LearnTrigger::Manual, _) => NEVER_MS,
     }
 }
 

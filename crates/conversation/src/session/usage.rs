@@ -57,7 +57,7 @@ pub fn count_usage(
         more.cost.into(),
         now_ms.into(),
         MAX_INTEGER.into(),
-        usage_days::kept_with(db, id.as_str(), &days)?.into(),
+        usage_days::encode_with(db, id.as_str(), &days)?.into(),
         learnt.into(),
     ];
     db.run(

@@ -129,27 +129,31 @@ pub fn encode(days: &[DayUsage]) -> Result<Option<String>> {
 }
 
 /// The list in a session's row.
-pub fn load_kept(db: &dyn Database, session_id: &str) -> Result<Vec<DayUsage>> {
+pub fn load_stored(db: &dyn Database, session_id: &str) -> Result<Vec<DayUsage>> {
     let sql = "SELECT usage_days FROM cf_agents_sessions WHERE id = ?1";
     let json: Option<Option<String>> = find_value(db, sql, &[session_id.into()])?;
     Ok(parse(json.flatten().as_deref()))
 }
 
 /// The list in a session's row, with these days added. The caller writes it.
-pub fn kept_with(db: &dyn Database, session_id: &str, days: &[DayUsage]) -> Result<Option<String>> {
-    let mut kept = load_kept(db, session_id)?;
+pub fn encode_with(
+    db: &dyn Database,
+    session_id: &str,
+    days: &[DayUsage],
+) -> Result<Option<String>> {
+    let mut stored = load_stored(db, session_id)?;
     for day in days {
-        add(&mut kept, day.clone());
+        add(&mut stored, day.clone());
     }
-    join_oldest(&mut kept);
-    encode(&kept)
+    join_oldest(&mut stored);
+    encode(&stored)
 }
 
-fn join_oldest(kept: &mut Vec<DayUsage>) {
-    kept.sort_by_key(|one| one.day);
-    while kept.len() > MAX_STORED {
-        let oldest = kept.remove(0);
-        if let Some(next) = kept.first_mut() {
+fn join_oldest(days: &mut Vec<DayUsage>) {
+    days.sort_by_key(|one| one.day);
+    while days.len() > MAX_STORED {
+        let oldest = days.remove(0);
+        if let Some(next) = days.first_mut() {
             next.take(&oldest);
             next.model = None;
         }
@@ -161,10 +165,10 @@ pub fn store(db: &dyn Database, session_id: &Id, days: &[DayUsage]) -> Result<()
     if days.is_empty() {
         return Ok(());
     }
-    let kept = kept_with(db, session_id.as_str(), days)?;
+    let json = encode_with(db, session_id.as_str(), days)?;
     db.run(
         "UPDATE cf_agents_sessions SET usage_days = ?2 WHERE id = ?1",
-        &[session_id.as_str().into(), kept.into()],
+        &[session_id.as_str().into(), json.into()],
     )?;
     count_for_agent(db, days)
 }
@@ -253,18 +257,18 @@ mod tests {
 
     #[test]
     fn the_oldest_of_too_many_days_are_joined_and_nothing_is_lost() {
-        let mut kept: Vec<DayUsage> = (0..MAX_STORED as i64 + 5)
+        let mut days: Vec<DayUsage> = (0..MAX_STORED as i64 + 5)
             .rev()
             .map(|day| spent(day, "a", 1))
             .collect();
-        join_oldest(&mut kept);
-        assert_eq!(kept.len(), MAX_STORED);
+        join_oldest(&mut days);
+        assert_eq!(days.len(), MAX_STORED);
         assert_eq!(
-            (kept[0].day, kept[0].input_tokens, &kept[0].model),
+            (days[0].day, days[0].input_tokens, &days[0].model),
             (5, 6, &None)
         );
         assert_eq!(
-            kept.iter().map(|one| one.turns).sum::<i64>(),
+            days.iter().map(|one| one.turns).sum::<i64>(),
             MAX_STORED as i64 + 5
         );
     }

@@ -80,40 +80,40 @@ fn id_of(names: &[Value]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Deletes some of the checkpoints before the newest `kept`. Returns whether none is left.
+/// Deletes some of the checkpoints before the newest `most`. Returns whether none is left.
 pub fn delete_old(
     db: &ErasingDatabase<'_>,
     host: &dyn Host,
     session: &RetainedSession,
     thread: &Thread,
-    kept: i64,
-    place: &mut RetentionPosition,
+    most: i64,
+    position: &mut RetentionPosition,
     work: &mut StepWork,
 ) -> Result<bool> {
-    let Some(needed) = find_needed(db, &session.id, kept, work)? else {
+    let Some(needed) = find_needed(db, &session.id, most, work)? else {
         return Ok(true);
     };
     let limit = work.page();
-    let seqs = (place.after_seq, needed.from_seq);
+    let seqs = (position.after_seq, needed.from_seq);
     let page = load_between(db, &session.id, seqs, CHECKPOINT, limit)?;
     work.count_scanned(page.len());
     let is_last = (page.len() as i64) < limit;
-    place.after_seq = page.last().map_or(place.after_seq, |last| last.seq);
-    let mut gone = page;
-    gone.retain(|event| !needed.seqs.contains(&event.seq));
-    for checkpoint in gone.iter().filter(|event| event.has_action) {
-        work.gone.runs.add(checkpoint.written_at);
+    position.after_seq = page.last().map_or(position.after_seq, |last| last.seq);
+    let mut deleted = page;
+    deleted.retain(|event| !needed.seqs.contains(&event.seq));
+    for checkpoint in deleted.iter().filter(|event| event.has_action) {
+        work.counts.runs.add(checkpoint.written_at);
     }
-    if work.is_dry || gone.is_empty() {
+    if work.is_dry || deleted.is_empty() {
         return Ok(is_last);
     }
     work.delete(
-        gone.len() as i64,
-        gone.iter().map(|event| event.bytes).sum(),
+        deleted.len() as i64,
+        deleted.iter().map(|event| event.bytes).sum(),
     );
-    let seqs: Vec<i64> = gone.iter().map(|event| event.seq).collect();
+    let seqs: Vec<i64> = deleted.iter().map(|event| event.seq).collect();
     trim(db, host, &session.id, &seqs, work)?;
-    let checkpoints = gone.iter().filter(|event| event.has_action);
+    let checkpoints = deleted.iter().filter(|event| event.has_action);
     let ids: Vec<&str> = checkpoints.map(|event| event.id.as_str()).collect();
     delete_writes(db, host, thread, &ids, work)?;
     Ok(is_last)
@@ -130,16 +130,16 @@ struct Needed {
 fn find_needed(
     db: &dyn Database,
     session_id: &Id,
-    kept: i64,
+    most: i64,
     work: &mut StepWork,
 ) -> Result<Option<Needed>> {
-    let newest = load_newest_seqs(db, session_id, CHECKPOINT, kept)?;
+    let newest = load_newest_seqs(db, session_id, CHECKPOINT, most)?;
     // About two values precede each.
     work.count_scanned(3 * newest.len());
     let Some(from_seq) = newest
         .last()
         .copied()
-        .filter(|_| newest.len() as i64 == kept)
+        .filter(|_| newest.len() as i64 == most)
     else {
         return Ok(None);
     };

@@ -97,32 +97,32 @@ impl OldEvents {
     }
 
     /// The events of answers that continue after the page.
-    fn held(
+    fn find_retained(
         &self,
         db: &dyn Database,
         session_id: &Id,
         cutoff: i64,
         work: &StepWork,
     ) -> Result<RetainedEvents> {
-        let mut held = RetainedEvents::default();
+        let mut retained = RetainedEvents::default();
         let (Some(first), Some(last)) = (self.old.first(), self.old.last()) else {
-            return Ok(held);
+            return Ok(retained);
         };
         let later = old_events::load_branches_past(db, session_id, first.seq, last.seq)?;
         let by_seq: BTreeMap<i64, &OldEvent> =
             self.old.iter().map(|event| (event.seq, event)).collect();
         for event in later.iter().chain(self.next.as_ref()) {
             let parent_seq = work.preview.parent(event.parent_seq);
-            let kept = if event.written_at > cutoff {
-                &mut held.by_young
+            let list = if event.written_at > cutoff {
+                &mut retained.by_young
             } else {
-                &mut held.by_old
+                &mut retained.by_old
             };
             if event.is_run_member {
-                kept.extend(answer_above(&by_seq, parent_seq));
+                list.extend(answer_above(&by_seq, parent_seq));
             }
         }
-        Ok(held)
+        Ok(retained)
     }
 }
 
@@ -172,11 +172,18 @@ pub fn delete_old(
     host: &dyn Host,
     session_id: &Id,
     cutoff: i64,
-    place: &mut RetentionPosition,
+    position: &mut RetentionPosition,
     work: &mut StepWork,
 ) -> Result<bool> {
     let capacity = work.event_capacity();
-    let page = OldEvents::load(db, session_id, place.after_seq, cutoff, &WHOLE_PAGE, work)?;
+    let page = OldEvents::load(
+        db,
+        session_id,
+        position.after_seq,
+        cutoff,
+        &WHOLE_PAGE,
+        work,
+    )?;
     let (Some(first), Some(last)) = (page.old.first(), page.old.last()) else {
         return Ok(true);
     };
@@ -193,42 +200,46 @@ pub fn delete_old(
         return Ok(false);
     }
     let RetainedEvents {
-        by_young: mut kept,
+        by_young: mut retained,
         by_old,
-    } = page.held(db, session_id, cutoff, work)?;
+    } = page.find_retained(db, session_id, cutoff, work)?;
     let mut next = match (page.is_last, by_old.first()) {
         // An answer that continues after the page is checked again with the next one.
         (false, Some(first)) => first - 1,
         (true, _) | (false, None) => last_seq,
     };
-    let stay = |event: &&OldEvent| kept.contains(&event.seq) || by_old.contains(&event.seq);
+    let stay = |event: &&OldEvent| retained.contains(&event.seq) || by_old.contains(&event.seq);
     if next == before_first && page.old.iter().all(|event| stay(&event)) {
         // One answer is longer than a page. It is deleted in pieces.
         next = last_seq;
     } else {
-        kept.extend(by_old);
+        retained.extend(by_old);
     }
-    let gone = page.old.iter().filter(|event| !kept.contains(&event.seq));
-    let gone: Vec<&OldEvent> = gone.collect();
-    gone.iter()
-        .for_each(|event| work.gone.events.add(event.written_at));
-    let seqs: Vec<i64> = gone.iter().map(|event| event.seq).collect();
+    let deleted = page
+        .old
+        .iter()
+        .filter(|event| !retained.contains(&event.seq));
+    let deleted: Vec<&OldEvent> = deleted.collect();
+    deleted
+        .iter()
+        .for_each(|event| work.counts.events.add(event.written_at));
+    let seqs: Vec<i64> = deleted.iter().map(|event| event.seq).collect();
     if work.is_dry {
-        let parents = gone.iter().map(|event| (event.seq, event.parent_seq));
+        let parents = deleted.iter().map(|event| (event.seq, event.parent_seq));
         work.preview.delete(parents);
         for summary in find_summaries(db, session_id, &seqs.into_iter().collect())? {
             if work.preview.note_deleted_summary(summary.id) {
-                work.gone.summaries.add(summary.created_at);
+                work.counts.summaries.add(summary.created_at);
             }
         }
     } else {
         work.delete(
-            gone.len() as i64,
-            gone.iter().map(|event| event.bytes).sum(),
+            deleted.len() as i64,
+            deleted.iter().map(|event| event.bytes).sum(),
         );
         trim(db, host, session_id, &seqs, work)?;
     }
-    place.after_seq = next;
+    position.after_seq = next;
     Ok(page.is_last)
 }
 
@@ -275,7 +286,7 @@ pub fn trim(
     };
     let tip = get_tip(db, session_id)?;
     for summary in erase_around(db, &clock, session_id, &seqs.iter().copied().collect())? {
-        work.gone.summaries.add(summary.created_at);
+        work.counts.summaries.add(summary.created_at);
     }
     delete_seqs(db, &clock, session_id, &tip, seqs)?;
     let left = find_first_id(db, session_id)?;

@@ -25,7 +25,7 @@ use store::retention_progress::{
     LastRetentionRun, RetentionCounts, RetentionPosition, RetentionRun, RunStage, find_progress,
 };
 
-/// The place that a request names, and the rules that it brings.
+/// The session or block that a request names, and the rules that it brings.
 #[derive(Default)]
 pub struct RetentionTarget {
     pub session_id: Option<Id>,
@@ -68,21 +68,21 @@ pub struct RetentionPreview {
 }
 
 /// Counts what a run that began now would delete there, up to a bound.
-pub fn preview(memory: &Memory<'_>, place: &RetentionTarget) -> Result<RetentionPreview> {
+pub fn preview(memory: &Memory<'_>, target: &RetentionTarget) -> Result<RetentionPreview> {
     let now_ms = memory.host.now_ms();
     let progress = find_progress(memory.db)?;
     let session = Cell::new(None);
     let db = ErasingDatabase::new(memory.db);
-    let bounds = place.bounds(memory.db)?;
+    let bounds = target.bounds(memory.db)?;
     let walk = RetentionWalk::new(memory, &db, now_ms, &session, &bounds)?;
     let mut work = StepWork::new(true);
     let mut run = RetentionRun {
-        place: bounds.start(),
+        position: bounds.start(),
         ..begin(now_ms)
     };
     let is_complete = walk.advance(&mut run, &mut work)?;
     Ok(RetentionPreview {
-        counts: work.gone,
+        counts: work.counts,
         is_complete,
         next_at: match &progress {
             Some(progress) => Some(progress.next_at.max(now_ms)),
@@ -95,7 +95,7 @@ pub fn preview(memory: &Memory<'_>, place: &RetentionTarget) -> Result<Retention
 /// The result of a step in one session.
 #[derive(Default)]
 pub struct SessionStep {
-    pub gone: RetentionCounts,
+    pub counts: RetentionCounts,
     /// Where the next step begins. `None`: everything was checked.
     pub cursor: Option<String>,
     pub changed: Vec<Id>,
@@ -106,27 +106,27 @@ pub struct SessionStep {
 /// Deletes some of what is old in the session by the rules. `cursor`: from the previous step.
 pub fn step_in_session(
     memory: &Memory<'_>,
-    place: &RetentionTarget,
+    target: &RetentionTarget,
     cursor: Option<&str>,
 ) -> Result<SessionStep> {
     atomically(memory.db, || {
         let now_ms = memory.host.now_ms();
-        let bounds = place.bounds(memory.db)?;
+        let bounds = target.bounds(memory.db)?;
         let db = ErasingDatabase::new(memory.db);
         let session = Cell::new(None);
         let walk = RetentionWalk::new(memory, &db, now_ms, &session, &bounds)?;
         let mut run = RetentionRun {
-            place: read_cursor(cursor, bounds.start())?,
+            position: read_cursor(cursor, bounds.start())?,
             ..begin(now_ms)
         };
         let mut work = StepWork::new(false);
         let is_over = walk.advance(&mut run, &mut work)?;
         Ok(SessionStep {
-            gone: work.gone,
+            counts: work.counts,
             cursor: if is_over {
                 None
             } else {
-                Some(json::encode(&run.place)?)
+                Some(json::encode(&run.position)?)
             },
             changed: work.changed,
             // Earlier steps may have deleted something.
@@ -143,9 +143,9 @@ fn read_cursor(cursor: Option<&str>, start: RetentionPosition) -> Result<Retenti
     let Some(cursor) = cursor else {
         return Ok(start);
     };
-    let place: Option<RetentionPosition> = json::decode(cursor).ok();
-    place
-        .filter(|place| place.number == start.number && place.stage != RunStage::Over)
+    let position: Option<RetentionPosition> = json::decode(cursor).ok();
+    position
+        .filter(|position| position.number == start.number && position.stage != RunStage::Over)
         .ok_or_else(|| {
             Error::invalid(
                 "cursor",

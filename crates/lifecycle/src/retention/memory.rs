@@ -149,41 +149,41 @@ impl<'a> MemoryRetention<'a> {
             || own.any(|own| days_of(stage, own.within(self.outer)).is_some())
     }
 
-    /// Processes one page of the stage at `place`, and advances the place.
-    pub fn advance(&self, place: &mut RetentionPosition, work: &mut StepWork) -> Result<()> {
-        let stage = place.stage;
+    /// Processes one page of the stage at `position`, and advances it.
+    pub fn advance(&self, position: &mut RetentionPosition, work: &mut StepWork) -> Result<()> {
+        let stage = position.stage;
         let Some(rows) = rows_of(stage).filter(|_| self.has_rule(stage)) else {
-            next_stage(place);
+            next_stage(position);
             return Ok(());
         };
         if let Some(cutoff) = self
-            .cutoff(stage, &place.block)
-            .filter(|_| !place.block.is_empty())
+            .cutoff(stage, &position.block)
+            .filter(|_| !position.block.is_empty())
         {
             let is_over = match stage {
-                RunStage::BlockVersions => self.block_versions(place, cutoff, work)?,
-                RunStage::ItemVersions => self.item_versions(place, cutoff, work)?,
-                RunStage::Deleted => self.deleted(place, cutoff, work)?,
-                _ => self.entries(place, cutoff, work)?,
+                RunStage::BlockVersions => self.block_versions(position, cutoff, work)?,
+                RunStage::ItemVersions => self.item_versions(position, cutoff, work)?,
+                RunStage::Deleted => self.deleted(position, cutoff, work)?,
+                _ => self.entries(position, cutoff, work)?,
             };
             if !is_over {
                 return Ok(());
             }
         }
         work.count_scanned(1);
-        match self.find_next_block(rows, &place.block)? {
+        match self.find_next_block(rows, &position.block)? {
             Some(block) => {
-                place.block = block;
-                place.key.clear();
+                position.block = block;
+                position.key.clear();
             }
-            None => next_stage(place),
+            None => next_stage(position),
         }
         Ok(())
     }
 
-    /// The block at this place.
-    fn block<'p>(&'p self, place: &'p RetentionPosition) -> BlockOf<'p> {
-        (self.scope, &place.block)
+    /// The block at this position.
+    fn block<'p>(&'p self, position: &'p RetentionPosition) -> BlockOf<'p> {
+        (self.scope, &position.block)
     }
 
     fn find_next_block(&self, rows: AgedRows, after: &str) -> Result<Option<String>> {
@@ -196,31 +196,31 @@ impl<'a> MemoryRetention<'a> {
     /// The earlier versions of a block's own text. A block has at most 50 of them.
     fn block_versions(
         &self,
-        place: &RetentionPosition,
+        position: &RetentionPosition,
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<bool> {
-        let versions = content::load_times(self.db, self.scope, &place.block)?;
+        let versions = content::load_times(self.db, self.scope, &position.block)?;
         work.count_scanned(versions.len());
-        let mut gone = Vec::new();
+        let mut deleted = Vec::new();
         for (version, next) in versions.iter().zip(versions.iter().skip(1)) {
             let ((version, written_at), (_, replaced_at)) = (*version, *next);
             if replaced_at <= cutoff {
-                work.gone.versions.add(written_at);
-                gone.push(version);
+                work.counts.versions.add(written_at);
+                deleted.push(version);
             }
         }
-        if gone.is_empty() || work.is_dry {
+        if deleted.is_empty() || work.is_dry {
             return Ok(true);
         }
-        work.delete(gone.len() as i64, 0);
-        content::delete_versions(self.db, self.scope, &place.block, &gone)?;
+        work.delete(deleted.len() as i64, 0);
+        content::delete_versions(self.db, self.scope, &position.block, &deleted)?;
         delete_callbacks(
             self.db,
             self.scope,
-            &place.block,
+            &position.block,
             None,
-            Selection::Versions(&gone),
+            Selection::Versions(&deleted),
         )?;
         Ok(true)
     }
@@ -228,13 +228,13 @@ impl<'a> MemoryRetention<'a> {
     /// The earlier versions of a block's entries and documents.
     fn item_versions(
         &self,
-        place: &mut RetentionPosition,
+        position: &mut RetentionPosition,
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<bool> {
         // At least one whole item, plus one row.
         let limit = work.page().max(MAX_ENTRY_VERSIONS + 1);
-        let rows = ages::load_versions(self.db, self.block(place), &place.key, limit)?;
+        let rows = ages::load_versions(self.db, self.block(position), &position.key, limit)?;
         work.count_scanned(rows.len());
         let is_last = (rows.len() as i64) < limit;
         let mut items: Vec<(String, Vec<AgedVersion>)> = Vec::new();
@@ -250,8 +250,8 @@ impl<'a> MemoryRetention<'a> {
         }
         for (key, mut versions) in items {
             versions.sort_by_key(|row| row.version);
-            self.item(&place.block, &key, &versions, cutoff, work)?;
-            place.key = key;
+            self.item(&position.block, &key, &versions, cutoff, work)?;
+            position.key = key;
         }
         Ok(is_last)
     }
@@ -281,16 +281,16 @@ impl<'a> MemoryRetention<'a> {
             None => None,
         });
         let is_old = |at: &Option<i64>| at.is_some_and(|at| at <= cutoff);
-        let gone = versions.iter().zip(&replaced).filter(|(_, at)| is_old(at));
-        let gone: Vec<&AgedVersion> = gone.map(|(row, _)| row).collect();
-        for row in &gone {
-            work.gone.versions.add(row.written_at);
+        let deleted = versions.iter().zip(&replaced).filter(|(_, at)| is_old(at));
+        let deleted: Vec<&AgedVersion> = deleted.map(|(row, _)| row).collect();
+        for row in &deleted {
+            work.counts.versions.add(row.written_at);
         }
-        if gone.is_empty() || work.is_dry {
+        if deleted.is_empty() || work.is_dry {
             return Ok(());
         }
-        work.delete(gone.len() as i64, 0);
-        let numbers: Vec<i64> = gone.iter().map(|row| row.version).collect();
+        work.delete(deleted.len() as i64, 0);
+        let numbers: Vec<i64> = deleted.iter().map(|row| row.version).collect();
         ages::delete_versions(self.db, (self.scope, block), key, &numbers)?;
         delete_callbacks(
             self.db,
@@ -299,17 +299,22 @@ impl<'a> MemoryRetention<'a> {
             Some(key),
             Selection::Versions(&numbers),
         )?;
-        let deletions = gone.iter().filter(|row| row.is_deletion).count();
+        let deletions = deleted.iter().filter(|row| row.is_deletion).count();
         self.count_forgotten(block, deletions as i64)
     }
 
     /// The remains of deleted entries and documents. The index finds the oldest deletions;
     /// a block stores at most 1,000.
-    fn deleted(&self, place: &RetentionPosition, cutoff: i64, work: &mut StepWork) -> Result<bool> {
+    fn deleted(
+        &self,
+        position: &RetentionPosition,
+        cutoff: i64,
+        work: &mut StepWork,
+    ) -> Result<bool> {
         // A dry run has already counted these as versions. A real run has already deleted
         // them.
         let counted = if work.is_dry {
-            self.cutoff(RunStage::ItemVersions, &place.block)
+            self.cutoff(RunStage::ItemVersions, &position.block)
         } else {
             None
         };
@@ -318,11 +323,11 @@ impl<'a> MemoryRetention<'a> {
         } else {
             (work.page() / MAX_ENTRY_VERSIONS).max(1)
         };
-        let block = self.block(place);
+        let block = self.block(position);
         let deletions = ages::load_deletions(self.db, block, cutoff, counted, limit)?;
         work.count_scanned(deletions.len());
         for deletion in &deletions {
-            work.gone.deleted.add(deletion.written_at);
+            work.counts.deleted.add(deletion.written_at);
         }
         let is_last = work.is_dry || (deletions.len() as i64) < limit;
         if work.is_dry {
@@ -332,13 +337,13 @@ impl<'a> MemoryRetention<'a> {
             .iter()
             .map(|deletion| (deletion.key.as_str(), deletion.version))
             .collect();
-        let gone = forget_up_to(self.db, (self.scope, &place.block), &items)?;
-        work.delete(gone.rows, 0);
+        let forgotten = forget_up_to(self.db, (self.scope, &position.block), &items)?;
+        work.delete(forgotten.rows, 0);
         for (key, version) in items {
-            let told = Selection::UpTo(version);
-            delete_callbacks(self.db, self.scope, &place.block, Some(key), told)?;
+            let selection = Selection::UpTo(version);
+            delete_callbacks(self.db, self.scope, &position.block, Some(key), selection)?;
         }
-        self.count_forgotten(&place.block, gone.deletions)?;
+        self.count_forgotten(&position.block, forgotten.deletions)?;
         Ok(is_last)
     }
 
@@ -353,12 +358,12 @@ impl<'a> MemoryRetention<'a> {
     /// The entries that were last written long ago.
     fn entries(
         &self,
-        place: &mut RetentionPosition,
+        position: &mut RetentionPosition,
         cutoff: i64,
         work: &mut StepWork,
     ) -> Result<bool> {
         let limit = work.page();
-        let rows = ages::load_entries(self.db, self.block(place), &place.key, limit)?;
+        let rows = ages::load_entries(self.db, self.block(position), &position.key, limit)?;
         // Two reads per entry: the index row, and the entry with its time.
         work.count_scanned(2 * rows.len());
         let is_last = (rows.len() as i64) < limit;
@@ -367,13 +372,13 @@ impl<'a> MemoryRetention<'a> {
                 if !work.is_dry && !work.has_capacity() {
                     return Ok(false);
                 }
-                work.gone.entries.add(updated_at);
+                work.counts.entries.add(updated_at);
                 if !work.is_dry {
-                    self.erase_entry(&place.block, &key)?;
+                    self.erase_entry(&position.block, &key)?;
                     work.delete(ROWS_OF_ENTRY, 0);
                 }
             }
-            place.key = key;
+            position.key = key;
         }
         Ok(is_last)
     }
@@ -406,13 +411,13 @@ fn rows_of(stage: RunStage) -> Option<AgedRows> {
     }
 }
 
-fn next_stage(place: &mut RetentionPosition) {
-    place.stage = match place.stage {
+fn next_stage(position: &mut RetentionPosition) {
+    position.stage = match position.stage {
         RunStage::BlockVersions => RunStage::ItemVersions,
         RunStage::ItemVersions => RunStage::Deleted,
         RunStage::Deleted => RunStage::Entries,
         _ => RunStage::Over,
     };
-    place.block.clear();
-    place.key.clear();
+    position.block.clear();
+    position.key.clear();
 }

@@ -126,15 +126,15 @@ pub fn delete_if_idle(
         if oldest.has_more() {
             work.delete(oldest.count(), oldest.bytes());
             // Counts the session, but not its summaries.
-            let summaries = work.gone.summaries.clone();
+            let summaries = work.counts.summaries.clone();
             events::trim(db, host, &session.id, &oldest.seqs(), work)?;
-            work.gone.summaries = summaries;
+            work.counts.summaries = summaries;
             return Ok(IdleSession::Trimmed);
         }
         work.delete(1 + oldest.count(), oldest.bytes());
         delete_session(db, &session.id)?;
         work.change(&session.id);
     }
-    work.gone.sessions.add(active_at);
+    work.counts.sessions.add(active_at);
     Ok(IdleSession::Deleted)
 }

@@ -18,7 +18,7 @@ use store::retention_progress::{
 /// The result of a step.
 #[derive(Debug, Default)]
 pub struct RetentionStep {
-    pub gone: RetentionCounts,
+    pub counts: RetentionCounts,
     /// Whether the run continues.
     pub has_more: bool,
     /// When the next run may begin; `None`: no rule is left.
@@ -146,16 +146,16 @@ fn take_step(
         // The final step runs alone to bound its duration.
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
         let is_clean =
-            run.gone == RetentionCounts::default() && work.gone == RetentionCounts::default();
+            run.counts == RetentionCounts::default() && work.counts == RetentionCounts::default();
         // The pages of all steps of the run are cleared after its last one.
         left.is_written = was_finishing && !is_clean && pages != Pages::Cleared;
         is_clean || (was_finishing && pages != Pages::NotCleared)
     };
     run.steps += 1;
-    run.gone.join(&work.gone);
+    run.counts.join(&work.counts);
     let has_rules = walk.has_rules()?;
     let mut step = RetentionStep {
-        gone: work.gone,
+        counts: work.counts,
         has_more: !is_over,
         next_at: has_rules.then_some(progress.next_at),
         changed: work.changed,
@@ -176,7 +176,7 @@ fn take_step(
             started_at: run.started_at,
             ended_at: now_ms,
             steps: run.steps,
-            gone: run.gone,
+            counts: run.counts,
             skipped: run.skipped,
         });
     } else {

@@ -23,7 +23,7 @@ pub struct WalkBounds {
     pub session: Option<i64>,
     /// The key of the one block.
     pub block: Option<String>,
-    /// The rules that apply there instead of the place's own.
+    /// The rules that apply there instead of the stored ones.
     pub rules: Option<Retention>,
 }
 
@@ -119,7 +119,7 @@ impl<'a> RetentionWalk<'a> {
     /// Continues until the work's bounds are reached. Returns whether the run is over.
     pub fn advance(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<bool> {
         while work.has_capacity() {
-            if run.place.stage != RunStage::Over {
+            if run.position.stage != RunStage::Over {
                 self.advance_here(run, work)?;
                 continue;
             }
@@ -127,54 +127,58 @@ impl<'a> RetentionWalk<'a> {
                 return Ok(true);
             }
             work.count_scanned(1);
-            let Some(number) = find_next(self.db, run.place.number, !self.visits_all())? else {
+            let Some(number) = find_next(self.db, run.position.number, !self.visits_all())? else {
                 return Ok(true);
             };
-            run.place = RetentionPosition {
+            run.position = RetentionPosition {
                 number,
                 ..RetentionPosition::default()
             };
         }
-        Ok(self.is_narrow() && run.place.stage == RunStage::Over)
+        Ok(self.is_narrow() && run.position.stage == RunStage::Over)
     }
 
     fn advance_here(&self, run: &mut RetentionRun, work: &mut StepWork) -> Result<()> {
-        let place = &mut run.place;
-        if place.number == 0 {
+        let position = &mut run.position;
+        if position.number == 0 {
             let memory = self.memory_of("", self.agents)?;
-            if place.stage == RunStage::Idle {
-                place.stage = RunStage::BlockVersions;
+            if position.stage == RunStage::Idle {
+                position.stage = RunStage::BlockVersions;
                 memory.forget_old_proposals(work)?;
                 return memory.forget_old_prompt(work);
             }
-            return memory.advance(place, work);
+            return memory.advance(position, work);
         }
-        if run.failed_at == Some(place.number) {
+        if run.failed_at == Some(position.number) {
             run.failed_at = None;
             run.skipped += 1;
-            place.stage = RunStage::Over;
+            position.stage = RunStage::Over;
             // Written at once, so that a failure in the next session can't undo this.
             work.end();
             return Ok(());
         }
-        self.session.set(Some(place.number));
-        match self.advance_in_session(place, work) {
+        self.session.set(Some(position.number));
+        match self.advance_in_session(position, work) {
             // A dry run skips what a run would skip.
-            Err(_) if work.is_dry => place.stage = RunStage::Over,
+            Err(_) if work.is_dry => position.stage = RunStage::Over,
             done => done?,
         }
         self.session.set(None);
         Ok(())
     }
 
-    fn advance_in_session(&self, place: &mut RetentionPosition, work: &mut StepWork) -> Result<()> {
+    fn advance_in_session(
+        &self,
+        position: &mut RetentionPosition,
+        work: &mut StepWork,
+    ) -> Result<()> {
         work.count_scanned(1);
-        let Some(session) = find_session(self.db, place.number)? else {
-            place.stage = RunStage::Over;
+        let Some(session) = find_session(self.db, position.number)? else {
+            position.stage = RunStage::Over;
             return Ok(());
         };
         if session.is_pinned {
-            place.stage = RunStage::Over;
+            position.stage = RunStage::Over;
             return Ok(());
         }
         let is_session = self.bounds.session.is_some() && self.bounds.block.is_none();
@@ -184,29 +188,29 @@ impl<'a> RetentionWalk<'a> {
         };
         let cutoff = |days: i64| self.now_ms - days * DAY_MS;
         let host = self.memory.host;
-        work.preview.enter(place.number);
-        match place.stage {
+        work.preview.enter(position.number);
+        match position.stage {
             RunStage::Idle => {
-                place.stage = RunStage::Checkpoints;
+                position.stage = RunStage::Checkpoints;
                 if let Some(days) = rules.sessions_idle_days {
                     match delete_if_idle(self.db, host, &session, cutoff(days), work)? {
                         IdleSession::Unchanged => {}
-                        IdleSession::Deleted => place.stage = RunStage::Over,
-                        IdleSession::Trimmed => place.stage = RunStage::Idle,
+                        IdleSession::Deleted => position.stage = RunStage::Over,
+                        IdleSession::Trimmed => position.stage = RunStage::Idle,
                     }
                 }
                 Ok(())
             }
             RunStage::Checkpoints => {
                 let is_over = match (rules.runs_kept, &session.thread) {
-                    (Some(kept), Some(ThreadPart::Checkpoints(thread))) => {
-                        checkpoints::delete_old(self.db, host, &session, thread, kept, place, work)?
-                    }
+                    (Some(most), Some(ThreadPart::Checkpoints(thread))) => checkpoints::delete_old(
+                        self.db, host, &session, thread, most, position, work,
+                    )?,
                     (Some(_), Some(ThreadPart::Writes(_)) | None) | (None, _) => true,
                 };
                 if is_over {
-                    place.stage = RunStage::Events;
-                    place.after_seq = 0;
+                    position.stage = RunStage::Events;
+                    position.after_seq = 0;
                 }
                 Ok(())
             }
@@ -217,12 +221,12 @@ impl<'a> RetentionWalk<'a> {
                 let is_over = match rules.events_days.filter(|_| !is_thread) {
                     Some(days) => {
                         let cutoff = cutoff(days);
-                        events::delete_old(self.db, host, &session.id, cutoff, place, work)?
+                        events::delete_old(self.db, host, &session.id, cutoff, position, work)?
                     }
                     None => true,
                 };
                 if is_over {
-                    place.stage = RunStage::BlockVersions;
+                    position.stage = RunStage::BlockVersions;
                     let memory = self.memory_of(session.id.as_str(), rules)?;
                     memory.forget_old_prompt(work)?;
                 }
@@ -230,7 +234,7 @@ impl<'a> RetentionWalk<'a> {
             }
             _ => self
                 .memory_of(session.id.as_str(), rules)?
-                .advance(place, work),
+                .advance(position, work),
         }
     }
 

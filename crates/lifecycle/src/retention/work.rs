@@ -37,7 +37,7 @@ pub struct StepWork {
     scans_left: i64,
     deleted_left: i64,
     bytes_left: i64,
-    pub gone: RetentionCounts,
+    pub counts: RetentionCounts,
     /// The sessions whose conversations changed.
     pub changed: Vec<Id>,
 }
@@ -54,7 +54,7 @@ impl StepWork {
             },
             deleted_left: MAX_STEP_DELETED,
             bytes_left: MAX_STEP_BYTES,
-            gone: RetentionCounts::default(),
+            counts: RetentionCounts::default(),
             changed: Vec::new(),
         }
     }

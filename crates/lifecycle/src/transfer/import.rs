@@ -6,7 +6,7 @@
 //! write now.
 
 use crate::json_schema::JsonSchema;
-use crate::transfer::target::{ImportTarget, LeftOut, at_line};
+use crate::transfer::target::{ImportTarget, OmittedPart, at_line};
 use serde::Serialize;
 
 use super::compare::{ImportComparison, already_exists};
@@ -39,7 +39,7 @@ pub struct Imported {
     /// secret and `?allowSources=true`. Otherwise the session's next turn freezes a new prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(default)]
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<OmittedPart>,
 }
 
 enum ImportState {

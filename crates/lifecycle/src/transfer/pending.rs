@@ -49,13 +49,13 @@ pub struct PendingEvent {
 fn note_of(note: Note, reading: &LineRules<'_>) -> Note {
     // No call continues from a file: its author would choose the arguments of tools.
     let mut note = note.closed();
-    note.kept = note.kept.filter(|_| reading.takes_provider_data);
+    note.provider_data = note.provider_data.filter(|_| reading.takes_provider_data);
     let Some(authority) = reading.authority else {
         return note;
     };
-    let reach = note.reach.min(authority.reach);
+    let memory_scope = note.memory_scope.min(authority.memory_scope);
     note.with_authority(Authority {
-        reach,
+        memory_scope,
         ..authority.clone()
     })
 }

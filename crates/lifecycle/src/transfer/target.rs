@@ -19,7 +19,7 @@ pub struct ImportTarget {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum LeftOut {
+pub enum OmittedPart {
     Prompt,
     /// The servers of tools, in the file of a whole agent.
     Servers,

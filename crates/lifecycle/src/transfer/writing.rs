@@ -19,7 +19,7 @@ use crate::transfer::rules::{
     ADD_COMPACTION, ADD_USAGE, CLEAR_MESSAGES, CONFIGURE_COMPACTION, DELETE_EVENTS,
     DELETE_MESSAGES, SET_LEAF, UPDATE_MESSAGE,
 };
-use crate::transfer::target::{ImportTarget, LeftOut, at_line};
+use crate::transfer::target::{ImportTarget, OmittedPart, at_line};
 use base::database::{Database, MAX_LIST_BYTES, atomically};
 use base::error::{Code, Error, Result};
 use base::host::Host;
@@ -443,7 +443,7 @@ impl ImportWriter {
     }
 
     /// The parts of the file that the import omitted.
-    pub fn left_out(&self) -> Vec<LeftOut> {
+    pub fn left_out(&self) -> Vec<OmittedPart> {
         self.memory.left_out()
     }
 

@@ -1,7 +1,7 @@
 //! Checks the rows of a table by its rules.
 
 use super::deeper::{check_media, check_paths};
-use super::finding::{Finding, FindingPlace};
+use super::finding::{Finding, FindingLocation};
 use crate::table_pages::{OwnRows, PageBudget, PageRange, TableRows};
 use base::action::Action;
 use base::checks::{Check, DeeperCheck, FindingCode, PAGE_ROWS, RowRule, RowsOwner};
@@ -23,7 +23,7 @@ pub struct CheckedPage {
 
 /// A row that breaks rules.
 struct BrokenRow {
-    place: FindingPlace,
+    place: FindingLocation,
     /// The numbers of the rules, each between two commas.
     broken: String,
 }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
-use super::finding::{Finding, FindingPlace};
+use super::finding::{Finding, FindingLocation};
 use crate::table_pages::PageRange;
 use base::checks::FindingCode;
 use base::columns::{find_value, load};
@@ -12,7 +12,7 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::row;
-use conversation::messages::tree::path::lies_on_path;
+use conversation::messages::tree::path::is_path_between;
 use conversation::tables;
 
 const MEDIA: &str = tables::MEDIA.name;
@@ -35,10 +35,10 @@ pub fn check_media(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>>
     let mut findings = Vec::new();
     for (session_id, hash) in load::<(String, String)>(db, &sql, &range.params)? {
         if hash_media(db, &session_id, &hash)? != hash {
-            let place = FindingPlace {
+            let place = FindingLocation {
                 session_id: Some(session_id),
                 id: Some(hash),
-                ..FindingPlace::default()
+                ..FindingLocation::default()
             };
             findings.push(Finding::new(FindingCode::MediaDamaged, MEDIA, place));
         }
@@ -90,11 +90,11 @@ pub fn check_paths(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>>
     );
     let mut findings = Vec::new();
     for overlay in load::<OverlayRange>(db, &sql, &range.params)? {
-        if !lies_on_one_path(db, &overlay)? {
-            let place = FindingPlace {
+        if !is_on_one_path(db, &overlay)? {
+            let place = FindingLocation {
                 session_id: Some(overlay.session_id),
                 id: Some(overlay.id),
-                ..FindingPlace::default()
+                ..FindingLocation::default()
             };
             findings.push(Finding::new(FindingCode::OverlayOffPath, OVERLAYS, place));
         }
@@ -102,12 +102,12 @@ pub fn check_paths(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>>
     Ok(findings)
 }
 
-fn lies_on_one_path(db: &dyn Database, overlay: &OverlayRange) -> Result<bool> {
+fn is_on_one_path(db: &dyn Database, overlay: &OverlayRange) -> Result<bool> {
     let Ok(session_id) = Id::parse(overlay.session_id.clone()) else {
         return Ok(false);
     };
     let OverlayRange {
         from_seq, to_seq, ..
     } = *overlay;
-    Ok(from_seq <= to_seq && lies_on_path(db, &session_id, from_seq, to_seq)?)
+    Ok(from_seq <= to_seq && is_path_between(db, &session_id, from_seq, to_seq)?)
 }

@@ -9,7 +9,7 @@ use base::checks::FindingCode;
 /// The place of a damaged row: the ids that name it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct FindingPlace {
+pub struct FindingLocation {
     /// The session that the row belongs to. Absent: the agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
@@ -38,11 +38,11 @@ pub struct Finding {
     /// The table of the row; docs/storage.md describes the tables.
     pub table: &'static str,
     #[serde(flatten)]
-    pub place: FindingPlace,
+    pub place: FindingLocation,
 }
 
 impl Finding {
-    pub fn new(code: FindingCode, table: &'static str, place: FindingPlace) -> Self {
+    pub fn new(code: FindingCode, table: &'static str, place: FindingLocation) -> Self {
         Self {
             code,
             message: code.message(),

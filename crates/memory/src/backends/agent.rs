@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_way_that_comes_back_or_goes_too_far_is_refused_and_shown() {
+    fn a_cycle_or_a_too_long_path_of_calls_is_refused_with_the_path() {
         let via = |names: &[&str]| {
             names
                 .iter()
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_is_read_as_it_is_written_and_nonsense_is_nobody() {
+    fn the_header_is_parsed_and_invalid_values_are_ignored() {
         let header = URL_SAFE_NO_PAD.encode(r#"["alice","b ö"]"#);
         assert_eq!(parse_via(Some(&header)), ["alice", "b ö"]);
         assert!(parse_via(Some("%%%")).is_empty());

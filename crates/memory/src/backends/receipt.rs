@@ -14,8 +14,8 @@ use store::erased::Erased;
 /// The answer of a block's external source to a deletion.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HomeReceipt {
-    pub kind: HomeKind,
+pub struct BackendReceipt {
+    pub kind: BackendKind,
     /// The agent's name, the service's binding, or the object's key in the bucket.
     pub name: String,
     /// `false`: the source had no such text, or is a service without deletion.
@@ -30,7 +30,7 @@ pub struct HomeReceipt {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum HomeKind {
+pub enum BackendKind {
     Agent,
     Bucket,
     Service,
@@ -44,8 +44,8 @@ struct RemotePurge {
     digest: Option<String>,
 }
 
-impl HomeReceipt {
-    pub fn of(kind: HomeKind, name: &str, deleted: bool) -> Self {
+impl BackendReceipt {
+    pub fn of(kind: BackendKind, name: &str, deleted: bool) -> Self {
         Self {
             kind,
             name: name.to_owned(),
@@ -63,14 +63,14 @@ pub async fn ask_agent(
     home: RemoteBlock<'_>,
     operation: &str,
     key: &str,
-) -> Result<HomeReceipt> {
+) -> Result<BackendReceipt> {
     let name = home.name;
     let input = json!({"key": key, "purge": true});
     let answer: RemotePurge = agent::call(memory, block, home, operation, input).await?;
-    Ok(HomeReceipt {
+    Ok(BackendReceipt {
         erased: answer.erased,
         digest: answer.digest,
-        ..HomeReceipt::of(HomeKind::Agent, name, answer.deleted)
+        ..BackendReceipt::of(BackendKind::Agent, name, answer.deleted)
     })
 }
 
@@ -80,7 +80,7 @@ pub async fn ask_service(
     block: &Definition,
     binding: &str,
     key: &str,
-) -> Result<HomeReceipt> {
+) -> Result<BackendReceipt> {
     let deleted = service::delete(memory, block, binding, key).await?;
-    Ok(HomeReceipt::of(HomeKind::Service, binding, deleted))
+    Ok(BackendReceipt::of(BackendKind::Service, binding, deleted))
 }

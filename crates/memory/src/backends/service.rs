@@ -106,10 +106,10 @@ pub async fn replace(
     memory: &Memory<'_>,
     block: &Definition,
     binding: &str,
-    told: &ServiceAnswer,
+    answer: &ServiceAnswer,
     content: &str,
 ) -> Result<bool> {
-    let Some(version) = told.version() else {
+    let Some(version) = answer.version() else {
         set(memory, block, binding, &[("content", content.into())]).await?;
         return Ok(true);
     };

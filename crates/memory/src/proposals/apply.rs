@@ -1,7 +1,7 @@
 //! Applies one change to memory. Must run in the transaction that stores the change's
 //! outcome.
 
-use super::{ChangeAction, ChangeStatus, MemoryChange, ProposalPlace, ProposalScope, StandingText};
+use super::{ChangeAction, ChangeStatus, CurrentText, MemoryChange, ProposalOrigin, ProposalScope};
 use crate::block::newest_of;
 use crate::definition::Definition;
 use crate::definitions::get_definition;
@@ -47,9 +47,9 @@ pub fn entries_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Re
 /// The current text that a change is about. `None`: there is none.
 pub fn find_current(
     memory: &Memory<'_>,
-    place: &ProposalPlace,
+    place: &ProposalOrigin,
     change: &MemoryChange,
-) -> Result<Option<StandingText>> {
+) -> Result<Option<CurrentText>> {
     let block = match block_of(memory, place.block_scope(), &change.label) {
         Ok(block) => block,
         // The block was removed since.
@@ -58,14 +58,14 @@ pub fn find_current(
     };
     let Some(key) = &change.key else {
         let newest = newest_of(memory, &block)?;
-        return Ok(Some(StandingText {
+        return Ok(Some(CurrentText {
             version: newest.version,
             title: None,
             content: newest.content,
         }));
     };
     let found = find_with_version(memory.db, &block, key)?;
-    Ok(found.map(|(entry, version)| StandingText {
+    Ok(found.map(|(entry, version)| CurrentText {
         version,
         title: entry.title,
         content: entry.content,
@@ -75,14 +75,14 @@ pub fn find_current(
 /// The current version. 0: there is none.
 pub fn current_version(
     memory: &Memory<'_>,
-    place: &ProposalPlace,
+    place: &ProposalOrigin,
     change: &MemoryChange,
 ) -> Result<i64> {
-    Ok(find_current(memory, place, change)?.map_or(0, |standing| standing.version))
+    Ok(find_current(memory, place, change)?.map_or(0, |current| current.version))
 }
 
 /// Applies a change, and stores the version that it wrote.
-pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChange) -> Result<()> {
+pub fn apply(memory: &Memory<'_>, place: &ProposalOrigin, change: &mut MemoryChange) -> Result<()> {
     let stands = current_version(memory, place, change)?;
     if change.outdated || stands != change.made_for {
         return Err(written_since(change, stands));
@@ -105,7 +105,7 @@ pub fn apply(memory: &Memory<'_>, place: &ProposalPlace, change: &mut MemoryChan
             let supersedes = Some(change.supersedes.as_slice()).filter(|keys| !keys.is_empty());
             let text = EntryText {
                 supersedes,
-                ..EntryText::holding_from_now(key, change.title.as_deref(), content)
+                ..EntryText::valid_from_now(key, change.title.as_deref(), content)
             };
             entries::write_here(memory, &block, &text, writer)?;
         }
@@ -148,7 +148,7 @@ fn retire(
     let text = EntryText {
         valid_from: entry.validity.valid_from,
         valid_until: Some(memory.host.now_ms().max(begins)),
-        ..EntryText::holding_from_now(key, entry.title.as_deref(), &entry.content)
+        ..EntryText::valid_from_now(key, entry.title.as_deref(), &entry.content)
     };
     entries::write_here(memory, block, &text, writer)?;
     Ok(())

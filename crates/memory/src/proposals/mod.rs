@@ -169,13 +169,13 @@ pub struct MemoryChange {
     pub outdated: bool,
     /// The current text that the change applies to. Present while the change is pending.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<StandingText>,
+    pub before: Option<CurrentText>,
 }
 
 /// The text that a pending change would change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StandingText {
+pub struct CurrentText {
     pub version: i64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
@@ -215,13 +215,13 @@ impl ProposalScope {
 
 /// The session that a proposal was learned from, and the scope of its block.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ProposalPlace {
+pub struct ProposalOrigin {
     /// `None`: it comes from memory itself.
     pub session_id: Option<Id>,
     pub scope: ProposalScope,
 }
 
-impl ProposalPlace {
+impl ProposalOrigin {
     /// The owner of the block.
     pub fn block_scope(&self) -> BlockScope<'_> {
         match (&self.session_id, self.scope) {

@@ -3,7 +3,7 @@
 
 use super::apply::{block_of, current_version};
 use super::rows::{StoredProposal, get, update};
-use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalPlace};
+use super::{ChangeAction, ChangeStatus, DecidedBy, MemoryChange, ProposalOrigin};
 use crate::Memory;
 use crate::content::{self, Version};
 use crate::definition::Definition;
@@ -60,7 +60,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
 /// Reverts one change, or returns why that is impossible.
 fn revert_change(
     memory: &Memory<'_>,
-    place: &ProposalPlace,
+    place: &ProposalOrigin,
     change: &MemoryChange,
 ) -> Result<Option<&'static str>> {
     let session_id = place.session_id.as_ref();

@@ -2,8 +2,8 @@
 //! than the last number, so that ids are in chronological order.
 
 use super::{
-    ChangeStatus, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalPlace, ProposalScope,
-    ProposalStatus, StandingText,
+    ChangeStatus, CurrentText, MemoryChange, Proposal, ProposalKind, ProposalNote, ProposalOrigin,
+    ProposalScope, ProposalStatus,
 };
 use crate::Memory;
 use crate::change_events::ChangeEvent;
@@ -38,12 +38,12 @@ pub struct StoredProposal {
 }
 
 impl StoredProposal {
-    pub fn place(&self) -> Result<ProposalPlace> {
+    pub fn place(&self) -> Result<ProposalOrigin> {
         let session_id = match self.session_id.as_str() {
             "" => None,
             id => Some(Id::parse(id.to_owned()).map_err(Error::storage)?),
         };
-        Ok(ProposalPlace {
+        Ok(ProposalOrigin {
             session_id,
             scope: self.note.scope,
         })
@@ -68,7 +68,7 @@ impl StoredProposal {
     /// The proposal as callers see it. A pending change includes the current text.
     pub fn show(
         mut self,
-        stands: &dyn Fn(&MemoryChange) -> Result<Option<StandingText>>,
+        stands: &dyn Fn(&MemoryChange) -> Result<Option<CurrentText>>,
     ) -> Result<Proposal> {
         for change in &mut self.changes {
             if change.status == ChangeStatus::Pending {
@@ -198,7 +198,7 @@ pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Re
 }
 
 /// Rejects another proposal if the limit of pending ones is reached.
-pub fn check_capacity(db: &dyn Database, place: &ProposalPlace) -> Result<()> {
+pub fn check_capacity(db: &dyn Database, place: &ProposalOrigin) -> Result<()> {
     let session_id = place.session_id.as_ref().map(Id::as_str);
     match place.scope {
         ProposalScope::Agent => check_count(db, true, None, MAX_PENDING),

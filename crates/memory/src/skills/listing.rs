@@ -68,11 +68,11 @@ fn line_of(skill: &Skill) -> String {
 
 fn cut_listing(text: &str) -> String {
     let cut = text.floor_char_boundary(MAX_LISTING_BYTES);
-    let kept = text.get(..cut).unwrap_or_default();
+    let beginning = text.get(..cut).unwrap_or_default();
     if cut < text.len() {
-        format!("{kept}\n… and more")
+        format!("{beginning}\n… and more")
     } else {
-        kept.to_owned()
+        beginning.to_owned()
     }
 }
 

@@ -137,10 +137,10 @@ pub async fn list_filtered(
             page?.skills
         }
         BlockBackend::Service { binding } => {
-            let told = service::get(memory, block, binding).await?;
-            match told.skills {
+            let answer = service::get(memory, block, binding).await?;
+            match answer.skills {
                 Some(skills) => read_results(skills),
-                None => return Ok(SkillListing::Text(told.content.unwrap_or_default())),
+                None => return Ok(SkillListing::Text(answer.content.unwrap_or_default())),
             }
         }
         BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
@@ -156,8 +156,8 @@ pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> 
     stored::load_skills(db, block, None).map(SkillListing::Skills)
 }
 
-fn read_results(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
-    let mut skills: Vec<Skill> = told
+fn read_results(skills: Vec<service::ServiceSkill>) -> Vec<Skill> {
+    let mut skills: Vec<Skill> = skills
         .into_iter()
         .filter(|skill| check_key(&skill.key).is_ok())
         .map(|skill| Skill {
@@ -209,7 +209,7 @@ pub async fn get_document(
         }
         BlockBackend::Service { binding } => service::load(memory, block, binding, key)
             .await?
-            .map(|told| of_unknown((told.content, told.description))),
+            .map(|document| of_unknown((document.content, document.description))),
         BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } => {
             stored::find_skill(memory.db, block, key)?
@@ -403,10 +403,10 @@ pub async fn append(
             });
             let (content, description) = added.after(text);
             // An addition does not make somebody else's text the writer's.
-            let kept = before.and_then(|document| document.source);
+            let source_before = before.and_then(|document| document.source);
             let writer = MemoryWriter {
-                source: match kept.filter(|kept| kept.is_quoted()) {
-                    Some(kept) => Some(kept.or_less_trusted(writer.origin())),
+                source: match source_before.filter(|source_before| source_before.is_quoted()) {
+                    Some(source_before) => Some(source_before.or_less_trusted(writer.origin())),
                     None => writer.source,
                 },
                 ..writer

@@ -77,8 +77,8 @@ fn key(words: &str) -> &str {
 fn after<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let head = text.get(..words.len())?;
     let rest = text.get(words.len()..)?;
-    let goes_on = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-    if goes_on || !head.eq_ignore_ascii_case(words) {
+    let continues = rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    if continues || !head.eq_ignore_ascii_case(words) {
         return None;
     }
     Some(rest.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | ',')))

@@ -40,8 +40,8 @@ pub fn learn(request: &str) -> String {
             continue;
         }
         let name = text(&event, "event");
-        for told in told(&text(&event, "text")).filter_map(read) {
-            let change = match told {
+        for lesson in statements(&text(&event, "text")).filter_map(read) {
+            let change = match lesson {
                 Lesson::Fact { key, content } => {
                     let action = match known.get(&key) {
                         Some(before) if *before == content => continue,
@@ -79,7 +79,7 @@ fn text(object: &Value, field: &str) -> String {
 }
 
 /// The sentences of a text that are not questions, without their ends.
-fn told(text: &str) -> impl Iterator<Item = &str> {
+fn statements(text: &str) -> impl Iterator<Item = &str> {
     claims(text)
         .into_iter()
         .map(|sentence| sentence.trim_end_matches(['.', '!', ';']).trim())
@@ -208,7 +208,7 @@ pub fn consolidate(request: &str) -> String {
             .push(entry);
     }
     let mut changes: Vec<Value> = Vec::new();
-    let mut gone: Vec<String> = Vec::new();
+    let mut changed: Vec<String> = Vec::new();
     for group in same.values() {
         let Some((first, others)) = group.split_first() else {
             continue;
@@ -217,8 +217,8 @@ pub fn consolidate(request: &str) -> String {
             continue;
         }
         let merges: Vec<String> = others.iter().map(|other| text(other, "key")).collect();
-        gone.extend(merges.iter().cloned());
-        gone.push(text(first, "key"));
+        changed.extend(merges.iter().cloned());
+        changed.push(text(first, "key"));
         changes.push(json!({
             "action": "replace", "key": text(first, "key"), "content": text(first, "content"),
             "merges": merges,
@@ -232,10 +232,10 @@ pub fn consolidate(request: &str) -> String {
             continue;
         };
         match newest.get(&subject) {
-            Some(by) if !gone.contains(&key) && !gone.contains(by) => {
+            Some(by) if !changed.contains(&key) && !changed.contains(by) => {
                 changes.push(json!({"action": "retire", "key": key, "by": by}));
-                gone.push(key);
-                gone.push(by.clone());
+                changed.push(key);
+                changed.push(by.clone());
             }
             Some(_) => {}
             None => {
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_forms_of_a_few_sentences_tell_facts() {
+    fn a_few_sentence_forms_state_facts() {
         for (sentence, expected) in [
             (
                 "I like window seats",
@@ -325,7 +325,7 @@ mod tests {
             })
         );
         let sentences: Vec<_> =
-            told("Do I like tea? I like tea. My dentist is Dr. Kelara. Bye!").collect();
+            statements("Do I like tea? I like tea. My dentist is Dr. Kelara. Bye!").collect();
         let expected = ["I like tea", "My dentist is Dr. Kelara", "Bye"];
         assert_eq!(sentences, expected);
     }

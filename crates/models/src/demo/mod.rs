@@ -90,8 +90,8 @@ fn input_tokens(request: &ModelRequest<'_>) -> i64 {
 
 fn decide(request: &ModelRequest<'_>) -> DemoAction {
     // A system message needs no answer.
-    let mut said = request.messages.iter().rev();
-    let Some(last) = said.find(|message| message.role != Role::System) else {
+    let mut newest = request.messages.iter().rev();
+    let Some(last) = newest.find(|message| message.role != Role::System) else {
         return DemoAction::Say(INTRODUCTION.to_owned());
     };
     if last.role == Role::User && last.content.starts_with(SUMMARY_REQUEST) {

@@ -35,7 +35,7 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
         format!("In memory:\n{}", lines.join("\n"))
     };
     let is_users = |message: &&ContextMessage| message.role == Role::User;
-    let mut told: Vec<String> = request
+    let mut statements: Vec<String> = request
         .messages
         .iter()
         .rev()
@@ -45,11 +45,11 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
         .take(MAX_REPEATED)
         .map(|message| format!("- {}", first_sentence(&message.content)))
         .collect();
-    told.reverse();
-    if told.is_empty() {
+    statements.reverse();
+    if statements.is_empty() {
         format!("{memory}\n\nYou have told me nothing else yet.")
     } else {
-        format!("{memory}\n\nYou told me:\n{}", told.join("\n"))
+        format!("{memory}\n\nYou told me:\n{}", statements.join("\n"))
     }
 }
 
@@ -109,8 +109,10 @@ pub fn summarize(request: &str) -> String {
         capacity = left.unwrap_or(0);
         left.is_some()
     });
-    let kept = newest.count();
-    let tail = sentences.get(sentences.len() - kept..).unwrap_or_default();
+    let shown_count = newest.count();
+    let tail = sentences
+        .get(sentences.len() - shown_count..)
+        .unwrap_or_default();
     format!("{head}\n{}", tail.join("\n"))
 }
 

@@ -34,7 +34,7 @@ fn sentence(result: &ContextMessage, call: Option<&ToolCall>) -> String {
         .map(|call| call.name.as_str())
         .or(result.tool_name.as_ref().map(|name| name.as_str()))
         .unwrap_or("the tool");
-    let said = |name: &str| -> String {
+    let argument = |name: &str| -> String {
         let arguments = call.map(|call| call.arguments.as_str()).unwrap_or_default();
         let arguments = json::decode_tree(arguments).unwrap_or_default();
         let word = arguments.get(name).and_then(Value::as_str);
@@ -45,15 +45,19 @@ fn sentence(result: &ContextMessage, call: Option<&ToolCall>) -> String {
         return format!("`{name}` failed: {output}");
     }
     match name {
-        "set_context" => format!("I wrote it into `{}`: {}", said("label"), said("content")),
+        "set_context" => format!(
+            "I wrote it into `{}`: {}",
+            argument("label"),
+            argument("content")
+        ),
         "session_search" | "search_context" if output.is_empty() => {
-            format!("I found nothing about “{}”.", said("query"))
+            format!("I found nothing about “{}”.", argument("query"))
         }
         "session_search" | "search_context" => {
-            format!("About “{}” I found:\n{output}", said("query"))
+            format!("About “{}” I found:\n{output}", argument("query"))
         }
-        "load_context" => format!("I loaded `{}`. It contains:\n{output}", said("key")),
-        "unload_context" => format!("I unloaded `{}`.", said("key")),
+        "load_context" => format!("I loaded `{}`. It contains:\n{output}", argument("key")),
+        "unload_context" => format!("I unloaded `{}`.", argument("key")),
         _ if output.is_empty() => format!("`{name}` returned nothing."),
         _ => format!("`{name}` returned: {output}"),
     }

@@ -40,7 +40,7 @@ impl Talk {
     /// Says it, and returns the text of the answer.
     fn say(&mut self, text: &str) -> String {
         self.receive(json!({"role": "user", "content": text}));
-        let text = said(&self.answer());
+        let text = text_of(&self.answer());
         self.receive(json!({"role": "assistant", "content": text}));
         text
     }
@@ -64,17 +64,17 @@ impl Talk {
         });
         let (id, name, arguments) = call.unwrap();
         let call = json!({"id": id, "name": name, "arguments": arguments});
-        self.receive(json!({"role": "assistant", "content": said(&parts), "toolCalls": [call]}));
+        self.receive(json!({"role": "assistant", "content": text_of(&parts), "toolCalls": [call]}));
         self.receive(json!({"role": "tool", "toolCallId": id, "toolName": name, "content": result, "isError": is_error}));
         let parts = self.answer();
         assert_eq!(parts.last(), Some(&AnswerPart::Finish(FinishReason::Stop)));
-        let text = said(&parts);
+        let text = text_of(&parts);
         self.receive(json!({"role": "assistant", "content": text}));
         (call, text)
     }
 }
 
-fn said(parts: &[AnswerPart]) -> String {
+fn text_of(parts: &[AnswerPart]) -> String {
     let text = |part: &AnswerPart| match part {
         AnswerPart::Text(text) => Some(text.clone()),
         _ => None,
@@ -103,7 +103,7 @@ fn it_streams_word_by_word_and_counts_what_it_says() {
     let Some(AnswerPart::Usage(usage)) = parts.get(parts.len() - 2) else {
         panic!("no usage");
     };
-    assert_eq!(usage.output_tokens, tokens::estimate(&said(&parts)));
+    assert_eq!(usage.output_tokens, tokens::estimate(&text_of(&parts)));
     assert_eq!(usage.input_tokens, tokens::estimate("Hello"));
 }
 
@@ -137,8 +137,8 @@ fn without_the_tool_it_says_what_to_define() {
         ("remember", "Remember what?"),
         ("search", "Search for what?"),
     ] {
-        let said = talk.say(text);
-        assert!(said.contains(hint), "{said}");
+        let answer = talk.say(text);
+        assert!(answer.contains(hint), "{answer}");
     }
 }
 
@@ -226,8 +226,8 @@ fn it_never_calls_after_a_result() {
         talk.ask("remember tea", "remember tea", false);
     }
     talk.receive(json!({"role": "system", "content": "Be kind."}));
-    assert_eq!(said(&talk.answer()), "There is nothing new to answer.");
-    assert_eq!(said(&Talk::default().answer()), INTRODUCTION);
+    assert_eq!(text_of(&talk.answer()), "There is nothing new to answer.");
+    assert_eq!(text_of(&Talk::default().answer()), INTRODUCTION);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How the pieces of an answer come together.
+//! Building an answer from its pieces.
 
 use crate::answer::{AnswerBuilder, CallPiece, MAX_ARGUMENT_BYTES, MAX_CALLS};
 use crate::{AnswerPart, FinishReason, TokenUsage};
@@ -150,7 +150,7 @@ fn too_many_calls_and_too_long_arguments_are_failures() {
 
 #[test]
 fn the_reason_to_finish_goes_by_what_was_called() {
-    for (said, calls, expected) in [
+    for (reported, calls, expected) in [
         (None, false, FinishReason::Stop),
         (None, true, FinishReason::ToolCalls),
         (Some(FinishReason::Stop), true, FinishReason::ToolCalls),
@@ -161,8 +161,8 @@ fn the_reason_to_finish_goes_by_what_was_called() {
         if calls {
             answer.add_call(&piece(None, "a", "one", ""));
         }
-        if let Some(said) = said {
-            answer.set_finish(said);
+        if let Some(reported) = reported {
+            answer.set_finish(reported);
         }
         answer.close();
         assert_eq!(

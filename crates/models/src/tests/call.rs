@@ -1,4 +1,4 @@
-//! Models asked through a scripted outside: doors, keys, tries and ends.
+//! Calls of models with scripted answers: transports, keys, retries and failures.
 
 use serde_json::json;
 
@@ -105,8 +105,8 @@ fn a_missing_key_is_named_before_anyone_is_called() {
 
 #[test]
 fn the_default_is_workers_ai_and_gives_way_to_the_demo_in_a_local_run() {
-    let said = json!({"response": "Hi"});
-    let outbound = script(&[], vec![ScriptedAnswer::json(&said).unwrap()]);
+    let body = json!({"response": "Hi"});
+    let outbound = script(&[], vec![ScriptedAnswer::json(&body).unwrap()]);
     assert_eq!(ask(&outbound, None), Ok(hi()));
     let (model, input) = outbound.ai_calls.borrow()[0].clone();
     assert_eq!(model, crate::choice::DEFAULT_WORKERS_AI_MODEL);
@@ -160,13 +160,13 @@ fn after_three_tries_it_is_overloaded() {
 
 #[test]
 fn the_provider_says_how_long_to_wait_up_to_a_limit() {
-    let said = || vec![ScriptedAnswer::text(429, ""), ScriptedAnswer::stream(TEXT)];
-    let outbound = script(KEY, said());
+    let answers = || vec![ScriptedAnswer::text(429, ""), ScriptedAnswer::stream(TEXT)];
+    let outbound = script(KEY, answers());
     *outbound.retry_after.borrow_mut() = Some(10);
     assert_eq!(ask(&outbound, Some("openai:gpt")), Ok(hi()));
     assert_eq!(*outbound.slept.borrow(), [10_000]);
 
-    let outbound = script(KEY, said());
+    let outbound = script(KEY, answers());
     *outbound.retry_after.borrow_mut() = Some(11);
     let error = ask(&outbound, Some("openai:gpt")).unwrap_err();
     assert_eq!(error.details()["retryAfter"], 11);
@@ -207,7 +207,7 @@ fn an_overload_that_is_said_inside_a_good_answer_counts_before_the_first_word() 
 
 #[test]
 fn nothing_but_an_overload_is_retried() {
-    for said in [
+    for answer in [
         Ok(ScriptedAnswer::text(400, "")),
         Ok(ScriptedAnswer::text(500, "")),
         Ok(ScriptedAnswer::text(500, "AiError: 3036: used up")),
@@ -218,7 +218,7 @@ fn nothing_but_an_overload_is_retried() {
         }),
     ] {
         let outbound = script(KEY, vec![]);
-        outbound.answer(said);
+        outbound.answer(answer);
         outbound.answer(Ok(ScriptedAnswer::stream(TEXT)));
         let error = ask(&outbound, Some("workers-ai:@cf/x")).unwrap_err();
         assert!(error.code.name().starts_with("model_"), "{error:?}");
@@ -228,7 +228,7 @@ fn nothing_but_an_overload_is_retried() {
 }
 
 #[test]
-fn a_request_that_finds_too_many_before_it_is_told_to_come_again() {
+fn a_request_behind_a_full_queue_is_rate_limited() {
     let script = script(&[], Vec::new());
     script.answer(Err(CallFailure::Crowded));
     let error = ask(&script, Some("workers-ai:@cf/m")).unwrap_err();
@@ -239,11 +239,12 @@ fn a_request_that_finds_too_many_before_it_is_told_to_come_again() {
 
 #[test]
 fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
-    let mut said =
+    let mut stream =
         ScriptedAnswer::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
-    said.chunks
+    stream
+        .chunks
         .push(Err(CallFailure::TimedOut { silence_ms: 60_000 }));
-    let outbound = script(KEY, vec![said]);
+    let outbound = script(KEY, vec![stream]);
     let messages = [];
     let request = ModelRequest {
         system: &[],

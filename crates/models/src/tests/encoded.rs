@@ -1,4 +1,4 @@
-//! A conversation in each provider's shape.
+//! A conversation in each provider's format.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ struct SentRequest {
     tools: Vec<ToolDefinition>,
 }
 
-fn said(messages: Value) -> SentRequest {
+fn request(messages: Value) -> SentRequest {
     let tool =
         json!({"name": "echo", "description": "Says it again.", "parameters": {"type": "object"}});
     SentRequest {
@@ -38,7 +38,7 @@ fn parsed(body: &str) -> Value {
 }
 
 fn conversation() -> SentRequest {
-    said(json!([
+    request(json!([
         {"role": "user", "content": "Echo, please."},
         {"role": "assistant", "content": "", "toolCalls": [{"id": "c1", "name": "echo", "arguments": {"b": 1, "a": 2.0}}]},
         {"role": "tool", "content": "no", "toolCallId": "c1", "toolName": "echo", "isError": true},
@@ -49,8 +49,8 @@ fn conversation() -> SentRequest {
 
 #[test]
 fn a_conversation_for_openai() {
-    let said = conversation();
-    let body = openai::encode(&said.request(), "gpt-4o-mini", true);
+    let request = conversation();
+    let body = openai::encode(&request.request(), "gpt-4o-mini", true);
     assert_eq!(
         parsed(&body),
         json!({
@@ -72,22 +72,22 @@ fn a_conversation_for_openai() {
 
 #[test]
 fn arguments_go_back_verbatim() {
-    let kept = r#"{"b":1,"a":2.0,"b":12345678901234567890}"#;
+    let arguments = r#"{"b":1,"a":2.0,"b":12345678901234567890}"#;
     let call = format!(
-        r#"[{{"role":"assistant","toolCalls":[{{"id":"c","name":"t","arguments":{kept}}}]}}]"#
+        r#"[{{"role":"assistant","toolCalls":[{{"id":"c","name":"t","arguments":{arguments}}}]}}]"#
     );
-    let said = SentRequest {
+    let request = SentRequest {
         messages: base::json::decode(&call).unwrap(),
-        ..said(json!([]))
+        ..request(json!([]))
     };
-    assert!(anthropic::encode_input(&said.request()).contains(kept));
-    assert!(openai::encode_input(&said.request()).contains(&Value::from(kept).to_string()));
+    assert!(anthropic::encode_input(&request.request()).contains(arguments));
+    assert!(openai::encode_input(&request.request()).contains(&Value::from(arguments).to_string()));
 }
 
 #[test]
 fn a_conversation_for_workers_ai() {
-    let said = conversation();
-    let body = parsed(&workers_ai::encode(&said.request(), false));
+    let request = conversation();
+    let body = parsed(&workers_ai::encode(&request.request(), false));
     assert_eq!(body["stream"], false);
     assert_eq!(body["max_tokens"], workers_ai::DEFAULT_MAX_TOKENS);
     assert!(body.get("model").is_none());
@@ -101,9 +101,9 @@ fn a_conversation_for_workers_ai() {
 
 #[test]
 fn a_conversation_for_anthropic() {
-    let said = conversation();
+    let request = conversation();
     let body = parsed(&anthropic::encode(
-        &said.request(),
+        &request.request(),
         "claude-sonnet-4-5",
         true,
     ));
@@ -127,10 +127,10 @@ fn a_conversation_for_anthropic() {
 
 #[test]
 fn a_reminder_is_after_the_newest_user_message() {
-    let said = conversation();
+    let request = conversation();
     let request = ModelRequest {
         reminder: Some("It rains now."),
-        ..said.request()
+        ..request.request()
     };
     for body in [
         openai::encode(&request, "m", true),
@@ -151,10 +151,10 @@ fn a_reminder_is_after_the_newest_user_message() {
 
 #[test]
 fn without_a_users_message_the_reminder_is_the_last_word() {
-    let said = said(json!([{"role": "assistant", "content": "Hello."}]));
+    let request = request(json!([{"role": "assistant", "content": "Hello."}]));
     let request = ModelRequest {
         reminder: Some("It rains now."),
-        ..said.request()
+        ..request.request()
     };
     let body = parsed(&openai::encode(&request, "m", true));
     assert_eq!(
@@ -170,11 +170,11 @@ fn without_a_users_message_the_reminder_is_the_last_word() {
 
 #[test]
 fn a_reminder_comes_after_the_pictures_and_the_words_about_them() {
-    let said = said(json!([{"role": "user", "content": "What is it?", "files": [
+    let request = request(json!([{"role": "user", "content": "What is it?", "files": [
         {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"}]}]));
     let request = ModelRequest {
         reminder: Some("It rains now."),
-        ..said.request()
+        ..request.request()
     };
     let body = parsed(&openai::encode(&request, "m", true));
     let kinds = |content: &Value| -> Vec<Value> {
@@ -217,10 +217,10 @@ fn absent_parts_are_left_out() {
 
 #[test]
 fn openais_reasoning_models_know_the_limit_by_another_name() {
-    let said = conversation();
+    let request = conversation();
     let request = ModelRequest {
         max_output_tokens: Some(100),
-        ..said.request()
+        ..request.request()
     };
     for (model, name) in [
         ("gpt-4o", "max_tokens"),
@@ -243,14 +243,14 @@ fn openais_reasoning_models_know_the_limit_by_another_name() {
 
 #[test]
 fn a_user_who_shows_an_image_speaks_in_parts() {
-    let said = said(json!([{"role": "user", "content": "What is it?", "files": [
+    let request = request(json!([{"role": "user", "content": "What is it?", "files": [
         {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"},
         {"mediaType": "image/png", "url": "https://example.com/a.png"},
         {"mediaType": "application/zip", "url": "data:,x", "filename": "a.zip"}
     ]}]));
     for body in [
-        openai::encode_input(&said.request()),
-        workers_ai::encode_input(&said.request()),
+        openai::encode_input(&request.request()),
+        workers_ai::encode_input(&request.request()),
     ] {
         assert_eq!(
             parsed(&body)["messages"][1]["content"],
@@ -266,21 +266,21 @@ fn a_user_who_shows_an_image_speaks_in_parts() {
 
 #[test]
 fn a_user_who_shows_texts_alone_speaks_in_one() {
-    let said = said(json!([{"role": "user", "content": "Read:", "files": [
+    let request = request(json!([{"role": "user", "content": "Read:", "files": [
         {"mediaType": "text/plain", "url": "data:,hello", "filename": "a.txt"}
     ]}]));
     assert_eq!(
-        parsed(&openai::encode_input(&said.request()))["messages"][1]["content"],
+        parsed(&openai::encode_input(&request.request()))["messages"][1]["content"],
         "Read:\n\n[Attachment: a.txt, text/plain]\nhello\n[End of the attachment]"
     );
 }
 
 #[test]
 fn messages_of_nothing_are_left_out() {
-    let said = said(json!([
+    let request = request(json!([
         {"role": "user", "content": "a"}, {"role": "assistant", "content": " "}, {"role": "system", "content": ""}
     ]));
-    let messages = &parsed(&openai::encode_input(&said.request()))["messages"];
+    let messages = &parsed(&openai::encode_input(&request.request()))["messages"];
     assert_eq!(messages.as_array().unwrap().len(), 2);
 }
 
@@ -336,12 +336,12 @@ fn settings_in(body: &str) -> Value {
 
 #[test]
 fn settings_have_each_providers_own_names_and_no_model_gets_what_it_refuses() {
-    let said = said(json!([{"role": "user", "content": "Hi"}]));
+    let request = request(json!([{"role": "user", "content": "Hi"}]));
     let request = ModelRequest {
         max_output_tokens: Some(100),
         temperature: Some(1.5),
         reasoning_effort: Some(ReasoningEffort::Minimal),
-        ..said.request()
+        ..request.request()
     };
     for (model, expected) in [
         ("gpt-4o", json!({"max_tokens": 100, "temperature": 1.5})),
@@ -381,12 +381,12 @@ fn settings_have_each_providers_own_names_and_no_model_gets_what_it_refuses() {
 }
 
 #[test]
-fn a_model_is_not_told_to_reason_where_the_agent_wants_none() {
-    let said = said(json!([{"role": "user", "content": "Hi"}]));
+fn a_model_gets_no_reasoning_effort_if_the_agent_sets_none() {
+    let request = request(json!([{"role": "user", "content": "Hi"}]));
     let request = ModelRequest {
         temperature: Some(0.5),
         reasoning_effort: Some(ReasoningEffort::None),
-        ..said.request()
+        ..request.request()
     };
     let plain = json!({"max_tokens": anthropic::DEFAULT_MAX_TOKENS, "temperature": 0.5});
     for model in ["claude-sonnet-4-5", "claude-sonnet-4-6"] {
@@ -410,10 +410,10 @@ fn a_model_is_not_told_to_reason_where_the_agent_wants_none() {
 #[test]
 fn a_model_with_a_budget_thinks_before_its_calls_and_not_after() {
     let thinks = |messages: Value| {
-        let said = said(messages);
+        let request = request(messages);
         let request = ModelRequest {
             reasoning_effort: Some(ReasoningEffort::High),
-            ..said.request()
+            ..request.request()
         };
         settings_in(&anthropic::encode(&request, "claude-sonnet-4-5", true))
             .get("thinking")
@@ -429,9 +429,9 @@ fn a_model_with_a_budget_thinks_before_its_calls_and_not_after() {
 
 #[test]
 fn a_pdf_goes_to_models_that_read_it_and_others_get_its_name() {
-    let said = said(json!([{"role": "user", "content": "Sum it up.", "files": [
+    let request = request(json!([{"role": "user", "content": "Sum it up.", "files": [
         {"mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERi0=", "filename": "plan.pdf"}]}]));
-    let request = said.request();
+    let request = request.request();
     let body = parsed(&anthropic::encode(&request, "m", true));
     assert_eq!(
         body["messages"][0]["content"][0],

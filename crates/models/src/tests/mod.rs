@@ -1,4 +1,4 @@
-//! The adapters against recorded answers, and each provider's habits by name.
+//! The adapters, tested with recorded answers and with known quirks of providers.
 
 mod answer;
 mod call;
@@ -35,7 +35,7 @@ fn line(part: &AnswerPart) -> String {
             name,
             arguments,
         } => format!("call {index} {id} {name} {arguments}"),
-        AnswerPart::ProviderData(kept) => format!("kept {kept}"),
+        AnswerPart::ProviderData(data) => format!("kept {data}"),
         AnswerPart::Usage(usage) => {
             let cached = match usage.cached_input_tokens {
                 0 => String::new(),

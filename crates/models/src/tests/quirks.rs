@@ -1,4 +1,4 @@
-//! Habits of servers that no specification tells, one test a habit.
+//! Undocumented quirks of servers, one test for each.
 
 use serde_json::{Value, json};
 
@@ -222,7 +222,7 @@ fn workers_ai_behind_its_rest_api_is_in_an_envelope() {
 }
 
 #[test]
-fn anthropic_may_send_events_that_nobody_knows_yet() {
+fn unknown_events_of_anthropic_are_ignored() {
     let text = include_str!("../recorded/anthropic_text.txt").replace(
         "event: ping\ndata: {\"type\": \"ping\"}",
         "event: tomorrow\ndata: {\"type\": \"tomorrow\", \"index\": 0}",

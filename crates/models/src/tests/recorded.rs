@@ -1,4 +1,4 @@
-//! Answers as they come over the wire, each replayed cut at every byte.
+//! Recorded answers, each replayed with a cut at every byte.
 
 use super::received;
 use crate::choice::Provider;
@@ -248,7 +248,7 @@ fn an_answer_with_other_line_ends_says_the_same() {
 #[test]
 fn an_answer_that_breaks_off_is_never_a_quiet_end() {
     for (name, provider, text, expected) in RECORDED {
-        let (end, said) = expected.split_last().unwrap_or((&"", &[]));
+        let (end, expected_words) = expected.split_last().unwrap_or((&"", &[]));
         for cut in 0..text.len() {
             let received = received(*provider, &[&text.as_bytes()[..cut]]);
             let last = received.last().map(String::as_str).unwrap_or_default();
@@ -265,7 +265,7 @@ fn an_answer_that_breaks_off_is_never_a_quiet_end() {
                 };
                 let received: Vec<&str> = received.iter().map(String::as_str).collect();
                 let (_, received) = received.split_last().unwrap_or((&"", &[]));
-                assert_eq!(words(received), words(said), "{name} at {cut}");
+                assert_eq!(words(received), words(expected_words), "{name} at {cut}");
             }
         }
     }

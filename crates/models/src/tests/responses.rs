@@ -1,4 +1,5 @@
-//! OpenAI's Responses: an answer's events as parts, and what the provider gets back.
+//! OpenAI's Responses: the events of an answer as parts, and the data that is returned to the
+//! provider.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +69,7 @@ fn a_whole_answer_is_its_items() {
         ]
     );
     let items = json!([thought(), text("A"), text("B")]);
-    let kept = format!("kept {}", json!({"items": items}));
+    let provider_data = format!("kept {}", json!({"items": items}));
     assert_eq!(
         whole(&items),
         [
@@ -76,7 +77,7 @@ fn a_whole_answer_is_its_items() {
             "text A",
             "text \n\n",
             "text B",
-            &kept,
+            &provider_data,
             "finish Stop"
         ]
     );
@@ -132,19 +133,19 @@ fn what_is_too_long_to_be_kept_is_left_out_of_its_item() {
     let image = json!({"id": "ig_a", "type": "image_generation_call", "status": "completed",
         "result": "A".repeat(1 << 17)});
     let received = whole(&json!([image, text("A cat.")]));
-    let kept = received
+    let provider_data = received
         .iter()
         .find(|line| line.starts_with("kept "))
         .unwrap();
-    assert!(kept.contains("ig_a") && kept.len() < 1_000);
+    assert!(provider_data.contains("ig_a") && provider_data.len() < 1_000);
     let found = json!({"id": "fs_a", "type": "file_search_call", "status": "completed",
         "queries": ["x"], "results": [{"text": "B".repeat(MAX_PROVIDER_DATA_BYTES)}]});
     let received = whole(&json!([thought(), found, text("It.")]));
-    let kept = received
+    let provider_data = received
         .iter()
         .find(|line| line.starts_with("kept "))
         .unwrap();
-    assert!(kept.contains("sealed") && kept.len() < 2_000);
+    assert!(provider_data.contains("sealed") && provider_data.len() < 2_000);
 }
 
 fn caller(fields: Value) -> CallerFields {
@@ -178,7 +179,7 @@ fn kept_message(content: &str, items: &Value) -> ContextMessage {
     let calls = json!([{"id": "c9", "name": "look", "arguments": {"a": 1}}]);
     ContextMessage {
         tool_calls: serde_json::from_value(calls).unwrap(),
-        kept: Some(Box::new(ProviderData {
+        provider_data: Some(Box::new(ProviderData {
             by: "openai:gpt-4o".to_owned(),
             parts: to_stored_items(&items.to_string()).unwrap(),
         })),
@@ -214,7 +215,7 @@ fn a_message_in_chat_completions_words_is_said_in_those_of_responses() {
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     ]});
     let message = ContextMessage {
-        kept: Some(Box::new(ProviderData {
+        provider_data: Some(Box::new(ProviderData {
             by: "openai".to_owned(),
             parts: to_stored_message(&given.to_string()).unwrap(),
         })),

@@ -157,8 +157,8 @@ impl MessagesAnswer {
                 self.is_held = self.calls.are_all_ours();
                 let mut usage = self.earlier.clone();
                 add(&mut usage, &self.usage);
-                if let Some(Value::Object(told)) = event.get_mut("usage") {
-                    for (name, value) in told.iter_mut() {
+                if let Some(Value::Object(sent)) = event.get_mut("usage") {
+                    for (name, value) in sent.iter_mut() {
                         if let Some(sum) = usage.get(name) {
                             value.clone_from(sum);
                         }

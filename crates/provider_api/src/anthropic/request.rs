@@ -239,16 +239,16 @@ fn parse_user(field: &str, content: &RawValue, items: &mut Vec<Item>) -> Result<
         });
         return Ok(());
     }
-    let mut said = ParsedBlocks::default();
+    let mut blocks = ParsedBlocks::default();
     for (index, block) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
         let block = GivenBlock::read(&field, block)?;
         match block.kind.as_str() {
             kind if kind == Action::ToolResult.name() => items.push(parse_result(&field, &block)?),
-            _ => said.add(field, &block)?,
+            _ => blocks.add(field, &block)?,
         }
     }
-    items.extend(said.into_item()?);
+    items.extend(blocks.into_item()?);
     Ok(())
 }
 
@@ -275,9 +275,9 @@ impl<'a> GivenBlock<'a> {
             return Ok(self.given.get().to_owned());
         }
         let fields = self.fields.0.iter();
-        let kept = fields.filter(|(name, _)| name != "cache_control");
-        let kept: Vec<ObjectField<'_>> = kept.cloned().collect();
-        object_of(&kept).map(|object| object.as_str().to_owned())
+        let others = fields.filter(|(name, _)| name != "cache_control");
+        let others: Vec<ObjectField<'_>> = others.cloned().collect();
+        object_of(&others).map(|object| object.as_str().to_owned())
     }
 }
 

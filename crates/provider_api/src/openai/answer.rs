@@ -398,14 +398,14 @@ impl ChatAnswer {
 }
 
 /// Reduces a message's calls to those of the client's tools, with the ids of the log.
-/// `told` are these calls, for a model that uses another API.
-fn add_calls(message: &mut Value, told: Vec<Value>, calls: &Calls) {
+/// `recorded` are these calls, for a model that uses another API.
+fn add_calls(message: &mut Value, recorded: Vec<Value>, calls: &Calls) {
     let Some(message) = message.as_object_mut() else {
         return;
     };
     let native = message.remove("tool_calls");
     let native = native.as_ref().and_then(Value::as_array);
-    let kept = native.map(|native| {
+    let retained = native.map(|native| {
         let known = native.iter().zip(&calls.begun);
         let clients = known.filter(|(_, known)| known.number.is_some());
         let renamed = clients.map(|(call, known)| {
@@ -415,9 +415,9 @@ fn add_calls(message: &mut Value, told: Vec<Value>, calls: &Calls) {
         });
         renamed.collect()
     });
-    let kept: Vec<Value> = kept.unwrap_or(told);
-    if !kept.is_empty() {
-        message.insert("tool_calls".to_owned(), Value::Array(kept));
+    let retained: Vec<Value> = retained.unwrap_or(recorded);
+    if !retained.is_empty() {
+        message.insert("tool_calls".to_owned(), Value::Array(retained));
     }
 }
 

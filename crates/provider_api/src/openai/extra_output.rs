@@ -54,14 +54,14 @@ impl ExtraOutput {
         } else {
             "message"
         };
-        let Some(said) = choice.get_mut(whole) else {
+        let Some(message) = choice.get_mut(whole) else {
             return;
         };
-        if let Some(Value::Array(annotations)) = said.get_mut("annotations") {
+        if let Some(Value::Array(annotations)) = message.get_mut("annotations") {
             let flat = annotations.drain(..).map(flat_annotation);
             self.annotations.extend(flat);
         }
-        if let Some(Value::String(refusal)) = said.get_mut("refusal").map(Value::take) {
+        if let Some(Value::String(refusal)) = message.get_mut("refusal").map(Value::take) {
             self.refusal = Some(refusal);
         }
     }

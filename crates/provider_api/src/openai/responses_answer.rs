@@ -159,7 +159,7 @@ impl ResponsesAnswer {
 
     fn take_part(&mut self, part: AnswerPart) {
         match (self.step, part) {
-            (StepKind::Parts, AnswerPart::ProviderData(kept)) => self.take_provider_data(&kept),
+            (StepKind::Parts, AnswerPart::ProviderData(data)) => self.take_provider_data(&data),
             (StepKind::Parts, part) => self.take_emitted(part),
             (StepKind::Events, AnswerPart::Event(json)) => {
                 if let Ok(value) = json::decode_tree(&json) {
@@ -185,9 +185,9 @@ impl ResponsesAnswer {
     }
 
     /// Processes the items of an answer from the log.
-    fn take_provider_data(&mut self, kept: &str) {
-        let kept: Option<JsonObject> = json::decode(kept).ok();
-        let Some(items) = kept.as_ref().and_then(find_items) else {
+    fn take_provider_data(&mut self, data: &str) {
+        let data: Option<JsonObject> = json::decode(data).ok();
+        let Some(items) = data.as_ref().and_then(find_items) else {
             return;
         };
         self.step = StepKind::Items;
@@ -248,7 +248,7 @@ impl ResponsesAnswer {
 
     /// Processes an initial event. Each is sent once, even if the turn makes several requests.
     fn take_beginning(&mut self, kind: &str, response: &Value) {
-        if !self.begun.iter().any(|told| told == kind) {
+        if !self.begun.iter().any(|sent| sent == kind) {
             self.begun.push(kind.to_owned());
             let head = self.native.head(response, &self.calls);
             self.push(kind, json!({"response": Value::Object(head)}));
@@ -433,9 +433,9 @@ impl ResponsesAnswer {
 
     fn take_text(&mut self, text: &str) {
         let is_refusal = self.beside.is_refusal(text);
-        let goes_on =
+        let continues =
             matches!(&self.open, Some(OpenItem::Text(open)) if open.is_refusal == is_refusal);
-        if !goes_on {
+        if !continues {
             self.open(OpenItem::Text(OpenText {
                 text: String::new(),
                 is_refusal,

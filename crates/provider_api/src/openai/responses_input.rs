@@ -21,8 +21,8 @@ pub fn parse_input(
     stored: &StoredItems<'_>,
 ) -> Result<Vec<Item>> {
     if input.get().starts_with('"') {
-        let said = ParsedContent::of_text(text_in("input", input)?);
-        let items = vec![said.into_user()?];
+        let content = ParsedContent::of_text(text_in("input", input)?);
+        let items = vec![content.into_user()?];
         check_asked("input", &items)?;
         return Ok(items);
     }
@@ -115,14 +115,14 @@ fn parse_message(
         Error::invalid(&field, format!("`{field}` is missing."))
     })?;
     let field_of_content = format!("{field}.content");
-    let said = if content.get().starts_with('"') {
+    let content = if content.get().starts_with('"') {
         ParsedContent::of_text(text_in(&field_of_content, content)?)
     } else {
         parse_content(&field_of_content, content)?
     };
     match item.text("role").as_str() {
-        "system" | "developer" => system.push(said.text()),
-        "user" => items.push(said.into_user()?),
+        "system" | "developer" => system.push(content.text()),
+        "user" => items.push(content.into_user()?),
         "assistant" => match items.last_mut() {
             // Several texts of one answer.
             Some(Item::Assistant {
@@ -131,10 +131,10 @@ fn parse_message(
                 ..
             }) if calls.is_empty() => {
                 so_far.push('\n');
-                so_far.push_str(&said.text());
+                so_far.push_str(&content.text());
             }
             _ => items.push(Item::Assistant {
-                text: said.text(),
+                text: content.text(),
                 calls: Vec::new(),
                 items: None,
             }),
@@ -265,11 +265,11 @@ fn in_chat_file(part: &RequestFields<'_>) -> Result<Value> {
 }
 
 fn parse_content(field: &str, content: &RawValue) -> Result<ParsedContent> {
-    let mut said = ParsedContent::default();
+    let mut parsed = ParsedContent::default();
     for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
         let part = RequestFields::of(&field, part.get())?;
-        said.add(field, &part)?;
+        parsed.add(field, &part)?;
     }
-    Ok(said)
+    Ok(parsed)
 }

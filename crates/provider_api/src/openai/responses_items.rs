@@ -156,9 +156,9 @@ impl ReadItems {
         given: &RawValue,
     ) -> Result<()> {
         self.close();
-        let mut said = ParsedParts::default();
-        said.add_lost(field.to_owned(), item);
-        self.items.push(user_of(said, Some(given), field)?);
+        let mut parsed = ParsedParts::default();
+        parsed.add_lost(field.to_owned(), item);
+        self.items.push(user_of(parsed, Some(given), field)?);
         Ok(())
     }
 
@@ -173,25 +173,25 @@ impl ReadItems {
         let Some(content) = item.find("content") else {
             return Err(Error::invalid(&at, format!("`{at}` is missing.")));
         };
-        let mut said = if content.get().starts_with('"') {
+        let mut parsed = if content.get().starts_with('"') {
             ParsedParts::of_text(text_in(&at, content)?)
         } else {
             parts_of(&at, content)?
         };
-        said.is_unplain |= item.has_others(&["id", "type", "role", "status", "content"]);
+        parsed.is_unplain |= item.has_others(&["id", "type", "role", "status", "content"]);
         let role = item.text("role");
         match role.as_str() {
-            "system" | "developer" => system.push(said.text()),
+            "system" | "developer" => system.push(parsed.text()),
             "user" => {
                 self.close();
-                self.items.push(user_of(said, Some(given), &at)?);
+                self.items.push(user_of(parsed, Some(given), &at)?);
                 self.asked = at;
             }
             "assistant" => {
-                let is_plain = !said.is_unplain && said.parts.len() == 1;
+                let is_plain = !parsed.is_unplain && parsed.parts.len() == 1;
                 let open = self.open();
                 open.is_unplain |= !is_plain || !open.given.is_empty();
-                open.texts.push(said.text());
+                open.texts.push(parsed.text());
                 open.given.push(given.get().to_owned());
             }
             _ => {
@@ -248,29 +248,29 @@ impl ParsedParts {
 }
 
 fn parts_of(field: &str, content: &RawValue) -> Result<ParsedParts> {
-    let mut said = ParsedParts::default();
+    let mut parsed = ParsedParts::default();
     for (index, part) in values::<MAX_PARTS>(field, content)?.into_iter().enumerate() {
         let field = format!("{field}[{index}]");
         let part = RequestFields::of(&field, part.get())?;
-        add_part(&mut said, field, &part);
+        add_part(&mut parsed, field, &part);
     }
-    Ok(said)
+    Ok(parsed)
 }
 
-fn add_part(said: &mut ParsedParts, field: String, part: &RequestFields<'_>) {
+fn add_part(parsed: &mut ParsedParts, field: String, part: &RequestFields<'_>) {
     match part.text("type").as_str() {
         "input_text" | "text" => {
-            said.is_unplain |= part.has_others(&["type", "text"]);
-            said.add_text(part.text("text"));
+            parsed.is_unplain |= part.has_others(&["type", "text"]);
+            parsed.add_text(part.text("text"));
         }
         "output_text" => {
             let is_something = |name: &str| part.find(name).is_some_and(|it| it.get() != "[]");
-            said.is_unplain |= is_something("annotations") || is_something("logprobs");
-            said.add_text(part.text("text"));
+            parsed.is_unplain |= is_something("annotations") || is_something("logprobs");
+            parsed.add_text(part.text("text"));
         }
         "refusal" => {
-            said.is_unplain = true;
-            said.add_text(part.text("refusal"));
+            parsed.is_unplain = true;
+            parsed.add_text(part.text("refusal"));
         }
         "input_image" if part.find("image_url").is_some() => {
             let is_auto = part
@@ -278,28 +278,28 @@ fn add_part(said: &mut ParsedParts, field: String, part: &RequestFields<'_>) {
                 .is_none_or(|detail| detail == "auto");
             let is_whole = is_auto && !part.has_others(&["type", "image_url", "detail"]);
             let file = file_part("image/*", &part.text("image_url"), None);
-            said.add_file(part, file, is_whole);
+            parsed.add_file(part, file, is_whole);
         }
         "input_file" if part.text("file_data").starts_with("data:application/pdf") => {
             let (name, data) = (part.find_text("filename"), part.text("file_data"));
             let is_whole = !part.has_others(&["type", "filename", "file_data"]);
             let file = file_part("application/pdf", &data, name.as_deref());
-            said.add_file(part, file, is_whole);
+            parsed.add_file(part, file, is_whole);
         }
-        _ => said.add_lost(field, part),
+        _ => parsed.add_lost(field, part),
     }
 }
 
 /// `given`: the original item, if there is one.
-fn user_of(said: ParsedParts, given: Option<&RawValue>, field: &str) -> Result<Item> {
-    let given = given.filter(|_| said.is_unplain);
+fn user_of(parsed: ParsedParts, given: Option<&RawValue>, field: &str) -> Result<Item> {
+    let given = given.filter(|_| parsed.is_unplain);
     let given = given.and_then(|given| stored_item(given.get()));
-    let lost = said.lost.as_ref().map(|_| field.to_owned());
+    let lost = parsed.lost.as_ref().map(|_| field.to_owned());
     check_given(lost, given.as_ref())?;
     Ok(Item::User {
-        text: said.text(),
-        parts: said.parts,
-        others: said.others,
+        text: parsed.text(),
+        parts: parsed.parts,
+        others: parsed.others,
         given,
     })
 }
@@ -307,22 +307,22 @@ fn user_of(said: ParsedParts, given: Option<&RawValue>, field: &str) -> Result<I
 fn result_of(field: &str, item: &RequestFields<'_>, given: &RawValue) -> Result<Item> {
     let call_id: Id = id_in(&format!("{field}.call_id"), item.find("call_id"))?;
     let at = format!("{field}.output");
-    let said = match item.find("output") {
+    let parsed = match item.find("output") {
         None => ParsedParts::default(),
         Some(output) if output.get().starts_with('[') => parts_of(&at, output)?,
         Some(output) => ParsedParts::of_text(text_in(&at, output)?),
     };
-    let is_whole = !said.is_unplain && said.others.is_empty();
-    let kept = if is_whole {
+    let is_whole = !parsed.is_unplain && parsed.others.is_empty();
+    let stored = if is_whole {
         None
     } else {
         stored_item(given.get())
     };
-    check_given((!said.others.is_empty()).then_some(at), kept.as_ref())?;
+    check_given((!parsed.others.is_empty()).then_some(at), stored.as_ref())?;
     Ok(Item::Result {
         call_id,
-        text: said.text(),
+        text: parsed.text(),
         is_error: false,
-        given: kept,
+        given: stored,
     })
 }

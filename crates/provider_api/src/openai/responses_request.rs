@@ -82,12 +82,12 @@ impl ResponsesAsk {
     }
 }
 
-/// `stored`: the items that the request may refer to by id. `asks_in_responses`: whether the model
+/// `stored`: the items that the request may refer to by id. `uses_responses`: whether the model
 /// of this name is called through Responses.
 pub fn parse(
     body: &[u8],
     stored: &StoredItems<'_>,
-    asks_in_responses: &dyn Fn(&str) -> Result<bool>,
+    uses_responses: &dyn Fn(&str) -> Result<bool>,
 ) -> Result<ResponsesAsk> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
@@ -148,7 +148,7 @@ pub fn parse(
         previous,
         is_stored,
     };
-    if asks_in_responses(&head.model)? {
+    if uses_responses(&head.model)? {
         parse_as_given(fields, head, (system, echo), stored)
     } else {
         parse_in_chat(fields, head, (system, echo), stored)
@@ -251,27 +251,28 @@ fn parse_in_chat(
         }
         None => (Vec::new(), BTreeMap::new()),
     };
-    let mut said = serde_json::Map::new();
+    let mut in_chat_format = serde_json::Map::new();
     let choice = fields.take("tool_choice");
     let is_choice_free = choice.is_none_or(|choice| choice.get() == r#""auto""#);
     if let Some(choice) = choice {
         put(&mut echo, "tool_choice", choice);
-        said.insert("tool_choice".to_owned(), choice_in_chat(choice)?);
+        in_chat_format.insert("tool_choice".to_owned(), choice_in_chat(choice)?);
     }
     if let Some(reasoning) = fields.take("reasoning") {
         put(&mut echo, "reasoning", reasoning);
         let reasoning = RequestFields::of("reasoning", reasoning.get())?;
         if let Some(effort) = reasoning.find("effort") {
-            said.insert("reasoning_effort".to_owned(), tree(effort)?);
+            in_chat_format.insert("reasoning_effort".to_owned(), tree(effort)?);
         }
     }
     if let Some(text) = fields.take("text") {
         put(&mut echo, "text", text);
         let text = RequestFields::of("text", text.get())?;
         let format = text.within("text", "format")?;
-        said.extend(format_in_chat(&format)?.map(|it| ("response_format".to_owned(), it)));
+        in_chat_format
+            .extend(format_in_chat(&format)?.map(|it| ("response_format".to_owned(), it)));
         if let Some(verbosity) = text.find("verbosity") {
-            said.insert("verbosity".to_owned(), tree(verbosity)?);
+            in_chat_format.insert("verbosity".to_owned(), tree(verbosity)?);
         }
     }
     let limit = fields.find("max_output_tokens").map(RawValue::get);
@@ -281,15 +282,15 @@ fn parse_in_chat(
     for (name, in_chat) in SAME {
         if let Some(value) = fields.take(name) {
             put(&mut echo, name, value);
-            said.insert((*in_chat).to_owned(), tree(value)?);
+            in_chat_format.insert((*in_chat).to_owned(), tree(value)?);
         }
     }
     let top = fields.find("top_logprobs").filter(|top| top.get() != "0");
     if wants_logprobs || top.is_some() {
-        said.insert("logprobs".to_owned(), Value::Bool(true));
+        in_chat_format.insert("logprobs".to_owned(), Value::Bool(true));
     }
     if let Some(top) = top {
-        said.insert("top_logprobs".to_owned(), tree(top)?);
+        in_chat_format.insert("top_logprobs".to_owned(), tree(top)?);
     }
     for name in ECHOED {
         if let Some(value) = fields.take(name) {
@@ -321,7 +322,7 @@ fn parse_in_chat(
             given_tools,
             tool_list: Vec::new(),
             is_choice_free,
-            fields: decoded(&Value::Object(said))?,
+            fields: decoded(&Value::Object(in_chat_format))?,
             max_tokens,
             temperature,
         },

@@ -65,6 +65,6 @@ pub fn delete(agent: &Agent<'_>, named: Option<&Id>, id: &str) -> Result<String>
     let end = find(agent, named, id)?;
     let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
     forget(agent.db, Some(&session_id), id)?;
-    let gone = json!({"id": id, "object": "response", "deleted": true});
-    Ok(json::text(&gone))
+    let answer = json!({"id": id, "object": "response", "deleted": true});
+    Ok(json::text(&answer))
 }

@@ -66,7 +66,7 @@ pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
         Ok(version) => atomically(db, || apply_after(db, host, version)).map(|()| true),
         // Either there is no such table, or the storage fails: the catalogue shows which.
         Err(_) if !table_exists(db, "cf_agents_migrations")? => {
-            let is_used = holds_tables(db)?;
+            let is_used = has_tables(db)?;
             if is_used {
                 atomically(db, || create(db, host))?;
             }
@@ -79,7 +79,7 @@ pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
 /// Whether there is any table. An object that had another class before has tables that the agent
 /// may have to migrate. `wrangler dev` stores the name of each object in a table of its own, which
 /// does not count.
-fn holds_tables(db: &dyn Database) -> Result<bool> {
+fn has_tables(db: &dyn Database) -> Result<bool> {
     let sql = "SELECT 1
                  FROM sqlite_master
                 WHERE type = 'table'
@@ -90,7 +90,7 @@ fn holds_tables(db: &dyn Database) -> Result<bool> {
     Ok(find_row(db, sql, &[])?.is_some())
 }
 
-fn holds_documents_tables(db: &dyn Database) -> Result<bool> {
+fn has_documents_tables(db: &dyn Database) -> Result<bool> {
     Ok(table_exists(db, "cf_agents_sessions")? || table_exists(db, "cf_agents_events")?)
 }
 
@@ -117,8 +117,8 @@ fn find_version(db: &dyn Database) -> Result<i64> {
 }
 
 fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
-    let holds_documents_tables = holds_documents_tables(db)?;
-    if holds_documents_tables {
+    let has_documents_tables = has_documents_tables(db)?;
+    if has_documents_tables {
         db.run(include_str!("documents_set_aside.sql"), &[])?;
     }
     // Takes a sixth of the time of all files in sequence, and writes fewer rows.
@@ -126,7 +126,7 @@ fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
     if let Some(latest) = MIGRATIONS.last() {
         note_applied(db, host, latest)?;
     }
-    if holds_documents_tables {
+    if has_documents_tables {
         db.run(include_str!("documents_carried_over.sql"), &[])?;
     }
     Ok(())

@@ -1,7 +1,7 @@
-//! Makes an object as this build stores it, with something of everything: rows in every
-//! table and every column, turns cut off at every kind of moment, and an import that is
-//! half done. The function writes through the doors that callers use. Rows of megabytes
-//! are the exception: short rows in their place are written by SQL, in `put_long_rows`.
+//! Creates an object that contains everything this build can store: rows in every table and every
+//! column, turns interrupted at every step, and a half-finished import. It writes through the
+//! public entry points, except for rows of megabytes: `put_long_rows` writes short rows by SQL
+//! instead.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::shared::naive::{Naive, Rules};
 use crate::shared::provider::in_session;
 use crate::shared::turns::{calls, define, said, user};
 use crate::store::carry_over::DOCUMENTS_DDL;
-use access::{AskerKind, MemoryScope, Principal};
+use access::{MemoryScope, Principal, PrincipalKind};
 use api::transfer::begin_import;
 use base::database::Database;
 use base::ids::Id;
@@ -265,7 +265,7 @@ fn fill_blocks(alice: &Alice) {
         for (key, title) in [("umbrella", Some("Rain")), ("kitten", None)] {
             let vector = json!({"data": [[1.0, 0.5, 0.25]]});
             alice.outbound.answer(ScriptedAnswer::json(&vector));
-            alice.keeps(
+            alice.set_entry(
                 json!({"sessionId": session, "label": "kb", "key": key, "title": title,
                        "content": format!("What one says of a {key} in the drizzle."),
                        "metadata": {"place": "Oslo", "level": 3}, "tags": ["weather", key],
@@ -275,14 +275,14 @@ fn fill_blocks(alice: &Alice) {
         for (key, content) in [("home", "Oslo"), ("home", "Bergen"), ("gone", "x")] {
             let vector = json!({"data": [[1.0, 0.5, 0.25]]});
             alice.outbound.answer(ScriptedAnswer::json(&vector));
-            alice.keeps(
+            alice.set_entry(
                 json!({"sessionId": session, "label": "kb", "key": key, "title": "Home",
                        "content": content, "validFrom": 5}),
             );
         }
         let vector = json!({"data": [[1.0, 0.5, 0.25]]});
         alice.outbound.answer(ScriptedAnswer::json(&vector));
-        alice.keeps(
+        alice.set_entry(
             json!({"sessionId": session, "label": "kb", "key": "work", "title": "Work",
                    "content": "By the harbour", "supersedes": ["home"]}),
         );
@@ -591,14 +591,14 @@ fn answer_early(alice: &Alice, session: &str) {
     let answer = ClientAnswer {
         tool_call_id: id("c9"),
         outcome: ClientOutcome::error(None),
-        kept: None,
+        provider_data: None,
     };
     let reply = ClientReply {
         answer: CallAnswer::Tool(answer),
         continues: true,
         client_tools: Vec::new(),
-        asked_by: Some(AskerKind::Secret),
-        reach: MemoryScope::Agent,
+        asked_by: Some(PrincipalKind::Secret),
+        memory_scope: MemoryScope::Agent,
         limits: None,
         trace: None,
     };

@@ -1,10 +1,10 @@
-//! Objects as older builds stored them, kept as files in tests/upgrades and opened by
-//! this build. The files never change: they stand for the objects that are deployed.
+//! Objects that older builds stored, as files in tests/upgrades, which this build opens. The files
+//! never change, because they represent deployed objects.
 //!
-//! Each number of the tables has two files, of an object that was searched and of one
-//! that was not. A third file holds the answers of reads when the two were made.
-//! `FIXTURES=1 cargo test the_newest_tables`, run on the commit that adds a migration,
-//! makes the files of the newest number and changes no others.
+//! Each version of the tables has two files: an object that was searched, and one that was not. A
+//! third file contains the answers of reads at that time. `FIXTURES=1 cargo test
+//! the_newest_tables`, run on the commit that adds a migration, creates the files of the newest
+//! version and changes no others.
 
 pub mod make;
 mod reads;
@@ -33,7 +33,7 @@ struct Fixture {
     name: String,
     file: Vec<u8>,
     /// The answers of reads when the file was made.
-    told: Value,
+    reads: Value,
 }
 
 impl Fixture {
@@ -74,7 +74,7 @@ fn fixtures() -> Vec<Fixture> {
     let read = |name: String| fs::read(folder().join(name)).unwrap();
     let fixture = |name: String| Fixture {
         file: read(format!("{name}.db")),
-        told: serde_json::from_slice(&read(format!("{}.json", &name[..4]))).unwrap(),
+        reads: serde_json::from_slice(&read(format!("{}.json", &name[..4]))).unwrap(),
         name,
     };
     names.into_iter().map(fixture).collect()
@@ -92,7 +92,7 @@ fn make_missing() {
             let fixture = Fixture {
                 name: format!("{number}-{ending}"),
                 file: make::make(is_searched).db.into_file(),
-                told: Value::Null,
+                reads: Value::Null,
             };
             fs::write(folder().join(format!("{}.db", fixture.name)), &fixture.file).unwrap();
             // Some reads write an index or a frozen prompt, so they run on a copy.
@@ -116,7 +116,7 @@ fn the_newest_tables_have_their_fixtures() {
 }
 
 #[test]
-fn a_setting_that_was_the_default_counts_as_never_told() {
+fn a_setting_equal_to_the_default_counts_as_unset() {
     let db = Sqlite::from_file(&fs::read(folder().join("0015-unsearched.db")).unwrap());
     let stored = json!({"model": "demo", "systemInstructions": [], "maxSteps": 10,
         "sessionSearch": false, "vectors": true, "reservedMetadataKeys": []});
@@ -277,7 +277,7 @@ fn what_an_older_build_stored_is_sound() {
 fn every_read_says_what_it_said_to_the_build_that_wrote() {
     for fixture in fixtures() {
         let alice = fixture.opened();
-        for read in fixture.told.as_array().unwrap() {
+        for read in fixture.reads.as_array().unwrap() {
             let mut now = reads::ask(&alice, read["operation"].as_str().unwrap(), &read["body"]);
             if read["operation"] == "getChanges" && fixture.name.as_str() < "0012" {
                 let then = read["answer"]["changes"].as_array().unwrap();
@@ -390,8 +390,8 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
             assert!(!is_tool, "{}: {call:?}", fixture.name);
         }
         if alice.has_session(WAITING) {
-            let told = messages(&alice, WAITING);
-            assert_eq!(told.len(), 2, "{}: one question, one answer", fixture.name);
+            let reply = messages(&alice, WAITING);
+            assert_eq!(reply.len(), 2, "{}: one question, one answer", fixture.name);
         }
         for (session, asked) in CUT_OFF.iter().zip(asked) {
             let name = format!("{}, {session}", fixture.name);

@@ -1,4 +1,4 @@
-//! The answers of every read about an object, as the file beside the object keeps them.
+//! The reads whose answers are stored beside each fixture.
 
 use serde_json::{Map, Value, json};
 

@@ -121,8 +121,8 @@ fn a_page_that_changed_its_session_writes_no_word_of_the_one_before() {
     // are not added.
     let greeted = of_page(&[agent("hello", &[]), user("u1"), user("u2")]);
     assert_eq!(new_ids(&plan(&[], &greeted).unwrap()), ["u1", "u2"]);
-    let goes_on = of_page(&[user("u1"), agent("a1", &[]), user("lost"), user("u3")]);
-    let planned = plan(&[users("u1"), agents("a1", &[])], &goes_on);
+    let continued = of_page(&[user("u1"), agent("a1", &[]), user("lost"), user("u3")]);
+    let planned = plan(&[users("u1"), agents("a1", &[])], &continued);
     assert_eq!(new_ids(&planned.unwrap()), ["lost", "u3"]);
 }
 
@@ -212,7 +212,7 @@ fn an_approval_goes_into_the_message_that_asked() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_are_not_accepted() {
+fn unrequested_answers_are_rejected() {
     let cases = [
         // No call with this name is open: it was answered, or is a server's tool.
         (output("c2"), AwaitedAnswer::Output),

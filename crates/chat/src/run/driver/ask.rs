@@ -53,7 +53,7 @@ impl TurnDriver<'_> {
         }
         let (refusals, steps_before) = {
             let turn = self.turn.borrow();
-            (turn.room.refusals, turn.record.steps.len())
+            (turn.length_feedback.refusals, turn.record.steps.len())
         };
         // A retried request belongs to the same step.
         if refusals == 0 || !self.writer.borrow().is_in_step() {
@@ -115,16 +115,16 @@ impl TurnDriver<'_> {
             &|name| turn_tools.runner(name),
             &mut || Id::mint_approval(host).as_str().to_owned(),
         );
-        if let (Some(kept), Some(by)) = (received.kept, &model) {
-            self.turn.borrow_mut().keep(by, &kept);
+        if let (Some(provider_data), Some(by)) = (received.provider_data, &model) {
+            self.turn.borrow_mut().keep(by, &provider_data);
         }
         self.note_calls(&turn_tools);
-        let mut told = Vec::new();
+        let mut chunks = Vec::new();
         for call in self.turn.borrow_mut().newest_calls() {
             let mut writer = self.writer.borrow_mut();
-            told.extend(emit_outcome(&mut writer, call));
+            chunks.extend(emit_outcome(&mut writer, call));
         }
-        self.emit(told);
+        self.emit(chunks);
         Ok(())
     }
 
@@ -166,7 +166,11 @@ impl TurnDriver<'_> {
         let scope = BlockScope::Session(session_id);
         let (asked, refusals, stored_bytes) = {
             let turn = self.turn.borrow();
-            (turn.asked(), turn.room.refusals, turn.stored_bytes)
+            (
+                turn.asked(),
+                turn.length_feedback.refusals,
+                turn.stored_bytes,
+            )
         };
         let mut instructions = Vec::new();
         // The user's message is stored already, so a slow backend loses nothing.
@@ -196,20 +200,20 @@ impl TurnDriver<'_> {
             let tools = &turn_tools.definitions;
             window.budget(memory.db, session_id, tools, reminded)
         };
-        let shown = ContextRequest {
+        let request = ContextRequest {
             instructions: &instructions,
             leaf_seq,
             keep_media: usize::try_from(config.keep_media.0).unwrap_or(0),
             window: &window,
         };
         let retained_bytes = stored_bytes + turn_tools.bytes();
-        self.running.keeps(retained_bytes);
+        self.running.set_retained_bytes(retained_bytes);
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
-            let (mut context, hidden, _held) = self.build_context(&shown, &budget).await?;
+            let (mut context, hidden, _held) = self.build_context(&request, &budget).await?;
             // After a refusal for length, less comes back.
             let refused = i64::from(refusals > 0);
-            context.give_back_to(&choice.name.to_string(), window.tokens >> (2 * refused));
+            context.return_provider_data(&choice.name.to_string(), window.tokens >> (2 * refused));
             let earlier_calls = self.turn.borrow().call_ids();
             let request = ModelRequest {
                 system: &context.system_instructions,
@@ -256,11 +260,12 @@ impl TurnDriver<'_> {
             if api.is_some() && AnswerEvent::is_for_listeners(&part) {
                 self.running.push_event(AnswerEvent::Part(part.clone()));
             }
-            let chunks = self.writer.borrow_mut().say(&part);
+            let chunks = self.writer.borrow_mut().write_part(&part);
             self.emit(chunks);
             received.note_first(&part, self.now());
             received.take(part);
-            self.running.keeps(retained_bytes + received.bytes());
+            self.running
+                .set_retained_bytes(retained_bytes + received.bytes());
             if self.running.is_over_limit() || received.bytes() > MAX_ANSWER_TEXT_BYTES {
                 // The stored text has to fit into an event.
                 let end = received.text.floor_char_boundary(MAX_ANSWER_TEXT_BYTES);
@@ -285,7 +290,7 @@ impl TurnDriver<'_> {
     /// out.
     async fn build_context(
         &self,
-        shown: &ContextRequest<'_>,
+        request: &ContextRequest<'_>,
         budget: &dyn Fn() -> Result<Budget<'static>>,
     ) -> Result<(WorkingContext, i64, Reservation)> {
         let memory = &self.context.memory;
@@ -293,17 +298,17 @@ impl TurnDriver<'_> {
         let mut tries = 0;
         loop {
             let window = ContextWindow {
-                leaf_seq: shown.leaf_seq,
+                leaf_seq: request.leaf_seq,
                 limit: usize::MAX,
-                system_instructions: shown.instructions.to_vec(),
+                system_instructions: request.instructions.to_vec(),
                 added: self.turn.borrow().messages(),
-                keep_media: shown.keep_media,
+                keep_media: request.keep_media,
             };
             let fitted = build_fitting(memory.db, session_id, window, &budget()?)?;
             store_window(memory.db, session_id, &fitted)?;
-            if shown.window.is_filling(&fitted) {
+            if request.window.is_filling(&fitted) {
                 let compactions = self.context.compactions;
-                compactions.mark_filling(session_id, shown.window.tokens);
+                compactions.mark_filling(session_id, request.window.tokens);
             }
             let (context, hidden) = (fitted.context, fitted.hidden);
             let bytes = context.bytes();
@@ -313,7 +318,7 @@ impl TurnDriver<'_> {
             }
             // Twice: for the context, and for its copy in the provider's format.
             match Reservation::take(&TURNS, 2 * bytes, "Running turns") {
-                Ok(held) => return Ok((context, hidden, held)),
+                Ok(reservation) => return Ok((context, hidden, reservation)),
                 Err(error) if tries == MAX_WAITS => return Err(error),
                 Err(_) => tries += 1,
             }

@@ -18,15 +18,15 @@ impl TurnDriver<'_> {
             .iter()
             .map(async |(index, call)| (*index, turn_tools.needs_approval(call).await));
         let decided = self.running.unless_cancelled(join_all(asked)).await;
-        let mut told = Vec::new();
+        let mut chunks = Vec::new();
         for (index, needs_approval) in decided.ok_or(Broken::Cancelled)? {
             let mut turn = self.turn.borrow_mut();
             if let Some(call) = turn.newest_calls().get_mut(index) {
                 call.apply_decision(needs_approval);
-                told.extend(emit_outcome(&mut self.writer.borrow_mut(), call));
+                chunks.extend(emit_outcome(&mut self.writer.borrow_mut(), call));
             }
         }
-        self.emit(told);
+        self.emit(chunks);
         Ok(())
     }
 }

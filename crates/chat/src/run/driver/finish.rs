@@ -38,14 +38,14 @@ impl TurnDriver<'_> {
             )
         };
         self.trace(&report, written.as_ref().err());
-        let written = written.map(|is_told| {
-            if is_told {
+        let written = written.map(|has_callback| {
+            if has_callback {
                 self.context.memory.new_callbacks.note();
             }
         });
         let metadata = usage_metadata(self.config(), &report);
         let mut writer = self.writer.borrow_mut();
-        let (chunks, told) = match (&written, &outcome) {
+        let (chunks, turn_outcome) = match (&written, &outcome) {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
                 (writer.fail(&error.message), TurnOutcome::Error)
             }
@@ -76,13 +76,13 @@ impl TurnDriver<'_> {
                     &sentence,
                     self.running.is_continuation,
                 ),
-                None => self.running.frame_header(false).render_done(told),
+                None => self.running.frame_header(false).render_done(turn_outcome),
             };
             self.context.audience.send(session_id, &frame, None);
         }
-        self.running.keeps(0);
+        self.running.set_retained_bytes(0);
         let report = written.map(|()| report);
-        self.context.turns.end(self.running, told, report);
+        self.context.turns.end(self.running, turn_outcome, report);
     }
 
     /// Queues the turn's spans for the operator's receiver. `failure`: the end could not be

@@ -135,18 +135,18 @@ fn act(writer: &mut ChunkWriter, dice: &mut Dice) -> Vec<Chunk> {
     let name = "echo".to_owned();
     let raw = || base::json::raw("1".to_owned()).unwrap();
     match dice.roll(16) {
-        0 | 1 => writer.say(&AnswerPart::Text(text)),
-        2 => writer.say(&AnswerPart::Reasoning(text)),
-        3 | 4 => writer.say(&AnswerPart::CallStart { index, id, name }),
-        5 | 6 => writer.say(&AnswerPart::CallDelta { index, text }),
-        7 | 8 => writer.say(&AnswerPart::Call {
+        0 | 1 => writer.write_part(&AnswerPart::Text(text)),
+        2 => writer.write_part(&AnswerPart::Reasoning(text)),
+        3 | 4 => writer.write_part(&AnswerPart::CallStart { index, id, name }),
+        5 | 6 => writer.write_part(&AnswerPart::CallDelta { index, text }),
+        7 | 8 => writer.write_part(&AnswerPart::Call {
             index,
             id,
             name,
             arguments: arguments.to_owned(),
         }),
-        9 => writer.say(&AnswerPart::Usage(TokenUsage::default())),
-        10 => writer.say(&AnswerPart::Finish(FinishReason::ToolCalls)),
+        9 => writer.write_part(&AnswerPart::Usage(TokenUsage::default())),
+        10 => writer.write_part(&AnswerPart::Finish(FinishReason::ToolCalls)),
         11 => writer.start_step(),
         12 => writer.finish_step(),
         13 => writer.output(&id, raw()),
@@ -155,11 +155,11 @@ fn act(writer: &mut ChunkWriter, dice: &mut Dice) -> Vec<Chunk> {
     }
 }
 
-fn tell(client: &mut Client, said: &mut Vec<String>, chunks: Vec<Chunk>) {
+fn receive(client: &mut Client, sent: &mut Vec<String>, chunks: Vec<Chunk>) {
     for chunk in chunks {
         let json = chunk.json();
         client.receive(&serde_json::from_str(&json).unwrap());
-        said.push(json);
+        sent.push(json);
     }
 }
 
@@ -169,24 +169,24 @@ fn the_client_accepts_all_that_is_said() {
     let mut kinds = HashSet::new();
     for _ in 0..2_000 {
         let mut client = Client::default();
-        let mut said = Vec::new();
+        let mut sent = Vec::new();
         let mut writer = ChunkWriter::new(Vec::new());
         if dice.roll(20) > 0 {
-            tell(&mut client, &mut said, writer.start("m", None));
+            receive(&mut client, &mut sent, writer.start("m", None));
         }
         for _ in 0..dice.roll(30) {
             let chunks = act(&mut writer, &mut dice);
-            tell(&mut client, &mut said, chunks);
+            receive(&mut client, &mut sent, chunks);
         }
         let end = match dice.roll(3) {
             0 if client.started => writer.finish(FinishReason::Stop, None),
             1 => writer.abort(None),
             _ => writer.fail("no"),
         };
-        tell(&mut client, &mut said, end);
-        assert!(client.ended && client.open.is_empty(), "{said:?}");
-        assert!(!client.aborted || !client.would_resend(), "{said:?}");
-        kinds.extend(said.iter().filter_map(|json| {
+        receive(&mut client, &mut sent, end);
+        assert!(client.ended && client.open.is_empty(), "{sent:?}");
+        assert!(!client.aborted || !client.would_resend(), "{sent:?}");
+        kinds.extend(sent.iter().filter_map(|json| {
             let chunk: Value = serde_json::from_str(json).ok()?;
             Some(chunk["type"].as_str()?.to_owned())
         }));

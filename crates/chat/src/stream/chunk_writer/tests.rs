@@ -2,7 +2,7 @@ use super::*;
 use serde_json::{Value, json};
 
 /// The chunks that are sent, without braces: `text-delta p0 Hello`.
-fn told(chunks: &[Chunk]) -> Vec<String> {
+fn summarize(chunks: &[Chunk]) -> Vec<String> {
     let line = |chunk: &Chunk| {
         let value: Value = serde_json::from_str(&chunk.json()).unwrap();
         let Value::Object(fields) = value else {
@@ -36,9 +36,12 @@ fn started() -> ChunkWriter {
     writer
 }
 
-fn say(writer: &mut ChunkWriter, parts: &[AnswerPart]) -> Vec<String> {
-    let chunks: Vec<Chunk> = parts.iter().flat_map(|part| writer.say(part)).collect();
-    told(&chunks)
+fn write(writer: &mut ChunkWriter, parts: &[AnswerPart]) -> Vec<String> {
+    let chunks: Vec<Chunk> = parts
+        .iter()
+        .flat_map(|part| writer.write_part(part))
+        .collect();
+    summarize(&chunks)
 }
 
 fn text(text: &str) -> AnswerPart {
@@ -80,14 +83,14 @@ fn raw(value: &Value) -> Box<RawValue> {
 #[test]
 fn a_text_is_opened_filled_and_closed_within_a_step() {
     let mut writer = ChunkWriter::new(Vec::new());
-    assert_eq!(told(&writer.start("m", None)), ["start m"]);
-    assert_eq!(told(&writer.start_step()), ["start-step"]);
+    assert_eq!(summarize(&writer.start("m", None)), ["start m"]);
+    assert_eq!(summarize(&writer.start_step()), ["start-step"]);
     assert_eq!(
-        say(&mut writer, &[text("Hel"), text(""), text("lo")]),
+        write(&mut writer, &[text("Hel"), text(""), text("lo")]),
         ["text-start p0", "text-delta p0 Hel", "text-delta p0 lo"]
     );
     assert_eq!(
-        told(&writer.finish(FinishReason::Stop, None)),
+        summarize(&writer.finish(FinishReason::Stop, None)),
         ["text-end p0", "finish-step", "finish stop"]
     );
     assert!(writer.has_ended());
@@ -97,7 +100,7 @@ fn a_text_is_opened_filled_and_closed_within_a_step() {
 fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
     let mut writer = started();
     assert_eq!(
-        say(
+        write(
             &mut writer,
             &[reasoning("hm"), text("a"), reasoning("oh"), text("b")]
         ),
@@ -121,13 +124,13 @@ fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
 #[test]
 fn a_block_that_continues_in_the_next_step_is_another() {
     let mut writer = started();
-    say(&mut writer, &[text("a")]);
+    write(&mut writer, &[text("a")]);
     assert_eq!(
-        told(&writer.start_step()),
+        summarize(&writer.start_step()),
         ["text-end p0", "finish-step", "start-step"]
     );
     assert_eq!(
-        say(&mut writer, &[text("b")]),
+        write(&mut writer, &[text("b")]),
         ["text-start p1", "text-delta p1 b"]
     );
 }
@@ -146,7 +149,7 @@ fn calls_stream_side_by_side_and_end_in_their_inputs() {
         call(1, "c2", "{}"),
     ];
     assert_eq!(
-        say(&mut writer, &parts),
+        write(&mut writer, &parts),
         [
             "start-step",
             "text-start p0",
@@ -162,11 +165,11 @@ fn calls_stream_side_by_side_and_end_in_their_inputs() {
         ]
     );
     assert_eq!(
-        told(&writer.output("c1", raw(&json!("one")))),
+        summarize(&writer.output("c1", raw(&json!("one")))),
         ["tool-output-available c1 one"]
     );
     assert_eq!(
-        told(&writer.output_error("c2", "broken")),
+        summarize(&writer.output_error("c2", "broken")),
         ["tool-output-error c2 broken"]
     );
 }
@@ -175,7 +178,7 @@ fn calls_stream_side_by_side_and_end_in_their_inputs() {
 fn a_call_that_comes_whole_needs_no_start_and_no_arguments() {
     let mut writer = started();
     assert_eq!(
-        say(&mut writer, &[call(0, "c", "")]),
+        write(&mut writer, &[call(0, "c", "")]),
         ["start-step", "tool-input-available c {}"]
     );
 }
@@ -184,9 +187,9 @@ fn a_call_that_comes_whole_needs_no_start_and_no_arguments() {
 fn arguments_that_are_not_an_object_are_an_error_of_the_call() {
     for arguments in ["{\"a\":", "[1]", "\"a\"", "{}{}", "{\"a\":\"\\ud800\"}"] {
         let mut writer = started();
-        let said = say(&mut writer, &[call(0, "c", arguments)]);
+        let chunks = write(&mut writer, &[call(0, "c", arguments)]);
         assert_eq!(
-            said,
+            chunks,
             [
                 "start-step".to_owned(),
                 format!("tool-input-error c {arguments} {BAD_ARGUMENTS}")
@@ -198,9 +201,9 @@ fn arguments_that_are_not_an_object_are_an_error_of_the_call() {
 #[test]
 fn a_delta_without_its_call_is_not_said() {
     let mut writer = started();
-    assert!(say(&mut writer, &[call_delta(0, "{")]).is_empty());
-    say(&mut writer, &[call_start(0, "c"), call(0, "c", "{}")]);
-    assert!(say(&mut writer, &[call_delta(0, "{")]).is_empty());
+    assert!(write(&mut writer, &[call_delta(0, "{")]).is_empty());
+    write(&mut writer, &[call_start(0, "c"), call(0, "c", "{}")]);
+    assert!(write(&mut writer, &[call_delta(0, "{")]).is_empty());
 }
 
 #[test]
@@ -210,11 +213,11 @@ fn an_outcome_is_reported_of_calls_that_the_client_knows_alone() {
     assert!(writer.output("unheard", raw(&json!(1))).is_empty());
     assert!(writer.ask_approval("a", "unheard").is_empty());
     assert_eq!(
-        told(&writer.output("earlier", raw(&json!(1)))),
+        summarize(&writer.output("earlier", raw(&json!(1)))),
         ["tool-output-available earlier 1"]
     );
     assert_eq!(
-        told(&writer.output_denied("earlier")),
+        summarize(&writer.output_denied("earlier")),
         ["tool-output-denied earlier"]
     );
 }
@@ -222,15 +225,15 @@ fn an_outcome_is_reported_of_calls_that_the_client_knows_alone() {
 #[test]
 fn a_cut_closes_what_is_open() {
     let mut writer = started();
-    say(&mut writer, &[text("half a sen")]);
+    write(&mut writer, &[text("half a sen")]);
     assert_eq!(
-        told(&writer.abort(Some("cancelled"))),
+        summarize(&writer.abort(Some("cancelled"))),
         ["text-end p0", "abort cancelled"]
     );
     let mut writer = started();
-    say(&mut writer, &[reasoning("half a th")]);
+    write(&mut writer, &[reasoning("half a th")]);
     assert_eq!(
-        told(&writer.fail("The model broke off.")),
+        summarize(&writer.fail("The model broke off.")),
         ["reasoning-end p0", "error The model broke off."]
     );
 }
@@ -238,10 +241,10 @@ fn a_cut_closes_what_is_open() {
 #[test]
 fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
     let mut writer = started();
-    say(&mut writer, &[call(0, "c", "{}")]);
+    write(&mut writer, &[call(0, "c", "{}")]);
     writer.output("c", raw(&json!(1)));
     assert_eq!(
-        told(&writer.abort(None)),
+        summarize(&writer.abort(None)),
         [
             "finish-step",
             "start-step",
@@ -251,11 +254,11 @@ fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
         ]
     );
     let mut writer = started();
-    say(&mut writer, &[call(0, "c", "{}")]);
+    write(&mut writer, &[call(0, "c", "{}")]);
     writer.output("c", raw(&json!(1)));
     writer.finish_step();
     assert_eq!(
-        told(&writer.abort(None)),
+        summarize(&writer.abort(None)),
         ["start-step", "text-start p0", "text-end p0", "abort"]
     );
 }
@@ -263,30 +266,30 @@ fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
 #[test]
 fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
     let mut writer = started();
-    say(&mut writer, &[call(0, "c", "{}")]);
+    write(&mut writer, &[call(0, "c", "{}")]);
     writer.output("c", raw(&json!(1)));
     writer.start_step();
     assert_eq!(
-        told(&writer.abort(None)),
+        summarize(&writer.abort(None)),
         ["text-start p0", "text-end p0", "abort"]
     );
     // If no call was made, there is nothing to send again.
     let mut writer = started();
     writer.start_step();
-    assert_eq!(told(&writer.abort(None)), ["abort"]);
+    assert_eq!(summarize(&writer.abort(None)), ["abort"]);
 }
 
 #[test]
 fn a_failure_before_anything_was_said_is_reported_too() {
     let mut writer = ChunkWriter::new(Vec::new());
-    assert_eq!(told(&writer.fail("no")), ["error no"]);
+    assert_eq!(summarize(&writer.fail("no")), ["error no"]);
 }
 
 #[test]
 fn nothing_follows_the_end() {
     let mut writer = started();
     writer.finish(FinishReason::Stop, None);
-    assert!(say(&mut writer, &[text("more"), call(0, "c", "{}")]).is_empty());
+    assert!(write(&mut writer, &[text("more"), call(0, "c", "{}")]).is_empty());
     assert!(writer.start("n", None).is_empty());
     assert!(writer.start_step().is_empty());
     assert!(writer.finish(FinishReason::Stop, None).is_empty());
@@ -302,5 +305,5 @@ fn a_providers_words_about_itself_are_not_sent() {
         AnswerPart::Finish(FinishReason::Stop),
         AnswerPart::Failed("secret".to_owned()),
     ];
-    assert!(say(&mut writer, &parts).is_empty());
+    assert!(write(&mut writer, &parts).is_empty());
 }

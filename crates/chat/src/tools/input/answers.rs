@@ -38,20 +38,20 @@ pub fn read_answers(question: &Question, outcome: &ClientOutcome) -> Result<Json
     }
     let given = json::decode_tree(given.get()).unwrap_or_default();
     let Some(Value::Object(responses)) = given.get("responses") else {
-        let told = format!("`responses` must be an object. The tool asks the user. {SHAPE}");
-        return Err(Error::invalid("responses", told));
+        let message = format!("`responses` must be an object. The tool asks the user. {SHAPE}");
+        return Err(Error::invalid("responses", message));
     };
     let known = |id: &str| asked.0.iter().any(|(asked, _)| asked == id);
     if let Some(id) = responses.keys().find(|id| !known(id)) {
-        let told = format!("The tool did not ask `{id}`. {SHAPE}");
-        return Err(Error::invalid(&format!("responses.{id}"), told));
+        let message = format!("The tool did not ask `{id}`. {SHAPE}");
+        return Err(Error::invalid(&format!("responses.{id}"), message));
     }
     let mut answers = Map::new();
     for (id, request) in &asked.0 {
         let path = format!("responses.{id}");
         let Some(response) = responses.get(id) else {
-            let told = format!("`{path}` is missing. {SHAPE}");
-            return Err(Error::invalid(&path, told));
+            let message = format!("`{path}` is missing. {SHAPE}");
+            return Err(Error::invalid(&path, message));
         };
         answers.insert(id.clone(), read_response(&path, request, response)?);
     }
@@ -69,8 +69,8 @@ fn read_response(path: &str, request: &Request, response: &Value) -> Result<Valu
         Some("accept") => {}
         _ => {
             let field = format!("{path}.action");
-            let told = format!("`{field}` must be `accept`, `decline` or `cancel`.");
-            return Err(Error::invalid(&field, told));
+            let message = format!("`{field}` must be `accept`, `decline` or `cancel`.");
+            return Err(Error::invalid(&field, message));
         }
     }
     let Some(form) = &request.requested_schema else {

@@ -423,15 +423,15 @@ mod tests {
 
     #[test]
     fn options_become_one_form_and_the_rest_is_cleaned() {
-        let shown = form(&json!({
+        let encoded = form(&json!({
             "a": {"type": "string", "enum": ["x", "y"], "enumNames": ["X\u{202e}"], "default": "z", "pattern": "^"},
             "b": {"type": "array", "items": {"type": "string", "enum": ["p"]}, "maxItems": 1, "default": ["p"]},
             "c": {"type": "string", "title": "  ", "description": "d".repeat(2_000), "format": "regex"},
         }));
-        let shown = json::decode_tree(&json::encode(&shown.unwrap()).unwrap()).unwrap();
+        let encoded = json::decode_tree(&json::encode(&encoded.unwrap()).unwrap()).unwrap();
         let cut = format!("{}…", "d".repeat(997));
         assert_eq!(
-            shown,
+            encoded,
             json!({"type": "object", "required": ["a"], "properties": {
                 "a": {"type": "string", "oneOf": [{"const": "x", "title": "X"}, {"const": "y", "title": "y"}]},
                 "b": {"type": "array", "items": {"anyOf": [{"const": "p", "title": "p"}]}, "maxItems": 1, "default": ["p"]},

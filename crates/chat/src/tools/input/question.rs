@@ -86,19 +86,19 @@ pub fn read_question(
     }
     let asked: Asked =
         json::decode(result).map_err(|_| "the result has no `inputRequests`".to_owned())?;
-    let told = json::decode::<RequestList<Told>>(asked.input_requests.as_str());
-    let told = told
+    let listed = json::decode::<RequestList<Told>>(asked.input_requests.as_str());
+    let listed = listed
         .map_err(|_| "`inputRequests` can't be read".to_owned())?
         .0;
-    if !(1..=MAX_REQUESTS).contains(&told.len()) {
+    if !(1..=MAX_REQUESTS).contains(&listed.len()) {
         return Err(format!("1 to {MAX_REQUESTS} questions are allowed"));
     }
     let mut requests = Vec::new();
-    for (id, told) in told {
+    for (id, listed) in listed {
         if !is_name(&id) {
             return Err("a question has an unusual name".to_owned());
         }
-        requests.push((id, told.read(outbound)?));
+        requests.push((id, listed.read(outbound)?));
     }
     let unwritten = |_| "the questions can't be written".to_owned();
     let requests = json::encode(&RequestList(requests)).map_err(unwritten)?;
@@ -130,8 +130,8 @@ impl Told {
                     );
                 }
                 check_url(outbound, &url, "url").map_err(|error| {
-                    let told = error.into_message();
-                    format!("a page can't be shown: {}", told.trim_end_matches('.'))
+                    let message = error.into_message();
+                    format!("a page can't be shown: {}", message.trim_end_matches('.'))
                 })?;
                 Ok(Request {
                     mode: Some(PageMode::Url),

@@ -286,11 +286,11 @@ impl ServerClient<'_> {
         }
         let mut listed = Vec::new();
         let mut params = "{}".to_owned();
-        let mut room = self.limits.max_bytes;
+        let mut capacity = self.limits.max_bytes;
         for _ in 0..MAX_PAGES {
             let answered = self.ask(ServerRequest::new("tools/list", &params)).await?;
             let bytes = answered.result.get().len();
-            room = room
+            capacity = capacity
                 .checked_sub(bytes)
                 .ok_or(ServerFailure::Nonsense("lists too many tools"))?;
             let page = json::decode::<Page>(answered.result.get())

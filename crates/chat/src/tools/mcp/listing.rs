@@ -45,7 +45,7 @@ const MAX_HEADER_NAME_BYTES: usize = 64;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerDefinition {
     /// The tool's name for models: the server's name, `_`, and the tool's own name.
-    pub shown: String,
+    pub model_name: String,
     /// The tool's name at its server.
     pub name: String,
     pub description: String,
@@ -59,7 +59,7 @@ pub struct ServerDefinition {
 
 /// A tool of a server that models do not get.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LeftOutTool {
+pub struct OmittedTool {
     /// The tool's name at its server.
     pub name: String,
     pub reason: String,
@@ -69,7 +69,7 @@ pub struct LeftOutTool {
 #[derive(Default)]
 pub struct ServerListing {
     pub tools: Vec<ServerDefinition>,
-    pub left_out: Vec<LeftOutTool>,
+    pub left_out: Vec<OmittedTool>,
 }
 
 #[derive(Deserialize)]
@@ -106,8 +106,8 @@ impl ListingCapacity<'_> {
                 .map_err(|_| (String::new(), "its definition can't be read"))
                 .and_then(|tool| self.define(tool));
             let outcome = read.and_then(|tool| {
-                let size = tool.shown.len() + tool.description.len() + tool.schema.get().len();
-                let reason = if is_ours(&tool.shown) || names.contains(&tool.shown) {
+                let size = tool.model_name.len() + tool.description.len() + tool.schema.get().len();
+                let reason = if is_ours(&tool.model_name) || names.contains(&tool.model_name) {
                     "another tool already has its name"
                 } else if listing.tools.len() >= self.most {
                     "the agent has reached its limit of tools"
@@ -121,11 +121,11 @@ impl ListingCapacity<'_> {
             });
             match outcome {
                 Ok(tool) => {
-                    names.insert(tool.shown.clone());
+                    names.insert(tool.model_name.clone());
                     listing.tools.push(tool);
                 }
                 Err(_) if listing.left_out.len() >= MAX_LEFT_OUT => {}
-                Err((name, reason)) => listing.left_out.push(LeftOutTool {
+                Err((name, reason)) => listing.left_out.push(OmittedTool {
                     name: clean(&name, MAX_OWN_NAME_BYTES),
                     reason: reason.to_owned(),
                 }),
@@ -134,7 +134,7 @@ impl ListingCapacity<'_> {
         // A server may list its tools in a different order each time.
         listing
             .tools
-            .sort_by(|one, other| one.shown.cmp(&other.shown));
+            .sort_by(|one, other| one.model_name.cmp(&other.model_name));
         listing
     }
 
@@ -147,7 +147,7 @@ impl ListingCapacity<'_> {
             input_schema: Tree(input_schema),
             annotations: Tree(annotations),
         } = tool;
-        let said = json::text(&json!([
+        let definition = json::text(&json!([
             name,
             title,
             description,
@@ -179,11 +179,11 @@ impl ListingCapacity<'_> {
         };
         let description = description.or(title).unwrap_or_default();
         Ok(ServerDefinition {
-            shown: show_name(self.prefix, &name),
+            model_name: show_name(self.prefix, &name),
             description: clean(&description, MAX_DESCRIPTION_BYTES),
             schema,
             headers,
-            digest: hash(&said, DIGEST_BYTES),
+            digest: hash(&definition, DIGEST_BYTES),
             name,
         })
     }
@@ -226,13 +226,13 @@ fn show_name(prefix: &str, name: &str) -> String {
         .chars()
         .map(|c| if is_plain(c) { c } else { '_' })
         .collect::<String>();
-    let mut shown = format!("{prefix}_{own}");
-    if shown.len() > MAX_NAME_BYTES {
+    let mut model_name = format!("{prefix}_{own}");
+    if model_name.len() > MAX_NAME_BYTES {
         let hash = hash(name, 4);
-        shown.truncate(MAX_NAME_BYTES - 1 - hash.len());
-        shown = format!("{shown}_{hash}");
+        model_name.truncate(MAX_NAME_BYTES - 1 - hash.len());
+        model_name = format!("{model_name}_{hash}");
     }
-    shown
+    model_name
 }
 
 fn hash(text: &str, bytes: usize) -> String {
@@ -316,20 +316,20 @@ mod tests {
 
     fn read(listed: &Value, most: usize) -> ServerListing {
         let listed: Vec<Box<RawValue>> = serde_json::from_value(listed.clone()).unwrap();
-        let room = ListingCapacity {
+        let capacity = ListingCapacity {
             prefix: "gh",
             taken: HashSet::from(["gh_taken"]),
             most,
             has_header_marks: true,
         };
-        room.read(&listed, &ResolvedHeaders::default())
+        capacity.read(&listed, &ResolvedHeaders::default())
     }
 
-    fn shown(listing: &ServerListing) -> Vec<&str> {
+    fn names_of(listing: &ServerListing) -> Vec<&str> {
         listing
             .tools
             .iter()
-            .map(|tool| tool.shown.as_str())
+            .map(|tool| tool.model_name.as_str())
             .collect()
     }
 
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_what_every_provider_accepts_and_nobody_elses() {
+    fn names_are_valid_for_every_provider_and_unique() {
         let long = "x".repeat(100);
         let listed = json!([
             tool("z/ä.b"),
@@ -353,7 +353,7 @@ mod tests {
             tool(&"x".repeat(300)),
         ]);
         let listing = read(&listed, 10);
-        let names = shown(&listing);
+        let names = names_of(&listing);
         assert_eq!(names[0], "gh_a");
         assert_eq!(names[1].len(), 64);
         assert!(names[1].starts_with("gh_xxxx"), "{names:?}");
@@ -388,7 +388,7 @@ mod tests {
             7,
         ]);
         let listing = read(&listed, 10);
-        assert_eq!(shown(&listing), ["gh_a", "gh_b", "gh_b2", "gh_f"]);
+        assert_eq!(names_of(&listing), ["gh_a", "gh_b", "gh_b2", "gh_f"]);
         assert_eq!(
             listing.tools[2].description,
             "A \u{2764}\u{FE0F} e\u{301}\u{200D}"

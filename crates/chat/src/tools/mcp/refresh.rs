@@ -288,7 +288,7 @@ async fn list_tools(
             headers: client.headers,
         }),
         Some(Err(failure)) => Err(NoList {
-            reason: say(&failure, &client.headers),
+            reason: describe(&failure, &client.headers),
             challenge: match failure {
                 ServerFailure::Unauthorized(challenge) => Some(challenge),
                 _ => None,
@@ -301,7 +301,7 @@ async fn list_tools(
     }
 }
 
-fn say(failure: &ServerFailure, sent: &ResolvedHeaders) -> String {
+fn describe(failure: &ServerFailure, sent: &ResolvedHeaders) -> String {
     let reason = sent.strip(failure.reason());
     reason.trim_end_matches('.').to_owned()
 }

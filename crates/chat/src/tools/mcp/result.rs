@@ -48,30 +48,30 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
              nobody to ask. Call the tool in a chat turn, or over the Model Context Protocol."
         ));
     }
-    let said: Vec<String> = read
+    let text: Vec<String> = read
         .content
         .iter()
         .map(|Tree(content)| show_content(content))
         .collect();
-    let said = sent.strip_json(said.join("\n"));
+    let text = sent.strip_json(text.join("\n"));
     if read.is_error {
-        return CallState::failed(if said.trim().is_empty() {
+        return CallState::failed(if text.trim().is_empty() {
             format!("`{name}` failed without giving a reason.")
         } else {
-            said
+            text
         });
     }
     let Some(Tree(structured)) = read.structured_content else {
-        return done(said, false);
+        return done(text, false);
     };
     // The texts next to a structured result are the same JSON, for clients that read only
     // texts, or an explanation of it.
-    let is_same = json::decode_tree(&said).is_ok_and(|said| said == structured);
+    let is_same = json::decode_tree(&text).is_ok_and(|text| text == structured);
     let structured = sent.strip_json(json::text(&structured));
-    if is_same || said.trim().is_empty() {
+    if is_same || text.trim().is_empty() {
         done(structured, true)
     } else {
-        done(format!("{said}\n{structured}"), false)
+        done(format!("{text}\n{structured}"), false)
     }
 }
 

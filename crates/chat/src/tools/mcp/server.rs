@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::tool_address::{ToolAddress, ToolLimits};
 use crate::address::tool_headers::ToolHeaders;
 use crate::tools::mcp::client::ServerLink;
-use crate::tools::mcp::listing::{LeftOutTool, ServerDefinition};
+use crate::tools::mcp::listing::{OmittedTool, ServerDefinition};
 use crate::tools::mcp::oauth::challenge::Challenge;
 use crate::tools::mcp::oauth::settings::OAuthClient;
 use base::columns::find_value;
@@ -55,7 +55,7 @@ pub struct ServerState {
     /// definitions need approval.
     pub accepted: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOutTool>,
+    pub left_out: Vec<OmittedTool>,
     /// Why the last request for the list failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,

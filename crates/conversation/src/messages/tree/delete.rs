@@ -27,7 +27,7 @@ use base::row;
 #[derive(Default)]
 pub struct DeletionOutcome {
     /// The deleted events, in the order of the request.
-    pub gone: Vec<DeletedEvent>,
+    pub deleted: Vec<DeletedEvent>,
     /// Surviving children of deleted events, with their new parents.
     pub moved: Vec<ReparentedEvent>,
     /// Overlays that were deleted or whose range changed.
@@ -55,9 +55,9 @@ pub struct ReparentedEvent {
 impl DeletionOutcome {
     /// The parent of each deleted event, for [`surviving`].
     pub fn parents(&self) -> HashMap<i64, i64> {
-        self.gone
+        self.deleted
             .iter()
-            .map(|gone| (gone.link.seq, gone.link.parent_seq))
+            .map(|deleted| (deleted.link.seq, deleted.link.parent_seq))
             .collect()
     }
 }
@@ -79,16 +79,16 @@ pub fn delete_seqs(
     let list = SqlValue::Text(json::encode(&seqs)?);
     let here = SqlValue::from(session_id.as_str());
 
-    let mut taken = DeletionOutcome {
-        gone: load_doomed(db, &here, &list)?,
+    let mut outcome = DeletionOutcome {
+        deleted: load_doomed(db, &here, &list)?,
         ..DeletionOutcome::default()
     };
-    let parents = taken.parents();
-    taken.moved = load_orphans(db, &here, &list, &parents)?;
-    let uses: Vec<(i64, &str)> = taken
-        .gone
+    let parents = outcome.parents();
+    outcome.moved = load_orphans(db, &here, &list, &parents)?;
+    let uses: Vec<(i64, &str)> = outcome
+        .deleted
         .iter()
-        .filter_map(|gone| Some((gone.link.seq, gone.media.as_deref()?)))
+        .filter_map(|deleted| Some((deleted.link.seq, deleted.media.as_deref()?)))
         .collect();
     Delete::from(
         EVENTS,
@@ -102,13 +102,13 @@ pub fn delete_seqs(
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, seqs)?;
     }
-    adopt(db, &here, &taken)?;
-    taken.overlays = splice(db, session_id, &parents)?;
+    adopt(db, &here, &outcome)?;
+    outcome.overlays = splice(db, session_id, &parents)?;
     // Only below the survivors do events have different siblings and summaries different
     // ends.
     let survivors = survivors(&parents);
     let above = survivors.iter().map(|(_, above_seq)| *above_seq);
-    let moved = taken.moved.iter().map(|moved| moved.link.seq);
+    let moved = outcome.moved.iter().map(|moved| moved.link.seq);
     boundary::update_boundaries(db, session_id, above, moved)?;
 
     // If the chosen leaf is deleted, its nearest surviving ancestor becomes the leaf. An
@@ -134,7 +134,7 @@ pub fn delete_seqs(
             written_at.into(),
         ],
     )?;
-    Ok(taken)
+    Ok(outcome)
 }
 
 fn load_doomed(db: &dyn Database, here: &SqlValue, doomed: &SqlValue) -> Result<Vec<DeletedEvent>> {
@@ -199,20 +199,20 @@ fn load_orphans(
 
 /// Sets the new parents. Runs after the deletion, because the remaining rows show whether a
 /// child directly follows its new parent.
-fn adopt(db: &dyn Database, here: &SqlValue, taken: &DeletionOutcome) -> Result<()> {
-    let parents = load_new_parents(db, here, &taken.moved)?;
-    let gone: HashMap<i64, Option<i64>> = taken
-        .gone
+fn adopt(db: &dyn Database, here: &SqlValue, outcome: &DeletionOutcome) -> Result<()> {
+    let parents = load_new_parents(db, here, &outcome.moved)?;
+    let deleted: HashMap<i64, Option<i64>> = outcome
+        .deleted
         .iter()
-        .map(|gone| (gone.link.seq, gone.path_tokens))
+        .map(|deleted| (deleted.link.seq, deleted.path_tokens))
         .collect();
-    for orphan in &taken.moved {
+    for orphan in &outcome.moved {
         let link = &orphan.link;
         let parent = parents.iter().find(|(_, end)| end.seq == orphan.parent_seq);
         let end = parent.map_or(PathEnd::NONE, |(_, end)| *end);
         let starts = end.ends_message(link.is_run_member, link.splits_run);
         let messages = end.totals.messages.map(|sum| sum + i64::from(starts));
-        let before = gone.get(&link.parent_seq).copied().flatten();
+        let before = deleted.get(&link.parent_seq).copied().flatten();
         let fewer = before
             .zip(end.totals.tokens)
             .map(|(before, now)| before - now);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
-use super::path::{PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
+use super::path::{PathSegment, WalkStep, is_on_path, is_path_between, surviving, walk_path};
 use crate::log::boundary::{self, ChangedBoundary};
 use crate::log::find::find_seqs;
 use crate::log::row::EventPlace;
@@ -41,17 +41,17 @@ pub struct AddedOverlay {
     pub changed: Vec<ChangedBoundary>,
 }
 
-/// Inserts a new overlay. `kept`: how many of the newest overlays within its range are kept
+/// Inserts a new overlay. `retained`: how many of the newest overlays within its range are kept
 /// when obsolete ones are deleted (see [`prune_nested`]).
 pub fn insert(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
     new: &NewOverlay<'_>,
-    kept: Option<i64>,
+    retained: Option<i64>,
 ) -> Result<AddedOverlay> {
-    let pruned = match kept {
-        Some(kept) => prune_nested(db, session_id, new.range, kept)?,
+    let pruned = match retained {
+        Some(retained) => prune_nested(db, session_id, new.range, retained)?,
         None => Vec::new(),
     };
     let id = Id::mint_compaction(host);
@@ -136,7 +136,7 @@ pub fn restore(
         places.get(id.as_str()).copied().ok_or_else(refused)
     };
     let (from_seq, to_seq) = (place("fromId", from_id)?, place("toId", to_id)?);
-    if !lies_on_path(db, session_id, from_seq, to_seq)? {
+    if !is_path_between(db, session_id, from_seq, to_seq)? {
         return Err(Error::invalid(
             "toId",
             "`fromId` and `toId` must be on one path, with `fromId` before `toId`.",
@@ -283,13 +283,13 @@ row! {
 }
 
 /// Deletes the overlays within `range` that a wider overlay now hides. Keeps the newest
-/// `kept`, and each overlay that is still visible on a branch. Returns the deleted
+/// `retained`, and each overlay that is still visible on a branch. Returns the deleted
 /// overlays.
 fn prune_nested(
     db: &dyn Database,
     session_id: &Id,
     range: EventRange,
-    kept: i64,
+    retained: i64,
 ) -> Result<Vec<PrunedOverlay>> {
     Delete::from(
         COMPACTIONS,
@@ -311,7 +311,7 @@ fn prune_nested(
             session_id.as_str().into(),
             range.from_seq.into(),
             range.to_seq.into(),
-            kept.into(),
+            retained.into(),
         ],
     )
     .load(db, PrunedOverlay::COLUMNS)

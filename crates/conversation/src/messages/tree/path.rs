@@ -138,7 +138,7 @@ impl Branches {
 }
 
 /// Whether the event at `seq` is on the path that ends at `to_seq`.
-pub fn lies_on_path(db: &dyn Database, session_id: &Id, seq: i64, to_seq: i64) -> Result<bool> {
+pub fn is_path_between(db: &dyn Database, session_id: &Id, seq: i64, to_seq: i64) -> Result<bool> {
     Ok(is_on_path(&load_segments(db, session_id, to_seq)?, seq))
 }
 

@@ -14,7 +14,7 @@ use super::lines::{
 };
 use super::{LineCounter, SORTS, can_contain, most};
 use crate::transfer::rules::CALL_TOOL;
-use crate::transfer::target::{ImportTarget, LeftOut, at_line};
+use crate::transfer::target::{ImportTarget, OmittedPart, at_line};
 use base::database::{Database, MAX_VALUE_BYTES};
 use base::error::{Code, Error, Result};
 use base::ids::Id;
@@ -152,7 +152,7 @@ impl MemoryImport {
                     past.note = self.as_imported(past.note);
                 }
                 self.check_writer(past.note.written_by, past.note.session_id.as_deref())?;
-                let slot = past.version % self.kept(&block);
+                let slot = past.version % self.version_slots(&block);
                 let place = LineOrder::Slot(block.clone(), key.clone(), slot);
                 self.take_place(kind, place)?;
                 self.check_capacity(kind, &block.0, 0)?;
@@ -219,7 +219,7 @@ impl MemoryImport {
     }
 
     /// How many earlier versions of an item this block stores.
-    fn kept(&self, block: &BlockKey) -> i64 {
+    fn version_slots(&self, block: &BlockKey) -> i64 {
         match self.kinds.get(&block.0) {
             Some(BlockKind::Loadable) => MAX_SKILL_VERSIONS,
             Some(_) | None => MAX_ENTRY_VERSIONS,
@@ -227,9 +227,12 @@ impl MemoryImport {
     }
 
     /// The parts that the import left out.
-    pub fn left_out(&self) -> Vec<LeftOut> {
+    pub fn left_out(&self) -> Vec<OmittedPart> {
         let is_left_out = self.has_prompt && !self.target.sender.takes_prompts();
-        is_left_out.then_some(LeftOut::Prompt).into_iter().collect()
+        is_left_out
+            .then_some(OmittedPart::Prompt)
+            .into_iter()
+            .collect()
     }
 
     fn take_block(&mut self, line: BlockLine) -> Result<PendingMemoryLine> {
@@ -360,7 +363,7 @@ impl MemoryImport {
                     block: &block.0,
                     key,
                 };
-                insert_past(db, &item, self.kept(block), past)
+                insert_past(db, &item, self.version_slots(block), past)
             }
             PendingMemoryLine::Loaded(loaded, loaded_at) => match session_id {
                 Some(session_id) => loaded::restore(db, session_id, loaded, *loaded_at),

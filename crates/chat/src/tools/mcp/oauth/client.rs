@@ -129,16 +129,16 @@ fn choose_method(server: &ServerMetadata, may_have_secret: bool) -> &'static str
     found.next().copied().unwrap_or(NONE)
 }
 
-/// `told`: the method in the registration's answer.
+/// `registered`: the method in the registration's answer.
 fn choose_credential(
     server: &ServerMetadata,
     secret: Option<ClientSecret>,
-    told: Option<&str>,
+    registered: Option<&str>,
 ) -> ClientCredential {
     let Some(secret) = secret else {
         return ClientCredential::Public;
     };
-    match told.unwrap_or_else(|| choose_method(server, true)) {
+    match registered.unwrap_or_else(|| choose_method(server, true)) {
         BASIC => ClientCredential::Basic(secret),
         POST => ClientCredential::Post(secret),
         _ => ClientCredential::Public,

@@ -81,8 +81,8 @@ pub async fn refresh(
     ];
     let place = (grant.token_endpoint.as_str(), grant.resource.as_str());
     let mut issued = ask_for_tokens(outbound, &grant.client, place, &fields, now_ms).await?;
-    let kept = || Some(refresh_token.to_owned());
-    issued.refresh_token = issued.refresh_token.or_else(kept);
+    let previous = || Some(refresh_token.to_owned());
+    issued.refresh_token = issued.refresh_token.or_else(previous);
     Ok(issued)
 }
 
