@@ -1,6 +1,6 @@
-// The rules of a conversation (console/src/conversation/step.ts), played at random: whatever
-// comes late, twice or never, the reader ends with what the agent has, and each text is with
-// the agent or given back. `SEED=7` plays the games of a seed, `GAMES=100000` plays more.
+// Random play of the rules of a conversation (console/src/conversation/step.ts): whatever arrives
+// late, twice or never, the page ends in the agent's state, and each text is stored by the agent
+// or returned to the composer. `SEED=7` plays the games of a seed, `GAMES=100000` plays more.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
