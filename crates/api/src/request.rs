@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(refused(nobody.granted(&policy(), NOTHING)), "unauthorized");
         // The class decides alone, if there is no secret.
         assert_eq!(refused(nobody.granted(&open, NOTHING)), "unauthorized");
-        let rights = r#"{"sessionId": "s"}"#;
+        let rights = r#"{"sessionId": "s", "expiresIn": 60}"#;
         let granted = nobody.granted(&policy(), rights);
         assert!(matches!(granted, Ok(Identified::Granted(_))));
         // A page of another origin would send the class's cookies along.

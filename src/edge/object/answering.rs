@@ -120,7 +120,11 @@ impl Object {
             Err(answer) => answer,
         };
         note.set_trace(incoming.trace().as_deref());
-        self.end_request(&note, handled.as_ref().map(ObjectAnswer::logged_status), &db);
+        self.end_request(
+            &note,
+            handled.as_ref().map(ObjectAnswer::logged_status),
+            &db,
+        );
         let answer = match handled {
             Ok(ObjectAnswer::Reply(reply, body, reservation)) => {
                 self.follow_answer(reply.grown, reply.changed, reply.indexing_continues);

@@ -142,6 +142,7 @@ impl Town {
             starter: &BegunWorks::default(),
             background: &BegunWorks::default(),
             recovery: &RecordingRecovery::default(),
+            forget_import: lifecycle::pending_import::forget,
             via,
             body: None,
         };

@@ -63,7 +63,7 @@ impl PartialAnswer {
             }
             FinishReason::ContentFilter => "The provider's content filter withheld the answer.",
             // A tool that the provider ran itself may be the whole answer.
-            _ if self.kept.is_some() => return None,
+            _ if self.provider_data.is_some() => return None,
             FinishReason::Stop
             | FinishReason::ToolCalls
             | FinishReason::Error

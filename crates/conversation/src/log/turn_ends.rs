@@ -109,7 +109,7 @@ impl TurnWalk {
     }
 
     /// The position at which a later request may continue.
-    pub fn place(&self) -> i64 {
+    pub fn position(&self) -> i64 {
         self.below
     }
 

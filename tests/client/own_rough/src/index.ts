@@ -84,7 +84,8 @@ export class Partly extends SessionAgent<Env> {
 
 export class Nameless extends SessionAgent<Env> {
   model() {
-    return model([{ type: "finish", finishReason: "stop", usage: {} }], 5);
+    const said = { type: "text-delta", id: "t", delta: "Hello." };
+    return model([said, { type: "finish", finishReason: "stop", usage: {} }], 5);
   }
 }
 
