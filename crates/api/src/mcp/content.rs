@@ -27,10 +27,10 @@ pub fn of_text(text: &str, is_error: bool) -> Value {
 }
 
 fn find_own(output: &str) -> Option<Value> {
-    let Value::Object(mut result) = json::decode_tree(output).ok()? else {
+    let Value::Object(mut answer) = json::decode_tree(output).ok()? else {
         return None;
     };
-    let content = result.remove("content")?;
+    let content = answer.remove("content")?;
     let is_own = content
         .as_array()
         .is_some_and(|items| items.iter().all(is_content));
@@ -39,10 +39,10 @@ fn find_own(output: &str) -> Option<Value> {
     }
     let mut result = Map::new();
     result.insert("content".to_owned(), content);
-    if let Some(structured) = result.remove("structuredContent").filter(Value::is_object) {
+    if let Some(structured) = answer.remove("structuredContent").filter(Value::is_object) {
         result.insert("structuredContent".to_owned(), structured);
     }
-    let is_error = result.get("isError") == Some(&Value::Bool(true));
+    let is_error = answer.get("isError") == Some(&Value::Bool(true));
     result.insert("isError".to_owned(), is_error.into());
     Some(Value::Object(result))
 }

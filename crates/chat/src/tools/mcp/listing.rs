@@ -45,6 +45,7 @@ const MAX_HEADER_NAME_BYTES: usize = 64;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ServerDefinition {
     /// The tool's name for models: the server's name, `_`, and the tool's own name.
+    #[serde(rename = "shown")]
     pub model_name: String,
     /// The tool's name at its server.
     pub name: String,
