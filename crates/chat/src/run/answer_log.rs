@@ -17,9 +17,8 @@ use base::ids::Id;
 use base::json;
 use conversation::log::append::{Parent, append};
 use conversation::log::event::NewEvent;
-use conversation::log::note::{Approval, Note, Question, get_note};
+use conversation::log::note::{Approval, Note, get_note};
 use conversation::messages::change::change_note;
-use conversation::messages::tree::children::load_children;
 
 /// The log of the session whose calls are answered.
 pub struct AnswerLog<'a> {
@@ -33,12 +32,10 @@ pub struct AnswerLog<'a> {
 impl AnswerLog<'_> {
     /// Writes the answers. Returns a step with the calls to make now: a call that was approved, or
     /// whose tool's questions were answered, is made when all calls of its message are answered.
-    /// `continued`: the message that the turn continues. Its answers may have come without a turn.
     pub fn take_answers(
         &self,
         planned: &RequestPlan<'_>,
         known: &[KnownMessage],
-        continued: Option<&KnownMessage>,
     ) -> Result<Vec<TurnStep>> {
         let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
         let mut answered: Vec<&KnownMessage> = Vec::new();
@@ -92,14 +89,6 @@ impl AnswerLog<'_> {
             }
             ready.extend(self.load_ready(known)?);
         }
-        if let Some(known) = continued.filter(|known| known.stored.open.is_empty())
-            && !seen.contains(&known.stored.id)
-        {
-            let left = self.load_ready(known)?;
-            if !left.is_empty() && self.is_newest(known)? {
-                ready.extend(left);
-            }
-        }
         if ready.is_empty() {
             return Ok(Vec::new());
         }
@@ -108,16 +97,6 @@ impl AnswerLog<'_> {
             is_logged: true,
             ..TurnStep::default()
         }])
-    }
-
-    /// Whether nothing follows a message. What follows it on another branch may have the results of
-    /// its calls.
-    fn is_newest(&self, known: &KnownMessage) -> Result<bool> {
-        let Some(last) = known.rows.last() else {
-            return Ok(false);
-        };
-        let below = load_children(self.db, self.session_id, last.seq)?;
-        Ok(below.is_empty())
     }
 
     fn append_within(&self, known: &KnownMessage, mut event: NewEvent) -> Result<()> {
@@ -169,46 +148,24 @@ impl AnswerLog<'_> {
     /// Stores the answers to the questions of a call's tool.
     fn take_input(&self, known: &KnownMessage, answer: &ClientAnswer) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
-        let Some((seq, mut note)) = self.find_question(known, call_id)? else {
-            return Ok(());
-        };
-        if let Some(asked) = note.questions.get_mut(call_id) {
+        let rows = own_rows(&known.rows, known.copied_seq).rev();
+        for row in rows.filter(|row| row.has_note()) {
+            let mut note = get_note(self.db, self.session_id, row.seq)?;
+            let asked = note.questions.get_mut(call_id);
+            let Some(asked) = asked.filter(|asked| asked.awaits_answers()) else {
+                continue;
+            };
             let answers = read_answers(asked, &answer.outcome)
                 .map_err(|error| error.with("toolCallId", call_id))?;
             if let Some(open) = &mut asked.open {
                 open.answers = Some(answers);
             }
+            // The call is repeated with this caller's words, also if another caller answers the rest.
+            let joined = note.authority().joined(self.authority.clone());
+            let note = note.with_authority(joined);
+            return self.store_note(known, row.seq, &note);
         }
-        // The call is repeated with this caller's words, also if another caller answers the rest.
-        let joined = note.authority().joined(self.authority.clone());
-        let note = note.with_authority(joined);
-        self.store_note(known, seq, &note)
-    }
-
-    /// The newest event whose call with this id waits for answers, and the event's note.
-    fn find_question(&self, known: &KnownMessage, call_id: &str) -> Result<Option<(i64, Note)>> {
-        let rows = own_rows(&known.rows, known.copied_seq).rev();
-        for row in rows.filter(|row| row.has_note()) {
-            let note = get_note(self.db, self.session_id, row.seq)?;
-            let asked = note.questions.get(call_id);
-            if asked.is_some_and(Question::awaits_answers) {
-                return Ok(Some((row.seq, note)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether an answer doesn't fit the questions that it answers.
-    pub fn is_wrong(&self, known: &KnownMessage, answer: &ClientAnswer) -> Result<bool> {
-        let call_id = answer.tool_call_id.as_str();
-        if !awaits_input(known, call_id) {
-            return Ok(false);
-        }
-        let Some((_, note)) = self.find_question(known, call_id)? else {
-            return Ok(false);
-        };
-        let asked = note.questions.get(call_id);
-        Ok(asked.is_some_and(|asked| read_answers(asked, &answer.outcome).is_err()))
+        Ok(())
     }
 
     /// Replaces the note of an event of a message.

@@ -233,7 +233,7 @@ impl RequestWriter<'_> {
             still_open: Vec::new(),
         };
         answers
-            .take_answers(&planned, std::slice::from_ref(known), None)
+            .take_answers(&planned, std::slice::from_ref(known))
             .map(drop)
     }
 }
