@@ -155,7 +155,7 @@ fn refuse_as(
         // Errors are logged only here, because every refusal passes through.
         log(error);
     }
-    let header = refusal::find_header(error);
+    let header = refusal::find_extra(error);
     let extra = header.as_ref().map(|(name, value)| (*name, value.as_ref()));
     respond(status, &JsString::from(body), cost, extra.as_slice())
 }
@@ -262,14 +262,14 @@ impl HttpRequest {
         }
     }
 
-    pub fn find(&self, name: &str) -> Option<String> {
+    pub fn find_header(&self, name: &str) -> Option<String> {
         find_header(&self.inner, name)
     }
 }
 
 impl RequestHead for HttpRequest {
     fn header(&self, name: &str) -> Option<String> {
-        self.find(name)
+        self.find_header(name)
     }
 
     fn url(&self) -> &str {

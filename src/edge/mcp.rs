@@ -38,7 +38,7 @@ pub async fn answer(
         "mcp-name",
         "mcp-session-id",
     ];
-    let values = names.map(|name| head.find(name));
+    let values = names.map(|name| head.find_header(name));
     let [accept, content_type, version, method, name, session] =
         values.each_ref().map(|value| value.as_deref());
     let asked = McpRequest {

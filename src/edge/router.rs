@@ -230,7 +230,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
     // Most requests are forwarded to an object, which reads the header itself. Only objects send
     // spans.
     let begin_trace = |caller: Option<&Caller>| {
-        trace_of_refused(caller, head.find(TRACEPARENT).as_deref(), &Runtime)
+        trace_of_refused(caller, head.find_header(TRACEPARENT).as_deref(), &Runtime)
     };
     let refused = |caller: Option<&Caller>, agent: Option<&str>, error: &Error| {
         let trace = begin_trace(caller);

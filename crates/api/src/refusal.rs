@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use base::error::{Code, Error, ErrorKind};
 
 /// The header that the status of a refusal calls for.
-pub fn find_header(error: &Error) -> Option<(&'static str, Cow<'_, str>)> {
+pub fn find_extra(error: &Error) -> Option<(&'static str, Cow<'_, str>)> {
     match (error.code, &error.kind) {
         (Code::Unauthorized, _) => Some(("www-authenticate", "Bearer".into())),
         (_, Some(ErrorKind::Allows(methods))) => Some(("allow", methods.as_str().into())),
@@ -24,16 +24,16 @@ mod tests {
     fn a_refusal_says_in_a_header_what_its_status_calls_for() {
         let unauthorized = Error::new(Code::Unauthorized, "no");
         assert_eq!(
-            find_header(&unauthorized),
+            find_extra(&unauthorized),
             Some(("www-authenticate", "Bearer".into()))
         );
         let wrong_method = route::parse("PUT", "/health").unwrap_err();
         assert_eq!(
-            find_header(&wrong_method),
+            find_extra(&wrong_method),
             Some(("allow", "GET, HEAD".into()))
         );
         let busy = Error::new(Code::RateLimited, "later").with_retry_after(5);
-        assert_eq!(find_header(&busy), Some(("retry-after", "5".into())));
-        assert_eq!(find_header(&Error::invalid("a", "b")), None);
+        assert_eq!(find_extra(&busy), Some(("retry-after", "5".into())));
+        assert_eq!(find_extra(&Error::invalid("a", "b")), None);
     }
 }

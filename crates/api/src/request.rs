@@ -48,10 +48,10 @@ impl Request {
         mut header: impl FnMut(&str) -> Option<String>,
     ) -> Self {
         let is_owner = caller == Caller::Owner;
-        let mut named = |name| is_owner.then(|| header(name)).flatten();
-        let traceparent = named(TRACEPARENT);
-        let tracestate = traceparent.as_ref().and_then(|_| named(TRACESTATE));
-        let via = find_via(&caller, named(VIA_HEADER).as_deref());
+        let mut owners_header = |name| is_owner.then(|| header(name)).flatten();
+        let traceparent = owners_header(TRACEPARENT);
+        let tracestate = traceparent.as_ref().and_then(|_| owners_header(TRACESTATE));
+        let via = find_via(&caller, owners_header(VIA_HEADER).as_deref());
         let parent = find_parent(&caller, traceparent.as_deref(), tracestate.as_deref());
         Self {
             trace: Trace::of_request(parent, entry.sampler, entry.host).map(Rc::new),

@@ -49,7 +49,7 @@ pub struct BegunAnswer {
 }
 
 /// A session's id, if a header can contain it.
-pub fn session_header(session_id: &Id) -> Option<&str> {
+pub fn find_shown_id(session_id: &Id) -> Option<&str> {
     header_of(session_id.as_str())
 }
 

@@ -34,7 +34,7 @@ use base::outbound::LocalBoxFuture;
 use base::trace::{self, TRACEPARENT};
 use chat::run::listener::TurnListener;
 use chat::stream::chunks::HEADERS;
-use provider_api::begin::{BegunAnswer, session_header};
+use provider_api::begin::{BegunAnswer, find_shown_id};
 use provider_api::calls::{ApiCall, ApiHeaders};
 
 pub enum ObjectAnswer {
@@ -94,7 +94,7 @@ impl Object {
             return answer;
         }
         if incoming.is_chat()
-            && let Some(id) = head.find(LEASE_HEADER)
+            && let Some(id) = head.find_header(LEASE_HEADER)
         {
             return self.connect_lease(head, &id);
         }
@@ -117,7 +117,7 @@ impl Object {
                 }
                 served
             }
-            Err(answer) => answer,
+            Err(answer) => *answer,
         };
         note.set_trace(incoming.trace().as_deref());
         self.end_request(
@@ -231,7 +231,7 @@ impl Object {
         if let Some(work) = work {
             self.begin(work);
         }
-        let session = session_header(&session_id).map(|id| ("x-session-id", id));
+        let session = find_shown_id(&session_id).map(|id| ("x-session-id", id));
         let session = session.as_slice();
         let failed = if is_streamed {
             match listener.begins().await {
@@ -266,26 +266,27 @@ impl Object {
         incoming: &Incoming,
         db: &Sqlite<'_>,
         note: &RequestNote,
-    ) -> Result<Request, Result<ObjectAnswer>> {
+    ) -> Result<Request, Box<Result<ObjectAnswer>>> {
+        let refused = |error| Box::new(Err(error));
         let head = &incoming.head;
-        let route = route::parse(&head.inner.method(), &head.url).map_err(Err)?;
+        let route = route::parse(&head.inner.method(), &head.url).map_err(refused)?;
         note.set_route(&route);
         match route.agent() {
-            Some(agent) => self.name.check(agent).map_err(Err)?,
-            None => return Err(self.answer_for_all(&route)),
+            Some(agent) => self.name.check(agent).map_err(refused)?,
+            None => return Err(Box::new(self.answer_for_all(&route))),
         }
         let entry = self.entry_point();
         match self.identify(&entry, &route, incoming, db) {
             Ok(caller) => {
-                let request = Request::new(&entry, route, caller, |name| head.find(name));
+                let request = Request::new(&entry, route, caller, |name| head.find_header(name));
                 incoming.set_trace(request.trace.clone());
                 Ok(request)
             }
             Err(error) => {
-                let traceparent = head.find(TRACEPARENT);
+                let traceparent = head.find_header(TRACEPARENT);
                 let trace = trace_of_refused(None, traceparent.as_deref(), &Runtime);
                 incoming.set_trace(trace.map(Rc::new));
-                Err(Err(error))
+                Err(refused(error))
             }
         }
     }
@@ -312,7 +313,7 @@ impl Object {
         let Request { route, caller, .. } = request;
         let head = &incoming.head;
         let admitted = request.admit().and_then(|admission| {
-            check_encoding(head.find("content-encoding").as_deref()).map(|()| admission)
+            check_encoding(head.find_header("content-encoding").as_deref()).map(|()| admission)
         });
         let admission = match admitted {
             Ok(admission) => admission,
@@ -322,7 +323,7 @@ impl Object {
             }
         };
         let api_headers = match route {
-            Route::Provider { .. } => ApiHeaders::read(|name| head.find(name))?,
+            Route::Provider { .. } => ApiHeaders::read(|name| head.find_header(name))?,
             _ => ApiHeaders::default(),
         };
         if let Route::Socket { session_id, .. } = route {

@@ -34,7 +34,7 @@ impl Incoming {
         let shared = cors::find(policy, &request);
         let head = HttpRequest::new(request);
         let reads_stream =
-            head.url.contains("/mcp") && takes_stream(head.find("accept").as_deref());
+            head.url.contains("/mcp") && takes_stream(head.find_header("accept").as_deref());
         Self {
             outbox: reads_stream.then(Rc::default),
             head,

@@ -35,7 +35,7 @@ const SILENCE_MS: i64 = 16_000;
 impl Object {
     /// Whether the Worker in front offers to wait for the model.
     pub(super) fn is_front(&self, head: &HttpRequest) -> bool {
-        let Some(signature) = head.find(FRONT_HEADER) else {
+        let Some(signature) = head.find_header(FRONT_HEADER) else {
             return false;
         };
         self.policy

@@ -16,7 +16,7 @@ impl Object {
         session_id: String,
         head: &HttpRequest,
     ) -> Result<ObjectAnswer> {
-        let upgrade = head.find("upgrade").unwrap_or_default();
+        let upgrade = head.find_header("upgrade").unwrap_or_default();
         if !upgrade.eq_ignore_ascii_case("websocket") {
             return Err(route::no_such_route());
         }
@@ -29,7 +29,7 @@ impl Object {
             })
         });
         socket::check_sockets(self.sockets.count(&state.session_id))?;
-        let offered = head.find("sec-websocket-protocol");
+        let offered = head.find_header("sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());
         let greeting = socket::greet(agent, &state)?;
         Ok(ObjectAnswer::Response(

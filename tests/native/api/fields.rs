@@ -233,7 +233,7 @@ enum HeaderUse {
     Believed,
 }
 
-/// Every header of a request that the edge reads.
+/// Every header of a request that is read, by the edge or by `api/request.rs`.
 const HEADERS: &[(&str, HeaderUse)] = &[
     ("authorization", HeaderUse::Credential),
     ("sec-websocket-protocol", HeaderUse::Credential),
@@ -278,6 +278,10 @@ fn edge_sources() -> Vec<String> {
     let mut found = Vec::new();
     let edge = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/edge");
     walk(std::path::Path::new(edge), &mut found);
+    // Who asks is decided here, from the headers that the edge reads for it.
+    let request = include_str!("../../../crates/api/src/request.rs");
+    let (request, _) = request.split_once("#[cfg(test)]").unwrap();
+    found.push(request.to_owned());
     found
 }
 
