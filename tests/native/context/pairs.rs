@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::chat::turns::{calls, define, said, user};
+use crate::shared::long::games;
 use base::testing::Dice;
 use base::testing::ScriptedAnswer;
 
@@ -611,7 +612,8 @@ impl Game {
 #[test]
 fn every_call_has_its_own_result_in_thousands_of_windows() {
     let mut cells = 0;
-    for seed in 1..=80_u64 {
+    let games = games(25, 80);
+    for seed in 1..=games {
         let mut game = Game {
             alice: Alice::with_model(),
             dice: Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)),
@@ -654,5 +656,5 @@ fn every_call_has_its_own_result_in_thousands_of_windows() {
         cells += game.chat(expected, &what);
     }
     println!("{cells} contexts");
-    assert!(cells > 10_000, "{cells}");
+    assert!(cells > 125 * games as usize, "{cells}");
 }

@@ -9,6 +9,7 @@ use std::panic::catch_unwind;
 use serde_json::{Value, json};
 
 use crate::Alice;
+use crate::shared::long::{games, is_tried};
 use base::testing::Dice;
 
 /// How many files with one line at a random place are tried, beside the files of the table.
@@ -342,18 +343,24 @@ fn a_rearranged_file_is_refused_by_its_line_or_behaves_as_a_session_does() {
     assert_eq!(types.len(), 12, "{types:?}");
 
     let files = rearrangements(&lines);
-    let mut accepted = 0;
+    let (mut tried, mut accepted) = (0, 0);
     let mut failures = Vec::new();
-    for (name, lines) in &files {
+    for (number, (name, lines)) in files.iter().enumerate() {
+        // The quick form tries one of two.
+        if !is_tried(number, 2) {
+            continue;
+        }
+        tried += 1;
         // One run tells of every file that fails.
         match catch_unwind(|| try_file(name, &lines.join("\n"))) {
-            Ok(is_accepted) => accepted += usize::from(is_accepted),
+            Ok(is_accepted) => accepted += u64::from(is_accepted),
             Err(_) => failures.push(name),
         }
     }
-    println!("{} files: {accepted} accepted", files.len());
+    println!("{tried} files: {accepted} accepted");
     assert!(failures.is_empty(), "{failures:?}");
-    assert!(accepted > 50 && files.len() - accepted > 100, "{accepted}");
+    assert!(accepted > games(25, 50), "{accepted}");
+    assert!(tried - accepted > games(50, 100), "{tried}");
 }
 
 /// Imports a file into an empty agent. `false`: the import refused it, as it should.

@@ -6,13 +6,15 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::Alice;
+use crate::shared::long::games;
 use base::action::{Action, StoredAction};
 use base::columns::{FromRow, load, load_values};
 use base::database::Row;
 use base::error::Error;
 use base::testing::Dice;
 
-const GAMES: u64 = 400;
+/// The games of the quick and of the long form.
+const GAMES: (u64, u64) = (100, 400);
 const MOVES: usize = 24;
 
 /// What decides about an event, read without the code under test.
@@ -191,7 +193,8 @@ fn play(alice: &Alice, dice: &mut Dice, game: &str) {
 #[test]
 fn the_stored_boundaries_are_those_of_the_tree_after_any_writes() {
     let mut splits = 0;
-    for seed in 1..=GAMES {
+    let games = games(GAMES.0, GAMES.1);
+    for seed in 1..=games {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let alice = Alice::with_session();
         for turn in 0..MOVES {
@@ -203,5 +206,5 @@ fn the_stored_boundaries_are_those_of_the_tree_after_any_writes() {
             alice.is_sound(&format!("game {seed}"));
         }
     }
-    assert!(splits > 10_000, "{splits}");
+    assert!(splits > 25 * games as usize, "{splits}");
 }
