@@ -117,7 +117,7 @@ impl Object {
 
     /// Connects the Worker with its turn.
     pub(super) fn connect_lease(&self, head: &HttpRequest, id: &str) -> http::ResponseResult {
-        let signature = head.find(FRONT_HEADER);
+        let signature = head.find_header(FRONT_HEADER);
         let is_holder = self
             .policy
             .holds_lease(self.name.get(), id, signature.as_deref());
