@@ -29,6 +29,7 @@ pub mod old_events;
 pub mod queued;
 pub mod rewrite;
 pub mod row;
+pub mod row_draft;
 pub mod session_pages;
 pub mod session_places;
 pub mod sessions;

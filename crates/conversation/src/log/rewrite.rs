@@ -1,9 +1,9 @@
 //! Replaces the content of a stored event: its bodies, or its note. Its position in the tree stays.
 
 use super::media;
+use super::row_draft::{NewRow, RowDraft};
 use super::slices::{delete_slices, write_slices};
 use super::tokens;
-use super::write::{NewRow, RowDraft};
 use crate::index;
 use crate::tables::EVENTS;
 use base::database::{Database, SqlValue};
