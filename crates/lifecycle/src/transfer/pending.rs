@@ -8,8 +8,8 @@ use base::json::{self, JsonObject, Tree};
 use conversation::log::event::{MessageText, NewEvent};
 use conversation::log::media::StrippedText;
 use conversation::log::note::Note;
+use conversation::log::row_draft::RowDraft;
 use conversation::log::tokens;
-use conversation::log::write::RowDraft;
 use conversation::messages::parse::{MessageSource, parse_message, without_reserved};
 
 /// How a sender's lines are read.
