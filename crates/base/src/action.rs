@@ -73,7 +73,7 @@ macro_rules! agents_actions {
 pub use agents_actions;
 
 /// SQL: whether the event `$event` has one of the actions for which [`Action::is_agents`] holds.
-/// For one value, comparisons are faster than a list: SQLite reads a list as a table.
+/// For one row, comparisons are faster than a list, of which SQLite makes a table.
 #[macro_export]
 macro_rules! has_agents_action {
     ($event:literal) => {

@@ -23,14 +23,17 @@ macro_rules! is_run_member {
             "(",
             $event,
             ".message IS NULL AND ",
-            base::action::has_agents_action!($event),
+            $event,
+            ".action IN ",
+            base::action::agents_actions!(),
             ")"
         )
     };
 }
 pub(crate) use is_run_member;
 
-/// SQL: whether event `e` is a run member.
+/// SQL: whether event `e` is a run member. As a condition of `iif`, the actions are
+/// compared one by one; as a value, SQLite would read the list as a table for each event.
 pub const IS_RUN_MEMBER: &str = concat!("iif(", is_run_member!("e"), ", 1, 0)");
 
 /// An event to append. The caller may set `id`, `metadata` and `createdAt`.
