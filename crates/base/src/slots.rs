@@ -413,7 +413,7 @@ mod tests {
                         line.push((owner, 0, Box::pin(slots.take(owner, 0))));
                     }
                     2 if !slots_taken.is_empty() => {
-                        drop(slots_taken.swap_remove(dice.roll(slots_taken.len())))
+                        drop(slots_taken.swap_remove(dice.roll(slots_taken.len())));
                     }
                     3 if !line.is_empty() => drop(line.remove(dice.roll(line.len()))),
                     _ => {}
