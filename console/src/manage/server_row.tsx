@@ -13,6 +13,9 @@ import { useWork } from "../ui/work.ts";
 /** How often the page asks whether the person has authorized the server. */
 const CHECK_MS = 2_000;
 
+/** How long the address to open is valid. */
+const ADDRESS_MS = 10 * 60_000;
+
 /** What defines a server, among what is shown of it. */
 const FIELDS = ["name", "mcp", "needsApproval", "headers", "oauth", "timeoutMs", "maxOutputBytes"];
 
@@ -30,6 +33,11 @@ export function ServerRow({ agent, server, toolCount, reload, onRemove }: Props)
   const [url, setUrl] = useState("");
   const [isBusy, run] = useWork();
   useEvery(CHECK_MS, reload, url !== "");
+  useEffect(() => {
+    if (url === "") return;
+    const timer = setTimeout(() => setUrl(""), ADDRESS_MS);
+    return () => clearTimeout(timer);
+  }, [url]);
   useEffect(() => {
     if (url === "" || needsAuthorization) return;
     setUrl("");
@@ -75,6 +83,11 @@ export function ServerRow({ agent, server, toolCount, reload, onRemove }: Props)
       <p class="note">
         <Name text={typeof mcp === "string" ? mcp : shownJson(mcp)} />
       </p>
+      {needsAuthorization && toolCount > 0 && (
+        <p class="note">
+          Authorizing registers the server again and accepts its current tools, including changed ones.
+        </p>
+      )}
       {problem != null && (
         <p class="problem" role="alert">
           {shownText(problem)}

@@ -139,7 +139,7 @@ def name_events(events: Sequence[Json], place: Place) -> str:
     """Gives the events ids that a repetition gives again, and no other turn. Answers the turn's name."""
     after = place.get("parentId", place.get("expectedLeafId"))
     key = json.dumps([after, list(events)], ensure_ascii=True, separators=(",", ":"))
-    name = f"turn-{hashlib.sha256(told.encode()).hexdigest()[:NAME_DIGITS]}"
+    name = f"turn-{hashlib.sha256(key.encode()).hexdigest()[:NAME_DIGITS]}"
     for n, event in enumerate(events):
         event["id"] = f"{name}-{n + 1}"
     return name

@@ -399,6 +399,22 @@ fn an_answer_without_content_is_a_failed_turn_that_can_be_tried_again() {
 }
 
 #[test]
+fn a_model_may_have_nothing_to_add_to_a_clients_result() {
+    let alice = Alice::with_model();
+    let tools =
+        json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]);
+    alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
+    alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
+    let mut answered = alice.shown()[1].clone();
+    answered["parts"][1]["state"] = json!("output-available");
+    answered["parts"][1]["output"] = json!({"place": "Rome"});
+    alice.outbound.answer(said(""));
+    let chunks =
+        alice.chat(json!({"id": "s", "messages": [user("where"), answered], "tools": tools}));
+    assert_eq!(*kinds(&chunks).last().unwrap(), "finish");
+}
+
+#[test]
 fn a_model_may_have_nothing_to_add_to_a_tools_result() {
     let alice = Alice::with_model();
     define(&alice, "echo", false);

@@ -233,7 +233,10 @@ class EventWriter {
       case "error":
         this.isOver = true;
         console.error("session-agent: the model failed in its answer", part.error);
-        return eventOf({ error: problemOf(part.error) });
+        // In the middle of an answer, no status of HTTP says it.
+        return eventOf({
+          error: { ...(isStatus(part.error) && { code: part.error.statusCode }), ...problemOf(part.error) },
+        });
       default:
         return "";
     }

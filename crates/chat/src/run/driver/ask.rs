@@ -276,9 +276,10 @@ impl TurnDriver<'_> {
                 ));
             }
         }
-        // After a tool ran, a model may have nothing to add. A client of a provider's API receives
-        // the provider's own answer.
-        let needs_content = api.is_none() && self.turn.borrow().steps.is_empty();
+        // After a tool's result, also a client's, a model may have nothing to add. A client of a
+        // provider's API receives the provider's own answer.
+        let turn = self.turn.borrow();
+        let needs_content = api.is_none() && turn.steps.is_empty() && !turn.is_continuation;
         match received.find_silence() {
             Some(error) if needs_content => Err(error),
             _ => Ok(()),

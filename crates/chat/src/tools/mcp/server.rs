@@ -142,13 +142,17 @@ pub fn change_state(
         let damaged = || Error::corrupt_row(name, "tool");
         let mut state = ServerState::from_json(&stored).ok_or_else(damaged)?;
         change(&mut state)?;
+        let json = state.to_json()?;
+        // A server may report the same with every call.
+        if json == stored && asked_at.is_none() {
+            return Ok(());
+        }
         let sql = "
             UPDATE cf_agents_tools
                SET server = ?3,
                    asked_at = IFNULL(?4, asked_at)
              WHERE name = ?1
                AND defined_at = ?2";
-        let json = state.to_json()?;
         db.run(
             sql,
             &[name.into(), defined_at.into(), json.into(), asked_at.into()],
