@@ -26,17 +26,18 @@ export async function buildSite() {
 }
 
 /**
- * The client's methods for the AI SDK, `modelInput`, `tools` and `persist`, which no view calls.
- * They are a tenth of the first file, and a bundler can't leave out methods by itself.
+ * The client's methods which no view calls: those for the AI SDK, `modelInput`, `tools` and
+ * `persist`, and those that export and import a whole agent. They are an eighth of the first
+ * files, and a bundler can't leave out methods by itself.
  */
-const WITHOUT_AI_SDK = {
-  name: "without-ai-sdk",
+const WITHOUT_UNUSED = {
+  name: "without-unused",
   setup(build) {
-    build.onLoad({ filter: /[/\\]dist[/\\]ai_sdk(?:_turn)?\.js$/ }, ({ path }) => {
-      const names = [...readFileSync(path, "utf8").matchAll(/^export (?:async )?function (\w+)/gm)].map(
+    build.onLoad({ filter: /[/\\]dist[/\\](?:ai_sdk|ai_sdk_turn|whole)\.js$/ }, ({ path }) => {
+      const names = [...readFileSync(path, "utf8").matchAll(/^export (?:async )?function\*? (\w+)/gm)].map(
         ([, name]) => name,
       );
-      const missing = `() => { throw new TypeError("The console has no methods for the AI SDK."); }`;
+      const missing = `() => { throw new TypeError("The console has no such method."); }`;
       return {
         contents: `const missing = ${missing};\nexport { ${names.map((name) => `missing as ${name}`).join(", ")} };`,
       };
@@ -67,7 +68,7 @@ async function bundle(folder) {
     target: TARGET,
     // The client as the set-up has built it.
     alias: { "session-agent": join(CLIENT, "dist/index.js") },
-    plugins: [WITHOUT_AI_SDK],
+    plugins: [WITHOUT_UNUSED],
     tsconfig: join(CONSOLE, "tsconfig.json"),
     legalComments: "none",
     logLevel: "warning",
