@@ -11,8 +11,9 @@ import { say, startModel } from "../tests/workerd/model_server.mjs";
 import { machine, table } from "./frame/report.mjs";
 import { median } from "./frame/stats.mjs";
 
-const ROUNDS = 16;
-const APPENDS = 200;
+const ROUNDS = 8;
+/** As many as take more than a second: `auto` logs the first 100 lines of each second. */
+const APPENDS = 2_400;
 const AT_ONCE = 8;
 const TURNS = 20;
 
