@@ -12,7 +12,7 @@ use worker::{Env, web_sys};
 use super::host::Runtime;
 use super::http::{self, ResponseResult};
 use super::outbound::Bindings;
-use super::storage::{Sqlite, Storage, wake_at};
+use super::storage::{ObjectStorage, Sqlite, wake_at};
 use super::{policy, tasks};
 use access::{self, Policy};
 use api::route::decode;
@@ -25,7 +25,7 @@ use directory::part::{DirectoryPart, RETRY_MS};
 pub struct AgentDirectory(Rc<PartObject>);
 
 struct PartObject {
-    storage: Storage,
+    storage: ObjectStorage,
     policy: Rc<Policy>,
     outbound: Bindings,
     /// The part's name, from the platform or else from the first request.
@@ -42,7 +42,7 @@ impl AgentDirectory {
             let _ = name.set(known);
         }
         Ok(Self(Rc::new(PartObject {
-            storage: JsValue::from(state.storage()?).unchecked_into(),
+            storage: ObjectStorage::of(&state)?,
             policy: policy(&env),
             outbound: Bindings::new(&env),
             name,

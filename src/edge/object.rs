@@ -33,7 +33,7 @@ use super::host::Runtime;
 use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote};
 use super::sockets::{self, Socket, Sockets};
-use super::storage::{Sqlite, Storage, settle};
+use super::storage::{ObjectStorage, Sqlite, settle};
 use super::{http, policy, tasks};
 use access::{Caller, Policy};
 use api::dispatch::follow_up;
@@ -71,7 +71,7 @@ struct Object {
     /// The object itself, for turns that operations begin.
     me: Weak<Object>,
     state: DurableObjectState,
-    storage: Storage,
+    storage: ObjectStorage,
     policy: Rc<Policy>,
     log: Rc<RequestLog>,
     outbound: Bindings,
@@ -99,7 +99,7 @@ impl SessionAgent {
     #[wasm_bindgen(constructor)]
     pub fn new(state: DurableObjectState, env: Env) -> Result<Self, JsValue> {
         let sockets = Sockets::new(JsValue::from(&state).unchecked_into());
-        let storage: Storage = JsValue::from(state.storage()?).unchecked_into();
+        let storage = ObjectStorage::of(&state)?;
         let name = AgentName::new(&state.id()?, &env, &Sqlite::new(&storage))?;
         let object = Rc::new_cyclic(|me| Object {
             me: Weak::clone(me),

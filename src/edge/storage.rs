@@ -3,22 +3,26 @@
 //! This module binds the storage itself. The worker crate does not bind
 //! `transactionSync`, and reads cursors through calls that can't report an error.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::rc::Rc;
 
 use js_sys::{Array, ArrayBuffer, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
+use worker::worker_sys::DurableObjectState;
 
 use super::text::{JsText, copy};
 use base::database::{Database, Row, SqlText, SqlValue, TextAndRow, Writes};
 use base::error::{Error, Result};
 use base::json;
+use base::read_cache::ReadCache;
 use base::rows::{list_of, parse_rows};
 
 #[wasm_bindgen]
 extern "C" {
-    pub type Storage;
+    #[derive(Clone)]
+    type Storage;
 
     #[wasm_bindgen(method, getter)]
     fn sql(this: &Storage) -> Sql;
@@ -101,7 +105,7 @@ extern "C" {
     fn take_writes(this: &Statements) -> String;
 
     #[wasm_bindgen(method)]
-    pub fn narrow(this: &Statements);
+    fn narrow(this: &Statements);
 
     #[wasm_bindgen(method, getter, js_name = rowsRead)]
     pub fn rows_read(this: &Statements) -> f64;
@@ -152,23 +156,58 @@ impl TextHasher {
     }
 }
 
+/// An object's storage, and what was read from it.
+#[derive(Clone)]
+pub struct ObjectStorage {
+    storage: Storage,
+    read_cache: Rc<ReadCache>,
+}
+
+impl ObjectStorage {
+    pub fn of(state: &DurableObjectState) -> Result<Self, JsValue> {
+        Ok(Self {
+            storage: JsValue::from(state.storage()?).unchecked_into(),
+            read_cache: Rc::default(),
+        })
+    }
+
+    pub fn as_js(&self) -> &JsValue {
+        self.storage.as_ref()
+    }
+}
+
 /// One request's view of the object's storage.
 pub struct Sqlite<'a> {
-    storage: &'a Storage,
+    storage: &'a ObjectStorage,
     pub statements: Statements,
+    is_narrowed: Cell<bool>,
 }
 
 impl<'a> Sqlite<'a> {
-    pub fn new(storage: &'a Storage) -> Self {
+    pub fn new(storage: &'a ObjectStorage) -> Self {
         Self {
             storage,
-            statements: Statements::new(storage),
+            statements: Statements::new(&storage.storage),
+            is_narrowed: Cell::new(false),
         }
+    }
+
+    /// For a caller who may see one session: the rows that are read must not depend on what
+    /// others do. They write in between, and the read cache is cleared.
+    pub fn narrow(&self) {
+        self.statements.narrow();
+        self.is_narrowed.set(true);
+    }
+
+    /// The text of a statement that is about to run.
+    fn statement(&self, sql: &str) -> JsString {
+        self.storage.read_cache.before(sql);
+        statement(sql)
     }
 
     /// Runs a statement to its end and returns its rows as arrays. Bytes have no JSON.
     fn exec(&self, sql: &str, params: &[SqlValue]) -> Result<Array> {
-        let (statements, query) = (&self.statements, statement(sql));
+        let (statements, query) = (&self.statements, self.statement(sql));
         match find_list(params) {
             Some(list) => statements.rows(&query, &list),
             None => statements.rows_with(&query, params.iter().map(to_js).collect()),
@@ -204,26 +243,29 @@ fn find_list(params: &[SqlValue]) -> Option<String> {
 }
 
 /// Sets the object's alarm, in place of an alarm that was set before.
-pub async fn wake_at(storage: &Storage, at_ms: i64) -> Result<()> {
+pub async fn wake_at(storage: &ObjectStorage, at_ms: i64) -> Result<()> {
+    let storage = &storage.storage;
     storage.set_alarm(at_ms as f64).await.map_err(failed)?;
     Ok(())
 }
 
 /// Waits until all writes so far are durable.
-pub async fn settle(storage: &Storage) -> Result<()> {
-    storage.sync().await.map_err(failed)?;
+pub async fn settle(storage: &ObjectStorage) -> Result<()> {
+    storage.storage.sync().await.map_err(failed)?;
     Ok(())
 }
 
 /// Empties the object's storage, alarms included.
-pub async fn empty(storage: &Storage) -> Result<()> {
-    storage.delete_all().await.map_err(failed)?;
+pub async fn empty(storage: &ObjectStorage) -> Result<()> {
+    let emptied = storage.storage.delete_all().await.map_err(failed);
+    storage.read_cache.clear();
+    emptied?;
     Ok(())
 }
 
 impl Database for Sqlite<'_> {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
-        let (statements, query) = (&self.statements, statement(sql));
+        let (statements, query) = (&self.statements, self.statement(sql));
         match find_list(params) {
             Some(list) => statements.run(&query, &list),
             None => statements.run_with(&query, params.iter().map(to_js).collect()),
@@ -232,7 +274,7 @@ impl Database for Sqlite<'_> {
     }
 
     fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64> {
-        let (statements, query) = (&self.statements, statement(sql));
+        let (statements, query) = (&self.statements, self.statement(sql));
         match find_list(params) {
             Some(list) => statements.change(&query, &list),
             None => statements.change_with(&query, params.iter().map(to_js).collect()),
@@ -242,7 +284,7 @@ impl Database for Sqlite<'_> {
     }
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
-        let (statements, query) = (&self.statements, statement(sql));
+        let (statements, query) = (&self.statements, self.statement(sql));
         let short = match find_list(params) {
             Some(list) => statements.short_rows(&query, &list),
             None => statements.short_rows_with(&query, params.iter().map(to_js).collect()),
@@ -263,7 +305,7 @@ impl Database for Sqlite<'_> {
     }
 
     fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
-        let (statements, query) = (&self.statements, statement(sql));
+        let (statements, query) = (&self.statements, self.statement(sql));
         let text = match find_list(params) {
             Some(list) => statements.first(&query, &list),
             None => statements.first_with(&query, params.iter().map(to_js).collect()),
@@ -300,8 +342,12 @@ impl Database for Sqlite<'_> {
             .zip(text.as_ref().and_then(copy)))
     }
 
+    fn read_cache(&self) -> Option<&ReadCache> {
+        (!self.is_narrowed.get()).then_some(&self.storage.read_cache)
+    }
+
     fn size_bytes(&self) -> Result<i64> {
-        Ok(self.storage.sql().database_size() as i64)
+        Ok(self.storage.storage.sql().database_size() as i64)
     }
 
     fn take_writes(&self) -> Result<Writes> {
@@ -317,12 +363,18 @@ impl Database for Sqlite<'_> {
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let failure = RefCell::new(None);
-        let outcome = self.storage.transaction_sync(&mut || {
-            work().map_err(|error| {
-                // The throw makes the engine roll back; the caller receives the error that is
-                // stored here.
-                failure.replace(Some(error));
-                JsValue::from_str("rolled back")
+        let ObjectStorage {
+            storage,
+            read_cache,
+        } = self.storage;
+        let outcome = read_cache.in_transaction(|| {
+            storage.transaction_sync(&mut || {
+                work().map_err(|error| {
+                    // The throw makes the engine roll back; the caller receives the error that is
+                    // stored here.
+                    failure.replace(Some(error));
+                    JsValue::from_str("rolled back")
+                })
             })
         });
         match (outcome, failure.into_inner()) {

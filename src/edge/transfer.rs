@@ -8,7 +8,7 @@ use wasm_bindgen::prelude::*;
 
 use super::host::{Runtime, pause};
 use super::http::RequestBody;
-use super::storage::{Sqlite, Storage};
+use super::storage::{ObjectStorage, Sqlite};
 use super::stream::watched;
 use api::file_import::{FileImport, is_too_slow};
 use api::operation::Reply;
@@ -41,14 +41,14 @@ pub type PageListener = Box<dyn Fn(usize) -> LocalBoxFuture<'static, ()>>;
 /// The file as a stream. The stream renders a page after the client has read the last. `is_blank`:
 /// nobody has written to the agent, so there are no tables.
 pub fn to_stream(
-    storage: &Storage,
+    storage: &ObjectStorage,
     is_blank: bool,
     export: impl PagedFile + 'static,
     on_page: PageListener,
 ) -> Result<JsValue> {
     let owner = Owner::current();
     let source = ExportStream {
-        storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
+        storage: storage.clone(),
         is_blank,
         export: Some(Box::new(export)),
         on_page,
@@ -66,7 +66,7 @@ pub fn to_stream(
 
 /// An export, and the rest of its page that is still to be sent.
 struct ExportStream {
-    storage: Storage,
+    storage: ObjectStorage,
     is_blank: bool,
     /// `None`: the export is over.
     export: Option<Box<dyn PagedFile>>,
@@ -110,7 +110,7 @@ impl ExportStream {
 
 /// Renders the next page. An export only reads, so it creates no tables.
 fn read_page(
-    storage: &Storage,
+    storage: &ObjectStorage,
     is_blank: &mut bool,
     export: &mut dyn PagedFile,
 ) -> Result<Option<String>> {

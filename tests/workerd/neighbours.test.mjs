@@ -136,3 +136,18 @@ test("a_search_in_one_session_reads_no_other_sessions_rows", async () => {
   // The row where a range ends is another session's now.
   for (const [at, read] of after.entries()) assert.ok(Math.abs(read - before[at]) <= 4, `${before} ${after}`);
 });
+
+test("an_append_reads_the_same_rows_whether_or_not_others_write_in_between", async () => {
+  const agent = "in between";
+  for (const id of ["s", "other"]) await ok(agent, "createSession", { id });
+  const { token } = (await ok(agent, "mintToken", { sessionId: "s", expiresIn: 600 })).body;
+  const append = (sessionId, caller) =>
+    ok(agent, "appendEvents", { sessionId, events: [{ action: "user_message", content: "x" }] }, caller);
+  await append("s", bearer(token));
+  const alone = (await append("s", bearer(token))).rowsRead;
+  await append("other", owner);
+  assert.equal((await append("s", bearer(token))).rowsRead, alone);
+  // The owner's next append needs no read, because nothing was written since the last one.
+  await append("s", owner);
+  assert.equal((await append("s", owner)).rowsRead, 0);
+});

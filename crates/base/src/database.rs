@@ -2,6 +2,7 @@
 //! (`edge/storage.rs`) and a native engine with the same limits (`testing/sqlite.rs`).
 
 use crate::error::{Error, Result};
+use crate::read_cache::ReadCache;
 use crate::tables::Table;
 pub use crate::text::{EngineText, SqlText};
 
@@ -242,6 +243,9 @@ pub trait Database {
         sql: &str,
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>>;
+
+    /// What was read and still holds. `None`: this request must read everything itself.
+    fn read_cache(&self) -> Option<&ReadCache>;
 
     /// The size of the database without its free pages.
     fn size_bytes(&self) -> Result<i64>;

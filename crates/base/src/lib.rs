@@ -32,6 +32,7 @@ pub mod part;
 pub mod percent;
 pub mod plain_text;
 pub mod quoted;
+pub mod read_cache;
 pub mod recovery;
 pub mod rows;
 pub mod schema;

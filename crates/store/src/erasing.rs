@@ -15,6 +15,7 @@ use super::erased::{Erased, Erasure, LeftPages};
 use base::columns::find_value;
 use base::database::{Database, Delete, DeletedRows, Row, SqlValue, TextAndRow, Writes};
 use base::error::{Error, Result};
+use base::read_cache::ReadCache;
 use base::tables::{PurgeRule, Table};
 
 pub struct ErasingDatabase<'a> {
@@ -195,6 +196,10 @@ impl Database for ErasingDatabase<'_> {
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>> {
         self.db.find_bytes_and_text(sql, params)
+    }
+
+    fn read_cache(&self) -> Option<&ReadCache> {
+        self.db.read_cache()
     }
 
     fn size_bytes(&self) -> Result<i64> {

@@ -366,7 +366,7 @@ impl Object {
             _ => self.open_tables(db)?,
         }
         if caller.only_session().is_some() {
-            db.statements.narrow();
+            db.narrow();
         }
         let blank = self.blank(db);
         let agent = Agent {

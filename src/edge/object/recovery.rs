@@ -40,7 +40,7 @@ impl Object {
     }
 
     async fn ask(&self, function: &str, argument: &JsValue) -> Result<String, RecoveryFailure> {
-        let answer = call(self.storage.as_ref(), function, argument).await;
+        let answer = call(self.storage.as_js(), function, argument).await;
         match answer.map(JsCast::dyn_into::<JsString>) {
             Ok(Ok(bookmark)) => check_bookmark(String::from(bookmark)),
             Ok(Err(_)) => Err(RecoveryFailure::Absent),

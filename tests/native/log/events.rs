@@ -419,27 +419,70 @@ fn a_retry_that_brings_more_continues_where_it_was() {
 }
 
 #[test]
-fn an_append_takes_two_statements() {
+fn an_append_takes_two_statements_and_the_next_one_takes_one() {
     let alice = Alice::with_session();
-    let own = json!({"id": "mine", "role": "user", "parts": [{"type": "text", "text": "x"}]});
-    for (operation, body) in [
+    let own =
+        |id: &str| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "x"}]});
+    let message = |id: &str| {
         (
-            "appendEvents",
-            json!({"sessionId": "s", "events": [user("a")]}),
-        ),
-        (
-            "appendEvents",
-            json!({"sessionId": "s", "events": [user("a"), user("b"), user("c")]}),
-        ),
-        ("appendMessage", json!({"sessionId": "s", "message": own})),
-    ] {
+            "appendMessage",
+            json!({"sessionId": "s", "message": own(id)}),
+        )
+    };
+    let events = |texts: &[&str]| {
+        let events: Vec<Value> = texts.iter().map(|text| user(text)).collect();
+        ("appendEvents", json!({"sessionId": "s", "events": events}))
+    };
+    let takes = |after: &str, statements: usize, (operation, body): (&str, Value)| {
         let send = |passing| {
             let db = Failing::after(&alice.db, passing);
             alice.send(&db, operation, body.to_string().as_bytes())
         };
-        assert!(send(1).is_err(), "{operation}");
-        assert!(send(2).is_ok(), "{operation}");
+        assert!(send(statements - 1).is_err(), "{operation} after {after}");
+        assert!(send(statements).is_ok(), "{operation} after {after}");
+    };
+    takes("createSession", 2, events(&["a"]));
+    takes("an append", 1, events(&["a"]));
+    takes("an append", 1, events(&["a", "b", "c"]));
+    // The id is looked up.
+    takes("an append", 2, message("mine"));
+    takes("an append with an id", 1, events(&["a"]));
+    for (operation, body) in [
+        ("updateSession", json!({"sessionId": "s", "name": "n"})),
+        ("createSession", json!({"id": "other"})),
+        ("addUsage", json!({"sessionId": "s", "inputTokens": 1})),
+        ("configureAgent", json!({"maxSteps": 3})),
+    ] {
+        alice.ok(operation, body);
+        takes(operation, 2, events(&["a"]));
+        alice.ok("loadEvents", json!({"sessionId": "s"}));
+        takes("loadEvents", 1, events(&["a"]));
     }
+}
+
+#[test]
+fn a_failed_append_keeps_nothing_for_the_next_one() {
+    let alice = Alice::with_session();
+    alice.say(&["a", "b"]);
+    // Several statements in a transaction, each of which fails once.
+    let long = "x".repeat(1 << 20);
+    let events: Vec<Value> = (0..3).map(|_| user(&long)).collect();
+    for passing in 0..4 {
+        let db = Failing::after(&alice.db, passing);
+        let body = json!({"sessionId": "s", "events": events}).to_string();
+        if alice.send(&db, "appendEvents", body.as_bytes()).is_ok() {
+            break;
+        }
+        let ids = alice.say(&["c"]);
+        let newest = alice.events().pop().unwrap();
+        assert_eq!(newest["id"], ids[0], "{passing}");
+    }
+    assert!(
+        alice
+            .events()
+            .windows(2)
+            .all(|pair| pair[1]["parentId"] == pair[0]["id"])
+    );
 }
 
 #[test]

@@ -5,6 +5,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use base::database::Database as _;
+use base::ids::Id;
+use conversation::log::tip::{AppendTip, get_append_tip, get_tip};
 use serde_json::{Value, json};
 
 use crate::{Alice, Dice, ids};
@@ -267,6 +270,27 @@ pub fn compare(alice: &Alice, naive: &Naive, dice: &mut Dice, game: &str) {
     }
 }
 
+/// What the last append kept in memory is what the database has.
+fn compare_cached_end(alice: &Alice, game: &str) {
+    let session = Id::parse("s".to_owned()).unwrap();
+    let cache = alice.db.read_cache().unwrap();
+    let Some(kept) = cache.get::<AppendTip>("s") else {
+        return;
+    };
+    cache.clear();
+    let stored = get_append_tip(&alice.db, &session, None).unwrap();
+    // A chosen leaf is read with the newest event. It isn't needed again once it has a child.
+    let with_newest_end = |tip: &AppendTip| {
+        let mut tip = tip.clone();
+        tip.ends.truncate(1);
+        format!("{tip:?}")
+    };
+    assert_eq!(with_newest_end(&kept), with_newest_end(&stored), "{game}");
+    let tip = get_tip(&alice.db, &session).unwrap();
+    assert_eq!(format!("{tip:?}"), format!("{:?}", kept.tip), "{game}");
+    cache.put("s", AppendTip::clone(&kept));
+}
+
 pub struct Rules {
     pub name: String,
     /// The numbers of the moves. Ids and texts contain these numbers.
@@ -355,6 +379,7 @@ impl Rules {
                 }
                 _ => continue,
             }
+            compare_cached_end(alice, &game);
             if dice.roll(self.compared_every) == 0 || turn + 1 == self.moves.end {
                 compare(alice, &naive, dice, &game);
             }

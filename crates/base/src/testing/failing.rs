@@ -3,6 +3,7 @@ use std::cell::Cell;
 use crate::database::{Database, Row, SqlValue, TextAndRow, Writes};
 use crate::database::{Delete, DeletedRows};
 use crate::error::{Error, Result};
+use crate::read_cache::ReadCache;
 
 /// A database that refuses its nth statement, as a real database does when the disk is
 /// full or the network is lost.
@@ -92,6 +93,10 @@ impl Database for Failing<'_> {
     ) -> Result<Option<(Vec<u8>, String)>> {
         self.count(params)?;
         self.inner.find_bytes_and_text(sql, params)
+    }
+
+    fn read_cache(&self) -> Option<&ReadCache> {
+        self.inner.read_cache()
     }
 
     fn size_bytes(&self) -> Result<i64> {

@@ -16,6 +16,7 @@ use super::guard::{Guard, GuardedTable};
 use crate::database::{Database, EngineText, Row, SqlText, SqlValue, TextAndRow, Writes};
 use crate::database::{Delete, DeletedRows};
 use crate::error::{Error, Result};
+use crate::read_cache::ReadCache;
 
 /// The limits of workerd's SQLite, as measured in workerd.
 const LIMITS: &[(Limit, i32)] = &[
@@ -51,6 +52,7 @@ pub struct Sqlite {
     /// Set while this type starts or ends a transaction. No other code may do so.
     in_control: Arc<AtomicBool>,
     guard: Arc<Guard>,
+    read_cache: ReadCache,
 }
 
 impl Sqlite {
@@ -146,6 +148,7 @@ impl Sqlite {
             text_bytes: Cell::new(0),
             in_control,
             guard,
+            read_cache: ReadCache::default(),
         }
     }
 
@@ -371,6 +374,7 @@ impl EngineText for NativeText {
 
 impl Database for Sqlite {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
+        self.read_cache.before(sql);
         self.guard.renew(&self.connection).map_err(failed)?;
         if params.is_empty() {
             self.connection.execute_batch(sql).map_err(failed)?;
@@ -393,6 +397,7 @@ impl Database for Sqlite {
     }
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
+        self.read_cache.before(sql);
         self.guard.renew(&self.connection).map_err(failed)?;
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         self.read(&mut statement, sql, params)
@@ -415,6 +420,7 @@ impl Database for Sqlite {
         sql: &str,
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>> {
+        self.read_cache.before(sql);
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let mut cursor = statement
             .query(params_from_iter(params.iter().map(Bound)))
@@ -430,6 +436,10 @@ impl Database for Sqlite {
             .set(self.text_bytes.get() + bytes.len() + text.len());
         let text = String::from_utf8_lossy(text).into_owned();
         Ok(Some((bytes.to_vec(), text)))
+    }
+
+    fn read_cache(&self) -> Option<&ReadCache> {
+        Some(&self.read_cache)
     }
 
     fn size_bytes(&self) -> Result<i64> {
@@ -453,7 +463,7 @@ impl Database for Sqlite {
         let depth = self.depth.get();
         self.control(&format!("SAVEPOINT level_{depth}"))?;
         self.depth.set(depth + 1);
-        let outcome = work();
+        let outcome = self.read_cache.in_transaction(work);
         self.depth.set(depth);
         // If the storage is full, SQLite has already rolled everything back.
         if self.connection.is_autocommit() {

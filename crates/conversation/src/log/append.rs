@@ -102,25 +102,17 @@ pub fn append_and_schedule_learning(
         [id] if id.find_seq().is_none() => Some(*id),
         _ => None,
     };
-    let AppendTip {
-        tip,
-        mut ends,
-        has_summary,
-        number,
-        is_settled,
-        known_seq,
-        search,
-        settings,
-    } = get_append_tip(db, session_id, single)?;
+    let mut end = get_append_tip(db, session_id, single)?;
     let known = match (single, named.as_slice()) {
-        (Some(id), _) => known_seq
+        (Some(id), _) => end
+            .known_seq
             .map(|seq| (id.as_str().to_owned(), seq))
             .into_iter()
             .collect(),
         (None, []) => HashMap::new(),
         (None, several) => {
             let (known, more) = find_seqs_and_ends(db, session_id, several.iter().copied())?;
-            ends.extend(more);
+            end.ends.extend(more);
             known
         }
     };
@@ -132,19 +124,24 @@ pub fn append_and_schedule_learning(
     };
     // A retry of an append that was written adds nothing, so nothing can conflict.
     if events.iter().any(is_new) {
-        check_expected_leaf(&tip, expected_leaf)?;
+        check_expected_leaf(&end.tip, expected_leaf)?;
     }
-    let written_at = host.now_ms().max(tip.written_at);
-    let plan = plan(host, events, parent, (tip, has_summary), known)?;
+    let written_at = host.now_ms().max(end.tip.written_at);
+    let plan = plan(host, events, parent, &end, known)?;
+    let settings = end.settings.clone();
     if !plan.rows.is_empty() {
-        let place = index::place_of(db, number, search.as_deref())?;
-        let rows = (plan.rows.as_slice(), ends.as_slice());
-        let due_at = find_due(&settings);
-        match (due_at, is_settled) {
-            (None, false) => write(db, written_at, session_id, rows, place.as_ref())?,
-            _ => atomically(db, || {
+        let place = index::place_of(db, end.number, end.search.as_deref())?;
+        let rows = (plan.rows.as_slice(), end.ends.as_slice());
+        match find_due(&settings) {
+            None if !end.is_settled => {
+                let path_end = write(db, written_at, session_id, rows, place.as_ref())?;
+                if let (None, Some(newest)) = (place, plan.leaf.clone().zip(path_end)) {
+                    end.cache_after_append(db, session_id, newest, written_at);
+                }
+            }
+            due_at => atomically(db, || {
                 write(db, written_at, session_id, rows, place.as_ref())?;
-                if is_settled {
+                if end.is_settled {
                     activity::note(db, session_id)?;
                 }
                 match due_at {
@@ -216,12 +213,13 @@ struct AppendPlan<'a> {
 }
 
 /// Assigns a number, id and parent to every new event, without reading the database.
-/// `has_summary`: a summary ends at the newest event.
 fn plan<'a>(
     host: &dyn Host,
     events: &'a [NewEvent],
     parent: &Parent,
-    (tip, has_summary): (LogTip, bool),
+    AppendTip {
+        tip, has_summary, ..
+    }: &AppendTip,
     mut known: HashMap<String, i64>,
 ) -> Result<AppendPlan<'a>> {
     let find_parent = |known: &HashMap<String, i64>, field: &str, id: &Id| {
@@ -243,7 +241,7 @@ fn plan<'a>(
     let mut plan = AppendPlan {
         rows: Vec::with_capacity(events.len()),
         outcomes: Vec::with_capacity(events.len()),
-        leaf: tip.leaf,
+        leaf: tip.leaf.clone(),
     };
     for (index, event) in events.iter().enumerate() {
         if let Some((id, seq)) = event
@@ -291,7 +289,7 @@ fn plan<'a>(
             event,
             seq,
             is_branch,
-            may_split: is_branch || (has_summary && plan.rows.is_empty()),
+            may_split: is_branch || (*has_summary && plan.rows.is_empty()),
             parent: event_parent,
             id,
         });
@@ -333,13 +331,14 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
     .with("id", id.as_str())
 }
 
+/// Writes the rows. Returns the end of the path to the last of them.
 fn write(
     db: &dyn Database,
     written_at: i64,
     session_id: &Id,
     (rows, ends): (&[PlannedRow<'_>], &[PathEnd]),
     place: Option<&SessionIndex>,
-) -> Result<()> {
+) -> Result<Option<PathEnd>> {
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
     let notes: Vec<Option<String>> = rows
         .iter()

@@ -1,17 +1,19 @@
 //! The end of a session's log: the facts that the next append needs, read by one
 //! statement whose cost does not depend on the log's length.
 
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use super::totals::{PathEnd, path_end};
 use crate::session::activity::IS_OUTSIDE_WINDOW;
-use base::columns::{Found, find};
+use base::columns::{Found, find, find_value};
 use base::database::Database;
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::{row, sql};
 use store::stored::{AGENT, COMPACTION, OF_KEY, SEARCH};
 
+#[derive(Clone, Debug)]
 pub struct LogTip {
     /// The newest event's `seq`; 0 in an empty log.
     pub newest_seq: i64,
@@ -35,7 +37,7 @@ impl LogTip {
 
 row! {
     /// The columns of the event `event`.
-    #[derive(Clone)]
+    #[derive(Clone, Debug)]
     pub struct Leaf(event: &str) {
         pub seq: i64 = format!("{event}.seq"),
         pub id: String = format!("{event}.id"),
@@ -63,13 +65,31 @@ static TIP: LazyLock<String> =
 
 /// The end of the log. Its leaf is the newest event, unless a branch was chosen later.
 pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
-    find(db, &TIP, &[session_id.as_str().into()])?
-        .ok_or_else(|| Error::session_not_found(session_id.as_str()))
+    if let Some(cached) = find_cached::<AppendTip>(db, session_id) {
+        return Ok(cached.tip.clone());
+    }
+    if let Some(cached) = find_cached(db, session_id) {
+        return Ok(LogTip::clone(&cached));
+    }
+    let tip: LogTip = find(db, &TIP, &[session_id.as_str().into()])?
+        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    cache(db, session_id, tip.clone());
+    Ok(tip)
+}
+
+fn find_cached<T: 'static>(db: &dyn Database, session_id: &Id) -> Option<Rc<T>> {
+    db.read_cache()?.get(session_id.as_str())
+}
+
+fn cache<T: 'static>(db: &dyn Database, session_id: &Id, tip: T) {
+    if let Some(cache) = db.read_cache() {
+        cache.put(session_id.as_str(), tip);
+    }
 }
 
 row! {
     /// The settings of the session `s` and of the agent for the work after an append, as JSON.
-    #[derive(Debug, Default)]
+    #[derive(Clone, Debug, Default)]
     pub struct StoredSettings {
         /// The agent's settings.
         pub agents: Option<String> = sql!("(SELECT value ", OF_KEY, "'", COMPACTION, "')"),
@@ -81,6 +101,7 @@ row! {
 }
 
 /// All that an append needs before it writes, and for the work after it.
+#[derive(Clone, Debug)]
 pub struct AppendTip {
     pub tip: LogTip,
     /// The newest event, and the one that was chosen as the leaf.
@@ -99,13 +120,43 @@ pub struct AppendTip {
     pub settings: StoredSettings,
 }
 
+/// SQL: the `seq` of the event with the id ?2, of the session `$session`.
+macro_rules! known_seq {
+    ($session:literal) => {
+        concat!(
+            "(SELECT e.seq
+                FROM cf_agents_events AS e
+               WHERE e.session_id = ",
+            $session,
+            "
+                 AND e.id = ?2
+                 AND e.id_indexed = 1)"
+        )
+    };
+}
+
 // Made once, because each append runs it.
 static APPEND_TIP: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {} {END_OF_LOG}", AppendTip::columns()));
 
-/// Reads the end of the log for an append, by one statement. `id`: an id that the append names and
-/// from which its row can't be derived.
+/// The end of the log for an append: what the last append kept, or else by one statement. `id`: an
+/// id that the append names and from which its row can't be derived.
 pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Result<AppendTip> {
+    if let Some(cached) = find_cached::<AppendTip>(db, session_id) {
+        let known_seq = match id {
+            Some(id) => find_value::<Option<i64>>(
+                db,
+                concat!("SELECT ", known_seq!("+?1")),
+                &[session_id.as_str().into(), id.as_str().into()],
+            )?
+            .flatten(),
+            None => None,
+        };
+        return Ok(AppendTip {
+            known_seq,
+            ..AppendTip::clone(&cached)
+        });
+    }
     find(
         db,
         &APPEND_TIP,
@@ -114,16 +165,39 @@ pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Re
     .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
 
+impl AppendTip {
+    /// Keeps the end of the log after an append that wrote nothing but events. `leaf` and `end`: the
+    /// newest of them. Whatever changes the rest clears the cache.
+    pub fn cache_after_append(
+        self,
+        db: &dyn Database,
+        session_id: &Id,
+        (leaf, end): (Leaf, PathEnd),
+        written_at: i64,
+    ) {
+        let tip = LogTip {
+            newest_seq: leaf.seq,
+            leaf: Some(leaf),
+            written_at,
+            ..self.tip
+        };
+        let after = Self {
+            tip,
+            ends: vec![end],
+            has_summary: false,
+            known_seq: None,
+            ..self
+        };
+        cache(db, session_id, after);
+    }
+}
+
 row! {
     /// The columns of a session `s`, with its events `newest` and `chosen`. ?2: the requested id.
     for AppendTip() {
         tip: LogTip = LogTip::columns(),
         number: i64 = "s.number",
-        known_seq: Option<i64> = "(SELECT e.seq
-                                     FROM cf_agents_events AS e
-                                    WHERE e.session_id = s.id
-                                      AND e.id = ?2
-                                      AND e.id_indexed = 1)",
+        known_seq: Option<i64> = known_seq!("s.id"),
         search: Option<String> = sql!("(SELECT value ", OF_KEY, "'", SEARCH, "')"),
         settings: StoredSettings = StoredSettings::COLUMNS,
         is_settled: Option<i64> = IS_OUTSIDE_WINDOW,

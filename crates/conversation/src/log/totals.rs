@@ -24,7 +24,7 @@ use base::json;
 use base::row;
 
 /// An event that others may follow, as far as their totals depend on it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct PathEnd {
     pub seq: i64,
     is_run_member: bool,
@@ -32,7 +32,7 @@ pub struct PathEnd {
 }
 
 /// The totals of a path; `None`: they are not stored.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct PathTotals {
     pub messages: Option<i64>,
     pub tokens: Option<i64>,
@@ -128,10 +128,13 @@ impl PathEnds {
         Ok(Self(ends))
     }
 
+    pub fn find(&self, seq: i64) -> Option<PathEnd> {
+        self.0.iter().rev().find(|end| end.seq == seq).copied()
+    }
+
     /// The totals of the path to a new event. Later events may follow it.
     pub fn follow(&mut self, parent_seq: i64, seq: i64, own: OwnShare) -> PathTotals {
-        let parent = self.0.iter().rev().find(|end| end.seq == parent_seq);
-        let end = match parent {
+        let end = match self.find(parent_seq) {
             Some(parent) => parent.followed_by(seq, own),
             None => return PathTotals::default(),
         };

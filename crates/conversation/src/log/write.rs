@@ -41,26 +41,26 @@ const INSERT_USUAL: &str = concat!(
 );
 
 /// Writes all rows or none. `ends`: events that they may follow, as far as they were read already.
-/// `place` is the session's state in the search index.
+/// `place` is the session's state in the search index. Returns the end of the path to the last row.
 pub fn write_rows(
     db: &dyn Database,
     session_id: &Id,
     (mut rows, ends): (Vec<NewRow<'_>>, &[PathEnd]),
     place: Option<&SessionIndex>,
-) -> Result<()> {
+) -> Result<Option<PathEnd>> {
     let asked: Vec<boundary::NewPlace> = rows.iter().filter_map(NewRow::place).collect();
     let splitting = boundary::find_splitting(db, session_id, &asked)?;
     for row in &mut rows {
         row.splits_run = splitting.contains(&row.columns.seq);
     }
-    add_up(db, session_id, &mut rows, ends)?;
+    let last = add_up(db, session_id, &mut rows, ends)?;
     let branches = branches(&rows);
     let batches = batches(&rows);
     match batches.as_slice() {
-        [] => Ok(()),
+        [] => {}
         // A single statement is atomic without a transaction.
         [batch] if place.is_none() && branches.is_empty() && batch.iter().all(NewRow::is_whole) => {
-            write_batch(db, session_id, batch)
+            write_batch(db, session_id, batch)?;
         }
         several => atomically(db, || {
             for batch in several {
@@ -90,17 +90,19 @@ pub fn write_rows(
                 writer.flush()?;
             }
             Ok(())
-        }),
+        })?,
     }
+    Ok(last)
 }
 
-/// Sets the totals of the paths to these rows.
+/// Sets the totals of the paths to these rows. Returns the end of the last one.
 fn add_up(
     db: &dyn Database,
     session_id: &Id,
     rows: &mut [NewRow<'_>],
     ends: &[PathEnd],
-) -> Result<()> {
+) -> Result<Option<PathEnd>> {
+    let last_seq = rows.last().map(|row| row.columns.seq);
     let first_seq = rows.first().map_or(0, |row| row.columns.seq);
     let parents = rows.iter().map(|row| row.columns.parent_seq);
     let mut ends = PathEnds::load(
@@ -118,7 +120,7 @@ fn add_up(
         };
         new.totals = ends.follow(row.parent_seq, row.seq, own);
     }
-    Ok(())
+    Ok(last_seq.and_then(|seq| ends.find(seq)))
 }
 
 /// New branches below one event.

@@ -379,7 +379,8 @@ impl ImportWriter {
             [] => None,
             _ => find_place(db, self.session_id.as_str())?,
         };
-        write_rows(db, &self.session_id, (rows, &[]), place.as_ref())
+        write_rows(db, &self.session_id, (rows, &[]), place.as_ref())?;
+        Ok(())
     }
 
     fn write_changes(&self, db: &dyn Database) -> Result<()> {

@@ -14,6 +14,7 @@ use base::database::{
 };
 use base::error::Result;
 use base::host::Host;
+use base::read_cache::{ReadCache, only_reads};
 
 pub struct BlankDatabase<'a> {
     pub db: &'a dyn Database,
@@ -54,11 +55,6 @@ impl BlankDatabase<'_> {
 /// other database, and reads no stored rows.
 pub fn is_blank(db: &dyn Database) -> Result<bool> {
     Ok(find_value::<i64>(db, "SELECT 1", &[])?.is_none())
-}
-
-/// Statements that write never begin with `SELECT`.
-fn only_reads(sql: &str) -> bool {
-    sql.trim_start().starts_with("SELECT")
 }
 
 impl Database for BlankDatabase<'_> {
@@ -111,6 +107,10 @@ impl Database for BlankDatabase<'_> {
         } else {
             self.db.find_bytes_and_text(sql, params)
         }
+    }
+
+    fn read_cache(&self) -> Option<&ReadCache> {
+        self.db.read_cache()
     }
 
     fn size_bytes(&self) -> Result<i64> {
