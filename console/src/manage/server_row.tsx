@@ -9,6 +9,7 @@ import { useEvery } from "../load.ts";
 import { tell } from "../notices.ts";
 import { counted, shownJson, shownText } from "../text.ts";
 import { useWork } from "../ui/work.ts";
+import { EntryHeader } from "./entry_header.tsx";
 
 /** How often the page asks whether the person has authorized the server. */
 const CHECK_MS = 2_000;
@@ -53,18 +54,13 @@ export function ServerRow({ agent, server, toolCount, reload, onRemove }: Props)
     });
   return (
     <li class="card entry">
-      <header>
-        <b>
-          <Name text={name} />
-        </b>
-        <span class="badge">server</span>
-        {needsAuthorization && <span class="badge">needs authorization</span>}
-        <span class="note">
-          {counted(toolCount, "tool")}
-          {needsApproval && ", calls need approval"}
-        </span>
+      <EntryHeader
+        name={name}
+        badges={["server", needsAuthorization && "needs authorization"]}
+        note={`${counted(toolCount, "tool")}${needsApproval ? ", calls need approval" : ""}`}
+      >
         {onRemove && (
-          <div class="actions">
+          <>
             {url !== "" ? (
               <a class="button main" href={url} target="_blank" rel="noopener noreferrer nofollow">
                 Sign in at {shownText(new URL(url).host)}
@@ -77,9 +73,9 @@ export function ServerRow({ agent, server, toolCount, reload, onRemove }: Props)
               )
             )}
             <Button kind="quiet" icon="trash" label={`Remove ${name}`} onClick={onRemove} />
-          </div>
+          </>
         )}
-      </header>
+      </EntryHeader>
       <p class="note">
         <Name text={typeof mcp === "string" ? mcp : shownJson(mcp)} />
       </p>

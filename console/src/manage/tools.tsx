@@ -12,6 +12,7 @@ import { tell, tellError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { counted, shownText } from "../text.ts";
 import { useWork } from "../ui/work.ts";
+import { EntryHeader } from "./entry_header.tsx";
 import { ServerRow } from "./server_row.tsx";
 import { type Answer, callTool } from "./try_tool.ts";
 
@@ -93,23 +94,13 @@ export function Tools({ agent }: { agent: string }) {
         <ul class="rows" aria-label="Hidden tools">
           {hidden.map((name) => (
             <li key={name} class="card entry">
-              <header>
-                <b>
-                  <Name text={name} />
-                </b>
-                <span class="badge">hidden</span>
+              <EntryHeader name={name} badges={["hidden"]}>
                 {mayChange && (
-                  <div class="actions">
-                    <Button
-                      icon="redo"
-                      label={`Show ${name} again`}
-                      onClick={() => void remove(name, { restore: true })}
-                    >
-                      Show
-                    </Button>
-                  </div>
+                  <Button icon="redo" label={`Show ${name} again`} onClick={() => void remove(name, { restore: true })}>
+                    Show
+                  </Button>
                 )}
-              </header>
+              </EntryHeader>
               <p class="note">{DEPLOYED} It is hidden from this agent.</p>
             </li>
           ))}
@@ -134,26 +125,19 @@ function ToolRow({ tool, onTry, onRemove }: { tool: Tool; onTry: () => void; onR
   const { name, description, url, service, server, needsApproval, headers, isChanged, isDeployed } = tool;
   return (
     <li class="card entry">
-      <header>
-        <b>
-          <Name text={name} />
-        </b>
-        {needsApproval && <span class="badge">needs approval</span>}
-        {isChanged && <span class="badge">changed since you saw it</span>}
-        <div class="actions">
-          <Button icon="bolt" onClick={onTry} label={`Try ${name}`}>
-            Try
-          </Button>
-          {onRemove && (
-            <Button
-              kind="quiet"
-              icon="trash"
-              label={isDeployed ? `Hide ${name} from this agent` : `Remove ${name}`}
-              onClick={onRemove}
-            />
-          )}
-        </div>
-      </header>
+      <EntryHeader name={name} badges={[needsApproval && "needs approval", isChanged && "changed since you saw it"]}>
+        <Button icon="bolt" onClick={onTry} label={`Try ${name}`}>
+          Try
+        </Button>
+        {onRemove && (
+          <Button
+            kind="quiet"
+            icon="trash"
+            label={isDeployed ? `Hide ${name} from this agent` : `Remove ${name}`}
+            onClick={onRemove}
+          />
+        )}
+      </EntryHeader>
       <p>{shownText(description)}</p>
       {isDeployed && <p class="note">{DEPLOYED} Removing it hides it from this agent only.</p>}
       <p class="note">
