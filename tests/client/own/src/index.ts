@@ -30,11 +30,11 @@ const OPERATIONS =
 export class Assistant extends SessionAgent<Env> {
   #greeting = "You are kind.";
 
-  model() {
+  override model() {
     return model;
   }
 
-  tools() {
+  override tools() {
     return {
       weather: tool({
         description: "The weather of a city",
@@ -89,7 +89,7 @@ export class Assistant extends SessionAgent<Env> {
     };
   }
 
-  blocks() {
+  override blocks() {
     return [
       { label: "soul", kind: "readonly" as const, provider: { get: async () => this.#greeting } },
       {
@@ -123,17 +123,17 @@ export class Assistant extends SessionAgent<Env> {
     ];
   }
 
-  summarize(prompt: string) {
+  override summarize(prompt: string) {
     return `In short (${prompt.includes("Summarize") ? "asked" : "not asked"}).`;
   }
 
-  countTokens(text: string) {
+  override countTokens(text: string) {
     // As many as letters, of the agent that counts so.
     if (text.includes("fail to count")) throw new Error("no such word");
     return text.startsWith("counted:") ? text.length : Math.ceil(text.length / 4);
   }
 
-  embed(texts: string[]) {
+  override embed(texts: string[]) {
     return texts.map((text) => [
       text.includes("tea") || text.includes("drink") ? 1 : 0,
       text.includes("rain") ? 1 : 0,
@@ -141,7 +141,7 @@ export class Assistant extends SessionAgent<Env> {
     ]);
   }
 
-  authorize(request: Request) {
+  override authorize(request: Request) {
     const user = /user=(\w+)/.exec(request.headers.get("cookie") ?? "")?.[1];
     if (user === "operator") return { operations: OPERATIONS, allow: { agentMessages: true, purge: true } };
     if (user === "confused") throw new Error("no such key");
@@ -151,11 +151,11 @@ export class Assistant extends SessionAgent<Env> {
       : { preset: "chat" as const, sessionId: `of-${user}`, operations: ["createSession"] };
   }
 
-  async onTurnEnd({ sessionId, finishReason, usage }: EndedTurn) {
+  override async onTurnEnd({ sessionId, finishReason, usage }: EndedTurn) {
     await this.ctx.storage.put("ended", { sessionId, finishReason, usage });
   }
 
-  async onMemoryChange({ deliveryId, kind, label, key, version }: ChangedMemory) {
+  override async onMemoryChange({ deliveryId, kind, label, key, version }: ChangedMemory) {
     if (label !== "diary") return;
     const changes = (await this.ctx.storage.get<object[]>("changes")) ?? [];
     await this.ctx.storage.put("changes", [...changes, { kind, key, content: version?.content }]);
@@ -163,11 +163,11 @@ export class Assistant extends SessionAgent<Env> {
     await this.setEntry({ label, key: `${key} again`, content: "Heard.", deliveryId });
   }
 
-  async onCompaction({ sessionId, tokensAfter, tokensBefore }: Compacted) {
+  override async onCompaction({ sessionId, tokensAfter, tokensBefore }: Compacted) {
     await this.ctx.storage.put("compacted", { sessionId, isLess: tokensAfter < tokensBefore });
   }
 
-  async onStatus(phase: Status["phase"]) {
+  override async onStatus(phase: Status["phase"]) {
     await this.ctx.storage.put("phases", [...((await this.ctx.storage.get<string[]>("phases")) ?? []), phase]);
   }
 

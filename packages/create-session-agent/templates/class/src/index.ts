@@ -13,12 +13,12 @@ export class Assistant extends SessionAgent<Env> {
    * The model. The demo needs no account. For another one, `npm install @ai-sdk/openai`, write the key
    * into `.dev.vars` as `OPENAI_API_KEY=…`, and return `openai("gpt-5-mini")`.
    */
-  model() {
+  override model() {
     return "demo";
   }
 
   /** The tools that the model can call. They run here, in the Durable Object. */
-  tools() {
+  override tools() {
     return {
       clock: tool({
         description: "What time it is",
@@ -29,7 +29,7 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /** The blocks of every prompt. The model writes `memory`. */
-  blocks(): OwnBlock[] {
+  override blocks(): OwnBlock[] {
     return [
       { label: "soul", kind: "readonly", provider: { get: async () => "You are a helpful assistant." } },
       {
@@ -49,7 +49,7 @@ export class Assistant extends SessionAgent<Env> {
    * conversation may write the agent's memory (`agentMemory`), and facts learned from it are stored at once. If
    * several people share an agent, leave `agentMemory` out.
    */
-  async authorize(request: Request): Promise<Grant | null | undefined> {
+  override async authorize(request: Request): Promise<Grant | null | undefined> {
     const user = await userOf(request);
     // If nobody is logged in, the default rules apply: a token gives access, as for the console, and with
     // `npm run dev` everybody on this machine has access.

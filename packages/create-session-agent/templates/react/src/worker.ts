@@ -30,12 +30,12 @@ export class Assistant extends SessionAgent<Env> {
   // To use a model of the AI SDK, run `npm install @ai-sdk/openai`, write the key into `.dev.vars`
   // as `OPENAI_API_KEY=…`, and add
   //
-  //   model() { return openai("gpt-5-mini"); }
+  //   override model() { return openai("gpt-5-mini"); }
   //
   // Without this method, the agent uses Workers AI if it is bound, and else a demo that needs no account.
 
   /** The tools that the model can call. They run here, in the Durable Object. */
-  tools() {
+  override tools() {
     return {
       clock: tool({
         description: "What time it is",
@@ -53,7 +53,7 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   /** The blocks of every prompt. The model writes `memory`. */
-  blocks(): OwnBlock[] {
+  override blocks(): OwnBlock[] {
     return [
       { label: "soul", kind: "readonly", provider: { get: async () => "You are a helpful assistant." } },
       {
