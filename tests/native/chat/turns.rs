@@ -398,6 +398,89 @@ fn an_answer_without_content_is_a_failed_turn_that_can_be_tried_again() {
     }
 }
 
+/// Agents whose model reasons until the output limit ends its answer, one for each format of a
+/// provider's answer.
+fn reasoners() -> [(Alice, ScriptedAnswer); 3] {
+    let stream = |chunks: &[Value]| {
+        let lines = chunks.iter().map(|chunk| format!("data: {chunk}\n\n"));
+        ScriptedAnswer::stream(&lines.collect::<String>())
+    };
+    let in_chat = || {
+        stream(&[
+            json!({"choices": [{"delta": {"reasoning_content": "Hm."}}]}),
+            json!({"choices": [{"delta": {}, "finish_reason": "length"}],
+                "usage": {"prompt_tokens": 9, "completion_tokens": 400}}),
+        ])
+    };
+    let in_messages = stream(&[
+        json!({"type": "message_start", "message": {"usage": {"input_tokens": 9}}}),
+        json!({"type": "content_block_start", "index": 0,
+            "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+        json!({"type": "content_block_delta", "index": 0,
+            "delta": {"type": "thinking_delta", "thinking": "Hm."}}),
+        json!({"type": "content_block_delta", "index": 0,
+            "delta": {"type": "signature_delta", "signature": "c2ln"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"},
+            "usage": {"output_tokens": 400}}),
+        json!({"type": "message_stop"}),
+    ]);
+    let workers_ai = Alice::with_model();
+    let model = ("MODEL".to_owned(), "workers-ai:@cf/x/y".to_owned());
+    workers_ai.outbound.settings.borrow_mut().extend([model]);
+    let mut bindings = workers_ai.outbound.bindings.borrow_mut();
+    bindings.push("AI".to_owned());
+    drop(bindings);
+    [
+        (Alice::with_model(), in_chat()),
+        (workers_ai, in_chat()),
+        (Alice::with_anthropic(), in_messages),
+    ]
+}
+
+#[test]
+fn a_model_that_reasons_until_its_output_limit_fails_the_turn_by_the_settings_name() {
+    for (alice, answer) in reasoners() {
+        alice.outbound.answer(Ok(answer));
+        let chunks = alice.says("hi");
+        let last = chunks.last().unwrap();
+        assert_eq!(last["type"], "error");
+        let sentence = last["errorText"].as_str().unwrap();
+        assert!(sentence.contains("`maxOutputTokens`"), "{sentence}");
+        // What the model thought is stored, and what it spent counts.
+        assert_eq!(
+            alice.shown()[1]["parts"],
+            json!([{"type": "reasoning", "text": "Hm."}])
+        );
+        let turns = alice.ok("getTurns", json!({"failed": true}));
+        assert_eq!(turns["turns"][0]["failure"]["code"], "model_failed");
+        let session = alice.ok("getSession", json!({"sessionId": "s"}));
+        assert_eq!(
+            session["usage"],
+            json!({"inputTokens": 9, "outputTokens": 400, "cost": 0.0})
+        );
+    }
+}
+
+#[test]
+fn an_output_limit_before_an_answer_fails_a_later_step_too() {
+    let alice = Alice::with_model();
+    define(&alice, "echo", false);
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outbound.answer(Ok(ScriptedAnswer::text(200, "x")));
+    let [(_, cut_off), ..] = reasoners();
+    alice.outbound.answer(Ok(cut_off));
+    let chunks = alice.says("go");
+    let last = chunks.last().unwrap();
+    assert!(
+        last["errorText"]
+            .as_str()
+            .unwrap()
+            .contains("`maxOutputTokens`"),
+        "{last}"
+    );
+}
+
 #[test]
 fn a_model_may_have_nothing_to_add_to_a_clients_result() {
     let alice = Alice::with_model();

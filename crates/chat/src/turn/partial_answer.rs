@@ -52,18 +52,25 @@ impl PartialAnswer {
         self.text.len() + self.reasoning.len() + provider_data + calls.sum::<usize>()
     }
 
-    /// The failure of a whole answer without any content: its reader would wait for nothing.
-    pub fn find_silence(&self) -> Option<Error> {
-        let is_silent = self.text.is_empty() && self.reasoning.is_empty() && self.calls.is_empty();
+    /// The failure of a whole answer that contains no text and no call: its reader would wait for
+    /// nothing. `needs_content`: an answer that the model itself ended must not be empty.
+    pub fn find_silence(&self, needs_content: bool) -> Option<Error> {
         let message = match self.finish_reason {
-            _ if !is_silent => return None,
+            _ if !self.text.is_empty() || !self.calls.is_empty() => return None,
             FinishReason::Length => {
-                "The model used all its output tokens before it wrote anything. Set a larger \
-                 `maxOutputTokens`."
+                "The model used its whole output limit before it answered. Set a larger \
+                 `maxOutputTokens`, or a lower `reasoningEffort`."
             }
             FinishReason::ContentFilter => "The provider's content filter withheld the answer.",
             // A tool that the provider ran itself may be the whole answer.
-            _ if self.provider_data.is_some() => return None,
+            FinishReason::Stop
+            | FinishReason::ToolCalls
+            | FinishReason::Error
+            | FinishReason::Other
+                if !needs_content || !self.reasoning.is_empty() || self.provider_data.is_some() =>
+            {
+                return None;
+            }
             FinishReason::Stop
             | FinishReason::ToolCalls
             | FinishReason::Error

@@ -276,14 +276,14 @@ impl TurnDriver<'_> {
                 ));
             }
         }
-        // After a tool's result, also a client's, a model may have nothing to add. A client of a
-        // provider's API receives the provider's own answer.
-        let turn = self.turn.borrow();
-        let needs_content = api.is_none() && turn.steps.is_empty() && !turn.is_continuation;
-        match received.find_silence() {
-            Some(error) if needs_content => Err(error),
-            _ => Ok(()),
+        // A client of a provider's API receives the provider's own answer.
+        if api.is_some() {
+            return Ok(());
         }
+        // After a tool's result, also a client's, a model may have nothing to add.
+        let turn = self.turn.borrow();
+        let needs_content = turn.steps.is_empty() && !turn.is_continuation;
+        received.find_silence(needs_content).map_or(Ok(()), Err)
     }
 
     /// Builds the context for the model, and reserves memory for it. If the memory is not free,
