@@ -274,24 +274,49 @@ impl<'a> NewRow<'a> {
             && row.message_dated == 0
             && row.tool.is_none()
             && row.metadata.is_none();
-        is_usual.then(|| {
-            [
-                session_id.as_str().into(),
-                row.seq.into(),
-                row.id.into(),
-                u32::from(row.id_indexed).into(),
-                row.parent_seq.into(),
-                row.parent_id.into(),
-                u32::from(row.is_branch).into(),
-                row.action.name().into(),
-                row.content.into(),
-                row.message.into(),
-                row.created_at.into(),
-                row.written_at.into(),
-                self.totals.messages.into(),
-                self.totals.tokens.into(),
-            ]
-        })
+        if !is_usual {
+            return None;
+        }
+        let [
+            session_id,
+            seq,
+            id,
+            id_indexed,
+            parent_seq,
+            parent_id,
+            is_branch,
+            action,
+            content,
+            _tool,
+            _metadata,
+            message,
+            _message_dated,
+            _sliced_bytes,
+            created_at,
+            written_at,
+            _media,
+            _note,
+            _ends_turn,
+            _splits_run,
+            path_messages,
+            path_tokens,
+        ] = self.values(session_id);
+        Some([
+            session_id,
+            seq,
+            id,
+            id_indexed,
+            parent_seq,
+            parent_id,
+            is_branch,
+            action,
+            content,
+            message,
+            created_at,
+            written_at,
+            path_messages,
+            path_tokens,
+        ])
     }
 
     /// The row as a JSON list without its session: first the values that every row has,
