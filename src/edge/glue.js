@@ -4,7 +4,7 @@
 /** The most UTF-16 units of text in rows that cross as JSON at once. */
 const SHORT_UNITS = 4096;
 
-/** As `MANY_ROWS` of storage.rs. */
+/** As `MANY_ROWS` of edge/storage.rs. */
 const MANY_ROWS = 4;
 
 /** As `MAX_WRITING_STATEMENTS` of base/database.rs. */

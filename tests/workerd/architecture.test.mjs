@@ -284,6 +284,17 @@ test("no_source_file_is_long", () => {
   assert.deepEqual(long, []);
 });
 
+test("a_limit_that_rust_and_javascript_share_has_one_value", () => {
+  const glue = readFileSync(join(ROOT, "src/edge/glue.js"), "utf8");
+  const shared = [...glue.matchAll(/^\/\*\* As `(\w+)` of (\S+?)\. \*\/\nconst \1 = (\d+);$/gm)];
+  assert.ok(shared.length >= 2);
+  for (const [, name, file, value] of shared) {
+    const { code } = sources.find((source) => source.file === file);
+    const [, there] = code.match(new RegExp(`const ${name}: \\w+ = ([\\d_]+);`));
+    assert.equal(there.replaceAll("_", ""), value, name);
+  }
+});
+
 test("the_map_is_of_what_is_there", () => {
   const [map] = architecture.split("\n## The map\n")[1].split("\n## ");
   for (const folder of ["src", "crates"]) {
