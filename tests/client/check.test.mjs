@@ -102,6 +102,76 @@ test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
   assert.match((await check("chekc")).said, /^Usage: session-agent check/);
 });
 
+/** The same configuration as wrangler.toml, wrangler.json and wrangler.jsonc. */
+function written({ bindings = [], migrations = [], main = "agents.ts" }) {
+  const json = {
+    name: "a",
+    main,
+    compatibility_date: "2026-11-17",
+    durable_objects: { bindings },
+    migrations: migrations.map((step, index) => ({ tag: `v${index + 1}`, ...step })),
+  };
+  const lists = bindings.map((item) => ["durable_objects.bindings", item]);
+  lists.push(...json.migrations.map((item) => ["migrations", item]));
+  const line = ([key, value]) => `${key} = ${JSON.stringify(value).replaceAll(/"(\w+)":/g, "$1 = ")}`;
+  const toml = ["name", "main", "compatibility_date"].map((key) => line([key, json[key]]));
+  for (const [table, item] of lists) toml.push(`[[${table}]]`, ...Object.entries(item).map(line));
+  return {
+    "objects.toml": toml.join("\n"),
+    "objects.json": JSON.stringify(json),
+    "objects.jsonc": `// The agents.\n${JSON.stringify(json)}`,
+  };
+}
+
+test("a_worker_without_the_agents_objects_is_refused_with_what_it_lacks", async () => {
+  const bindings = [{ name: "SESSION_AGENT", class_name: "Assistant" }];
+  const migrations = [{ new_sqlite_classes: ["Assistant"] }];
+  const own = "export class Assistant extends SessionAgent {}\nexport default {};\n";
+  const valid = /^The defaults for every agent are valid\.$/;
+  const cases = [
+    [{ bindings, migrations }, own, valid],
+    [{ bindings, migrations }, "class A {}\nexport { A as Assistant };\n", valid],
+    [{ bindings, migrations }, 'export * from "./others.ts";\n', valid],
+    [{ bindings, migrations, main: "not-built-yet.js" }, own, valid],
+    [{ bindings: [{ ...bindings[0], script_name: "b" }] }, "export default {};\n", valid],
+    [
+      { bindings, migrations: [{ new_sqlite_classes: ["A"] }, { renamed_classes: [{ from: "A", to: "Assistant" }] }] },
+      own,
+      valid,
+    ],
+    [{ migrations }, own, /^objects\.\w+ has no Durable Object binding SESSION_AGENT, .*\bclass_name\W+SessionAgent/],
+    [
+      { bindings: [{ ...bindings[0], name: "AGENTS" }], migrations },
+      own,
+      /has no Durable Object binding SESSION_AGENT/,
+    ],
+    [{ bindings }, own, /no migration for the class Assistant .*\bnew_sqlite_classes\W+Assistant/],
+    [{ bindings, migrations: [{ new_sqlite_classes: ["Other"] }] }, own, /no migration for the class Assistant /],
+    [{ bindings, migrations: [{ new_classes: ["Assistant"] }] }, own, /creates the class Assistant .* without SQLite/],
+    [
+      { bindings, migrations },
+      "class Assistant {}\n// export { Assistant };\nexport default {};\n",
+      /^agents\.ts doesn't export the class Assistant /,
+    ],
+    [{ bindings, migrations }, "export { Assistant as Other };\n", /^agents\.ts doesn't export the class Assistant /],
+  ];
+  const tried = new Set();
+  for (const [index, [given, source, sentence]] of cases.entries()) {
+    await put("agents.ts", source);
+    const files = Object.entries(written(given));
+    // Each sentence in each format once, as the command takes a second.
+    const isNew = !tried.has(sentence.source);
+    tried.add(sentence.source);
+    for (const [name, text] of isNew ? files : [files[index % files.length]]) {
+      await put(name, text);
+      const ended = await check("check", "--config", name);
+      assert.match(ended.said, sentence, text);
+      assert.equal(ended.code, sentence === valid ? 0 : 1, ended.said);
+    }
+  }
+  await rm(join(made.folder, "agents.ts"));
+});
+
 test("a_login_that_nobody_has_replaced_is_named_and_not_deployed", async () => {
   await put("wrangler.toml", HEAD);
   await put("login.ts", "function userOf() {\n  // placeholder-login: believes anybody.\n  return null;\n}\n");

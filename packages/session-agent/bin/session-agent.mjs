@@ -12,6 +12,7 @@ import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 import { runAgents, USAGE as USAGE_AGENTS } from "./agents.mjs";
 import { findVariableFault } from "./defaults.mjs";
+import { findObjectsFault } from "./objects.mjs";
 import { findPlaceholder } from "./placeholder.mjs";
 import { runWhole, USAGE as USAGE_WHOLE } from "./whole.mjs";
 
@@ -61,6 +62,8 @@ async function check({ config: given, deploy }) {
   try {
     const fault = await findVariableFault(resolve(config), { loadWrangler, readApi, tooLong });
     if (fault !== undefined) return fault;
+    const unbound = await findObjectsFault(resolve(config), { loadWrangler });
+    if (unbound !== undefined) return unbound;
     const placeholder = findPlaceholder(folder);
     if (deploy) return placeholder;
     if (placeholder !== undefined) console.error(`Before you deploy: ${placeholder}`);
