@@ -526,7 +526,7 @@ mod tests {
     use base::error::Code;
 
     #[test]
-    fn of_two_headers_with_the_same_name_the_later_one_counts() {
+    fn the_later_of_two_headers_with_one_name_counts() {
         let headers = [("content-type", "application/json"), ("allow", "GET")];
         let more = [("content-type", "text/plain")];
         assert_eq!(
@@ -541,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_grows_to_its_limit_and_no_further() {
+    fn a_body_grows_only_to_its_limit() {
         let mut body = ReceivedBody::nothing().unwrap();
         body.push(b"abcd", 10).unwrap();
         body.push(b"efghij", 10).unwrap();
@@ -552,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_the_announced_length_is_never_moved() {
+    fn a_body_of_the_announced_length_is_not_reallocated() {
         let reservation = Reservation::for_request(8).unwrap();
         let mut body = ReceivedBody::with_reservation(8, reservation);
         let at = body.bytes.as_ptr();

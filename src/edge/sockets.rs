@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_is_the_id_cut_between_characters_to_what_the_runtime_accepts() {
+    fn a_tag_is_the_id_truncated_to_the_runtimes_limit() {
         assert_eq!(tag_of("s"), "s");
         assert_eq!(tag_of(&"é".repeat(125)), "é".repeat(125));
         assert_eq!(tag_of(&"é".repeat(126)), "é".repeat(125));

@@ -430,7 +430,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_cross_as_one_list_unless_their_texts_are_long() {
+    fn parameters_are_passed_as_one_list_unless_a_text_is_long() {
         let text = |bytes: usize| SqlValue::Text("x".repeat(bytes));
         let short = [SqlValue::Integer(1), SqlValue::Null, SqlValue::Real(0.5)];
         assert_eq!(find_list(&short).as_deref(), Some("[1,null,0.5]"));

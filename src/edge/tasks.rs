@@ -182,14 +182,14 @@ mod tests {
     use std::future::{pending, ready};
 
     #[test]
-    fn only_a_future_that_waits_for_nothing_runs_now() {
+    fn a_ready_future_runs_immediately() {
         assert_eq!(run_now(ready(7)), Some(7));
         assert_eq!(run_now(async { ready(1).await + ready(2).await }), Some(3));
         assert_eq!(run_now(pending::<()>()), None);
     }
 
     #[test]
-    fn a_future_that_has_to_wait_is_dropped() {
+    fn a_pending_future_is_dropped() {
         let counted = Rc::new(());
         let captured = Rc::clone(&counted);
         let waits = async move {

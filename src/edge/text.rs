@@ -143,14 +143,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_of_the_engine_that_are_not_utf8_are_replaced() {
+    fn invalid_utf8_from_the_engine_is_replaced() {
         assert_eq!(from_utf8("é\u{0}😀".as_bytes().to_vec()), "é\u{0}😀");
         assert_eq!(from_utf8(vec![b'a', 0xFF, b'b']), "a\u{FFFD}b");
         assert_eq!(from_utf8(vec![b'a', 0xF0, 0x9F]), "a\u{FFFD}");
     }
 
     #[test]
-    fn a_text_beyond_the_limit_stays_in_rust_and_is_not_copied() {
+    fn a_text_beyond_the_limit_is_not_copied() {
         let text = Rc::new("x".repeat(LONG_BYTES + 1));
         let Sent::Long(sent) = Sent::of(SqlText::Own(Rc::clone(&text))) else {
             panic!("the text became a string of JavaScript");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_join_with_a_long_part_is_one_text_of_rust() {
+    fn a_join_with_a_long_part_becomes_one_rust_text() {
         let joined = || {
             SqlText::Joined(vec![
                 "[".to_owned().into(),

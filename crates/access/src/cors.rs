@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_comes_from_no_page_but_those_that_are_let_in() {
+    fn mcp_messages_are_accepted_from_allowed_origins_only() {
         let url = "https://memory.example/agents/session-agent/a/mcp";
         let mut secret = Policy::new(Some("a secret of exactly 32 characters".to_owned()), None);
         secret.share_with("https://app.example");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_worker_answers_under_this_machines_names_alone() {
+    fn a_local_worker_accepts_only_local_host_names() {
         for (host, admitted) in [
             ("localhost", true),
             ("LOCALHOST:8787", true),
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_worker_keeps_out_pages_of_other_hosts() {
+    fn a_local_worker_rejects_pages_of_other_hosts() {
         for (origin, admitted) in [
             ("http://localhost:5173", true),
             ("http://127.0.0.1:8787", true),
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_worker_keeps_out_what_another_site_set_off() {
+    fn a_local_worker_rejects_cross_site_requests() {
         for (fetch_site, admitted) in [
             ("none", true),
             ("same-origin", true),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn elsewhere_where_a_request_comes_from_is_not_asked() {
+    fn a_deployed_worker_does_not_check_the_origin_of_a_request() {
         let request_origin = RequestOrigin {
             host: Some("memory.example.com"),
             origin: Some("https://evil.example"),
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn origins_are_exact_and_what_is_none_is_left_out() {
+    fn origins_match_exactly_and_invalid_ones_are_ignored() {
         let (origins, wrong) = parse_origins(
             " https://app.example http://localhost:5173\n* null https://app.example/ https://*.example app.example ftp://app.example https://App.example https://app.example:443 http://[::1]:3000 https:// https://a:b https://u@app.example https://app.example:99999",
         );
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn a_named_origin_is_answered_and_needs_a_secret_to_be() {
+    fn an_allowed_origin_gets_cors_headers_only_with_a_secret() {
         let named = |mut policy: Policy| {
             assert!(policy.share_with("https://app.example").is_empty());
             policy

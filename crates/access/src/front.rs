@@ -92,7 +92,7 @@ mod tests {
     const NEW: &str = "a newer secret with 32 characters";
 
     #[test]
-    fn only_a_holder_of_the_secret_signs_for_one_agent_and_for_a_minute() {
+    fn a_front_signature_is_valid_for_one_agent_and_one_minute() {
         let new = policy(Some(NEW));
         let signature = new.sign_front("alice", 1_000).unwrap();
         let is_valid = |policy: &Policy, agent: &str, now_ms: i64| {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_right_to_connect_is_that_of_one_lease() {
+    fn a_lease_signature_is_valid_for_one_lease() {
         let new = policy(Some(NEW));
         let front = new.sign_front("alice", 1_000).unwrap();
         let signature = new.sign_lease("alice", "t-1").unwrap();

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_secret_the_refusal_says_what_to_do_here_and_where_it_is_deployed() {
+    fn without_a_secret_the_error_explains_how_to_set_one() {
         let host = FixedHost::default();
         let error = identify(&Policy::new(None, None), &host, Some("a"), None).unwrap_err();
         assert_eq!(error.code, Code::Unauthorized);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_could_be_guessed_shuts_the_worker() {
+    fn a_weak_secret_rejects_every_request() {
         let host = FixedHost::default();
         let long = "x".repeat(32);
         for short in ["", "let-me-in", &long[1..], "éééééééééééééééé"] {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_signed_with_a_key_of_its_own() {
+    fn tokens_are_signed_with_a_derived_key() {
         use base64::Engine as _;
         use base64::engine::general_purpose::URL_SAFE_NO_PAD;
         use hmac::{Hmac, Mac};
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn while_a_secret_is_replaced_the_older_one_and_its_tokens_stay_valid() {
+    fn the_previous_secret_and_its_tokens_stay_valid_during_rotation() {
         let host = FixedHost::default();
         let older = Secret::new(PREVIOUS.to_owned()).unwrap();
         let claims = claims_of(&host);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_previous_secret_that_is_short_or_alone_shuts_the_worker() {
+    fn a_short_or_lone_previous_secret_rejects_every_request() {
         let host = FixedHost::default();
         let long = "x".repeat(32);
         for (secret, auth, previous) in [
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_secret_itself_is_the_secret() {
+    fn only_the_exact_secret_is_accepted() {
         let host = FixedHost::default();
         for wrong in [
             "",
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minted_token_speaks_for_its_scope_until_it_expires() {
+    fn a_minted_token_is_valid_for_its_scope_until_it_expires() {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_allows_what_its_scope_says_and_no_more() {
+    fn a_token_allows_exactly_its_scope() {
         let scoped = |session: Option<&str>, operations: Option<&[&str]>| {
             Caller::Scoped(TokenScope {
                 session_id: session.map(id),
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_that_change_prompts_are_run_by_the_tokens_that_name_them() {
+    fn prompt_operations_need_a_token_that_names_them() {
         let rule = AccessRule {
             operation: "op",
             needs: Needs::Session,
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_a_token_may_allow_is_off_until_it_is_given() {
+    fn every_optional_right_is_off_by_default() {
         let token = |session: Option<&str>, allow: Allow| {
             Caller::Scoped(TokenScope {
                 session_id: session.map(id),
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_purges_by_operations_that_it_names_if_it_may_purge() {
+    fn a_token_with_may_purge_purges_by_the_operations_it_names() {
         let token = |purge: bool, operations: Option<&[&str]>| {
             let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
             Caller::Scoped(TokenScope {
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_may_bring_a_token_and_never_the_secret() {
+    fn a_page_may_send_a_token_but_never_the_secret() {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
@@ -523,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn a_subprotocol_that_is_a_token_is_distinguished_from_one_that_is_a_name() {
+    fn a_token_subprotocol_is_distinguished_from_a_named_one() {
         for (offered, token, answered) in [
             (None, None, None),
             (Some(""), None, None),
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bearer_scheme_is_read_in_any_case() {
+    fn the_bearer_scheme_is_case_insensitive() {
         assert_eq!(find_bearer(Some("Bearer abc")), Some("abc"));
         assert_eq!(find_bearer(Some("bearer abc")), Some("abc"));
         assert_eq!(find_bearer(Some("Basic abc")), None);

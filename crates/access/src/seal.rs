@@ -68,7 +68,7 @@ mod tests {
     const SECRET: &str = "a secret of exactly 32 characters";
 
     #[test]
-    fn a_sealed_text_is_opened_with_its_key_and_its_context_alone() {
+    fn a_sealed_text_opens_only_with_its_key_and_context() {
         let host = FixedHost::default();
         let key = SealingKey::new(SECRET).unwrap();
         let sealed = key.seal(&host, "alice/wiki", "hunter2").unwrap();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_needs_a_long_secret_and_two_seals_of_a_text_differ() {
+    fn sealing_needs_a_long_secret_and_never_repeats_a_ciphertext() {
         assert!(SealingKey::new(&SECRET[..31]).is_none());
         let host = FixedHost::default();
         let key = SealingKey::new(SECRET).unwrap();

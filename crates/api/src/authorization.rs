@@ -111,7 +111,7 @@ mod tests {
     use base::testing::Script;
 
     #[test]
-    fn tokens_of_an_issuer_are_accepted_for_mcp_alone_once_all_settings_are_there() {
+    fn issuer_tokens_are_accepted_for_mcp_only_when_fully_configured() {
         let outbound = Script::default();
         let at = |method, end| {
             route::parse(method, &format!("/agents/session-agent/alice/{end}")).unwrap()
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_escapes_what_others_said() {
+    fn the_page_escapes_untrusted_text() {
         let html = page("Not authorized", "<script>alert(\"1\")</script> & more");
         assert!(html.contains("&lt;script&gt;alert(&quot;1&quot;)&lt;/script&gt; &amp; more"));
     }

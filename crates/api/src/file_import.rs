@@ -53,7 +53,7 @@ mod tests {
     use super::is_too_slow;
 
     #[test]
-    fn a_file_has_a_minute_and_then_a_kibibyte_per_second() {
+    fn an_upload_gets_a_minute_plus_a_second_per_kibibyte() {
         assert!(!is_too_slow(0, 0) && !is_too_slow(60_999, 0));
         assert!(is_too_slow(61_000, 1023) && !is_too_slow(61_000, 1024));
         assert!(is_too_slow(160_000, 100 << 10 >> 1) && !is_too_slow(160_000, 100 << 10));

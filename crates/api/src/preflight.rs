@@ -30,7 +30,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preflight_passes_for_a_route_that_exists_and_a_page_that_is_allowed() {
+    fn a_preflight_needs_an_existing_route_and_an_allowed_origin() {
         let allowed = cors(Some("https://app.example"));
         let rpc = format!("{AT}/rpc/getSession");
         let code = |checked: Result<()>| checked.unwrap_err().code;

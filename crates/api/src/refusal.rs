@@ -21,7 +21,7 @@ mod tests {
     use crate::route;
 
     #[test]
-    fn a_refusal_says_in_a_header_what_its_status_calls_for() {
+    fn an_error_response_has_the_headers_of_its_status() {
         let unauthorized = Error::new(Code::Unauthorized, "no");
         assert_eq!(
             find_extra(&unauthorized),

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_comes_in_the_standard_header_and_a_providers_key_only_at_its_own_routes() {
+    fn the_secret_is_read_from_authorization_and_provider_headers() {
         let bearer = format!("Bearer {SECRET}");
         let usual = of(&[("authorization", &bearer)]);
         let path = "/rpc/getSession";
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_brings_its_token_in_the_address_or_in_a_subprotocol_and_never_the_secret() {
+    fn a_page_sends_a_token_by_url_or_subprotocol_never_the_secret() {
         let (mine, others) = (token_of("alice"), token_of("bob"));
         let nothing = of(&[]);
         let messages = |token: &str| format!("/get-messages?token={token}");
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_another_origin_sends_no_message_of_mcp() {
+    fn an_mcp_message_from_another_origin_is_refused() {
         let bearer = format!("Bearer {SECRET}");
         let from = |origin: &str| {
             let asked = of(&[("authorization", &bearer), ("origin", origin)]);
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_grants_rights_and_the_secret_stays_valid_beside_it() {
+    fn the_secret_stays_valid_when_a_class_grants_rights() {
         let open = Policy::new(None, Some("open"));
         let bearer = format!("Bearer {SECRET}");
         let (nobody, owner) = (of(&[]), of(&[("authorization", &bearer)]));
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_holder_of_the_secret_names_a_trace_and_the_agents_on_the_way() {
+    fn only_the_secret_sets_a_trace_and_the_call_path() {
         const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let (policy, host) = (policy(), FixedHost::default());
         let sent = of(&[(TRACEPARENT, PARENT), (VIA_HEADER, "WyJhbGljZSJd")]);

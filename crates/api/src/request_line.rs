@@ -202,7 +202,7 @@ mod tests {
     };
 
     #[test]
-    fn a_line_has_names_numbers_and_codes() {
+    fn a_log_line_has_only_names_numbers_and_codes() {
         let line: Value = serde_json::from_str(&LINE.to_json().unwrap()).unwrap();
         assert_eq!(
             line,
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_has_its_fields_in_their_order_and_a_short_index() {
+    fn a_data_point_has_ordered_fields_and_a_short_index() {
         let point =
             |line: &RequestLine<'_>| -> Value { serde_json::from_str(&line.to_point()).unwrap() };
         assert_eq!(
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_says_which_requests_have_a_line() {
+    fn the_setting_selects_the_logged_requests() {
         let host = FixedHost::default();
         let counted = |setting: Option<&str>, status: u16| {
             let sampler = LineSampler::new(LoggedRequests::parse(setting).unwrap());
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_requests_in_a_second_a_share_has_a_line() {
+    fn busy_seconds_are_sampled() {
         let host = FixedHost::default();
         for setting in [None, Some(""), Some("auto")] {
             let sampler = LineSampler::new(LoggedRequests::parse(setting).unwrap());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_a_caller_made_up_is_in_no_line() {
+    fn names_invented_by_callers_are_not_logged() {
         let rpc = |operation: &str| Route::Rpc {
             agent: "a".to_owned(),
             operation: NamedOperation::find(operation.to_owned()),

@@ -60,7 +60,7 @@ mod tests {
     use base::trace::ids::{SpanId, TraceId};
 
     #[test]
-    fn memory_has_the_conventions_names_and_each_is_an_operation() {
+    fn each_memory_span_name_is_an_operation() {
         let trace = Trace {
             id: TraceId([1; 16]),
             span: SpanId([2; 8]),

@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_decoded_once() {
+    fn path_segments_are_decoded_once() {
         assert_eq!(
             parse(
                 "POST",
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_name_is_refused_as_the_agents() {
+    fn an_invalid_session_name_is_refused_as_an_agent_name_is() {
         for name in [
             "%", "%4", "%zz", "%C3", "%FF", "%+1", "a%00b", "%0A", "%7F", "", "%C2%85",
         ] {
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_of_the_session_named_or_the_default_one() {
+    fn get_messages_reads_the_named_or_default_session() {
         let messages = |session_id: &str| Route::Messages {
             agent: "a".to_owned(),
             session_id: session_id.to_owned(),
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_agents_is_asked_by_the_beginning_of_their_names() {
+    fn the_agent_list_takes_a_name_prefix() {
         let listed = |prefix: &str, limit, cursor: &str| {
             Ok(Route::Agents {
                 prefix: prefix.to_owned(),
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn the_protocols_address_accepts_messages_and_opens_no_stream() {
+    fn the_mcp_url_accepts_post_only() {
         let url = "/agents/session-agent/a/mcp";
         let mcp = |session_id: Option<&str>| Route::Mcp {
             agent: "a".to_owned(),
@@ -553,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_is_exported_and_imported_under_its_id() {
+    fn export_and_import_routes_name_the_session() {
         let url = "/agents/session-agent/a/sessions/s%2F1";
         let (agent, session_id) = ("a".to_owned(), "s/1".to_owned());
         assert_eq!(
@@ -589,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_the_worker_is_not_an_objects() {
+    fn a_static_file_is_not_routed_to_an_object() {
         for url in ["http://x", "http://x/", "/openapi.json?x"] {
             let error = parse("GET", url).unwrap_err();
             assert_eq!(error.code, Code::UnknownOperation, "{url}");
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_method_is_refused_with_the_right_one() {
+    fn a_wrong_method_is_refused_with_the_allowed_one() {
         let error = parse("GET", "/agents/session-agent/a/rpc/op").unwrap_err();
         assert_eq!(error.code, Code::MethodNotAllowed);
         assert_eq!(error.details()["allow"], "POST");
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_nothing_elsewhere() {
+    fn other_paths_are_unknown() {
         for url in [
             "/nothing",
             "/agents",

@@ -568,7 +568,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_silent_page_is_sent_a_list_and_little_more() {
+    fn a_socket_that_acknowledges_nothing_has_bounded_credit() {
         let left = |unheard_bytes, is_kept| Credit::Left {
             unheard_bytes,
             is_kept,

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_request_keeps_the_trace_that_its_caller_named() {
+    fn a_refused_request_stays_in_its_callers_trace() {
         let host = FixedHost::default();
         let named = |caller: Option<&Caller>| id(trace_of_refused(caller, Some(PARENT), &host));
         assert_eq!(named(Some(&Caller::Owner)).as_deref(), Some(ID));

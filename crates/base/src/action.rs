@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_action_is_found_by_its_name_and_sent_by_it() {
+    fn actions_round_trip_by_name() {
         for action in Action::ALL {
             assert_eq!(StoredAction::parse(action.name()), action);
             assert_eq!(serde_json::to_value(action).unwrap(), action.name());
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_for_sql_are_those_of_the_enum() {
+    fn the_sql_lists_match_the_enum() {
         let list = |chosen: &dyn Fn(Action) -> bool| {
             let names = Action::ALL.into_iter().filter(|action| chosen(*action));
             let names: Vec<String> = names.map(|action| format!("'{}'", action.name())).collect();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_is_found_by_its_name_and_sent_by_it() {
+    fn roles_round_trip_by_name() {
         for role in Role::ALL {
             let json = serde_json::to_string(&role).unwrap();
             assert_eq!(json, format!("\"{}\"", role.name()));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_is_none_of_ours_stays_as_it_is() {
+    fn an_unknown_action_keeps_its_name() {
         let stored = StoredAction::parse("note");
         assert_eq!(stored.name(), "note");
         assert_eq!(stored.role(), Role::System);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn freed_memory_is_no_longer_in_use_and_stays_in_the_peak() {
+    fn freed_memory_leaves_in_use_but_not_the_peak() {
         let before = allocated();
         let [small, large] = [100, 300].map(|size| Layout::array::<u8>(size).unwrap());
         // SAFETY: each is freed with the layout with which it was allocated or to which it grew.

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn small_requests_pass_whatever_is_reserved_and_a_large_one_passes_alone() {
+    fn small_requests_always_fit_and_a_large_one_runs_alone() {
         let large = Reservation::for_request(MAX_REQUESTS_BYTES + 1).unwrap();
         assert!(Reservation::for_request(SMALL_BYTES).is_ok());
         let error = Reservation::for_request(SMALL_BYTES + 1)
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn one_agent_takes_half_and_leaves_the_rest_to_others() {
+    fn one_agent_may_take_at_most_half() {
         let of = |agent: &str, bytes: usize| {
             wait_for(Owner::agent(agent).run(async { Reservation::for_request(bytes) }))
         };
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn small_bodies_that_are_still_to_come_have_a_bound() {
+    fn pending_small_bodies_are_bounded() {
         let arrival = |announced| Reservation::for_arrival(announced);
         let few: Vec<Reservation> = (0..512)
             .map(|n| arrival((n % 2 == 0).then_some(5)).unwrap())
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_can_not_be_refused_is_reserved_and_released() {
+    fn an_unconditional_reservation_is_counted_and_released() {
         let first = Reservation::anyway(&TEN, 15);
         assert!(Reservation::take(&TEN, 1, "Those").is_err());
         drop(first);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reservation_that_can_not_grow_keeps_what_it_reserved() {
+    fn a_reservation_that_cannot_grow_keeps_its_size() {
         let first = Reservation::take(&TEN, 6, "These").unwrap();
         assert!(!first.resize(11));
         assert_eq!(TEN.with(ByteBudget::reserved_bytes), 6);

@@ -404,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_read_in_the_order_of_its_columns() {
+    fn a_row_is_read_in_column_order() {
         let row = Row(vec![
             SqlValue::Integer(1),
             SqlValue::Text("a".into()),
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_column_of_another_type_is_an_error_unless_it_may_be_missing() {
+    fn a_wrong_type_is_an_error_unless_the_column_is_optional() {
         let row = Row(vec![SqlValue::Null, SqlValue::Integer(2)]);
         assert!(row.read::<(i64, i64)>().is_err());
         assert!(row.read::<(Option<i64>, String)>().is_err());
@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_type_reads_the_columns_that_it_lists() {
+    fn a_row_type_reads_its_listed_columns() {
         use rows::{Borrowed, Note, Sum};
         assert_eq!(Note::COLUMNS, "n.number, n.text");
         assert_eq!(Borrowed::COLUMNS, "b.name, n.number, n.text, b.number = 7");
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_that_a_join_did_not_find_has_no_first_column() {
+    fn an_unmatched_joined_row_is_none() {
         use rows::Note;
         let row = Row(vec![
             SqlValue::Null,
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_and_an_action_are_read_from_their_text() {
+    fn ids_and_actions_are_read_from_text() {
         let row = Row(vec![
             SqlValue::Text("e1".into()),
             SqlValue::Text("user_message".into()),
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn constant_texts_are_joined_while_the_code_is_compiled() {
+    fn constant_texts_are_joined_at_compile_time() {
         const NAME: &str = "notes";
         const SQL: &str = sql!("SELECT 1 FROM ", NAME, "");
         assert_eq!(SQL, "SELECT 1 FROM notes");

@@ -288,7 +288,7 @@ mod tests {
     const NOTES: &Table = &view("notes");
 
     #[test]
-    fn a_deletion_is_one_statement() {
+    fn a_delete_must_be_one_statement() {
         assert_eq!(Delete::all(NOTES).sql(), "DELETE FROM notes ");
         let some = Delete::from(NOTES, "id = ?1", &[]);
         assert_eq!(some.sql(), "DELETE FROM notes WHERE id = ?1");

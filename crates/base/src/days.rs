@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_day_is_read_as_it_is_written() {
+    fn a_day_round_trips() {
         for (ms, day) in [
             (0, "1970-01-01"),
             (951_782_400_000, "2000-02-29"),

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn details_that_were_reported_are_reported_again() {
+    fn error_details_round_trip() {
         let error = Error::invalid("limit", "It is wrong.")
             .with_line(7)
             .with_retry_after(5)
@@ -403,13 +403,13 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_words_stay_inside() {
+    fn the_engines_error_text_is_not_exposed() {
         let body = Error::storage("UNIQUE constraint failed: cf_agents_events.id").body();
         assert!(!body.contains("UNIQUE") && !body.contains("cf_agents"));
     }
 
     #[test]
-    fn a_failure_of_the_storage_is_one_of_four() {
+    fn each_storage_error_is_classified() {
         for (cause, failure) in [
             (
                 "string or blob too big: SQLITE_TOOBIG",
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn every_code_has_its_own_name() {
+    fn every_code_has_a_unique_name() {
         let mut names: Vec<_> = Code::ALL.iter().map(|code| code.name()).collect();
         names.sort_unstable();
         names.dedup();

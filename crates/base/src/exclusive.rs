@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_has_the_guard_until_it_is_dropped() {
+    fn the_lock_is_exclusive_until_its_guard_is_dropped() {
         let only = Exclusive::default();
         let guard = only.take();
         assert!(guard.is_some() && only.take().is_none());

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_is_read_strictly() {
+    fn a_filter_is_parsed_strictly() {
         for right in [
             r#"{"metadata": {"a": 1, "b": null, "c": {"in": ["x", 2, true, null]}, "d": {"gt": 1, "lt": 2.5}}}"#,
             r#"{"tags": {"all": ["a"], "any": ["b"], "none": ["c"]}}"#,
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_filter_is_in_its_statement() {
+    fn filter_values_are_bound_not_interpolated() {
         let filter = read(r#"{"metadata": {"needle": {"in": ["needle"]}}, "tags": {"all": ["needle"], "any": ["needle"], "none": ["needle"]}}"#).unwrap();
         let columns = FilteredColumns::of_note("e.note");
         assert!(!filter.condition(&columns, "?1").contains("needle"));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minted_event_id_leads_to_its_seq() {
+    fn the_seq_is_read_from_a_minted_event_id() {
         let minted = Id::mint_event(&FixedHost::default(), 100_000);
         assert!(minted.as_str().starts_with("e100000-"));
         assert_eq!(minted.find_seq(), Some(100_000));
@@ -147,14 +147,14 @@ mod tests {
     }
 
     #[test]
-    fn two_minted_ids_differ() {
+    fn minted_ids_are_unique() {
         let host = FixedHost::default();
         assert_ne!(Id::mint_event(&host, 1), Id::mint_event(&host, 1));
         assert_ne!(Id::mint_session(&host), Id::mint_session(&host));
     }
 
     #[test]
-    fn a_callers_id_leads_nowhere() {
+    fn no_seq_is_read_from_a_callers_id() {
         for text in [
             "e",
             "e-",

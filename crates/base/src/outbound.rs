@@ -595,7 +595,7 @@ mod tests {
     use crate::testing::wait_for;
 
     #[test]
-    fn five_calls_leave_and_memory_may_be_the_sixth() {
+    fn memory_calls_may_use_a_sixth_slot() {
         use CallPurpose::{Memory, Model, Tool};
         // The session of each call, and its purpose. Then whether a call of session 9 may
         // leave to a model, to a tool, about memory.
@@ -649,7 +649,7 @@ mod tests {
     /// After any calls leave: six connections at most, five of them for models and tools,
     /// and always one for a model.
     #[test]
-    fn a_model_and_another_sessions_tool_always_find_a_slot() {
+    fn one_sessions_tools_leave_slots_for_models_and_other_sessions() {
         use CallPurpose::{Memory, Model, Tool};
         for seed in 1..=200_u64 {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -684,7 +684,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_starts_when_its_call_leaves_and_knows_which_limit_ends_it() {
+    fn a_timeout_starts_with_the_call_and_names_its_limit() {
         let silence = (30_000, CallFailure::TimedOut { silence_ms: 30_000 });
         let limits = CallLimits {
             wait_ms: 0,
@@ -717,7 +717,7 @@ mod tests {
     }
 
     #[test]
-    fn a_future_that_takes_too_long_is_given_up_and_a_ready_one_is_not() {
+    fn a_slow_future_times_out_and_a_ready_one_does_not() {
         let over = || Box::pin(ready(()));
         assert_eq!(wait_for(in_time(over(), ready(1))), Some(1));
         assert_eq!(wait_for(in_time(over(), pending::<i32>())), None);

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_works_for_its_owner_whenever_it_is_polled() {
+    fn the_owner_is_current_whenever_its_task_is_polled() {
         let mut polls = 0;
         let ask = poll_fn(|_| {
             polls += 1;

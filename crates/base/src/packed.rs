@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_back_as_they_were() {
+    fn packed_numbers_round_trip() {
         let mut seed = 11_u64;
         for length in 0..200 {
             let numbers: Vec<i64> = (0..length)
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_not_a_list_of_numbers_is_refused() {
+    fn malformed_packed_text_is_refused() {
         assert_eq!(unpack("", 9), Some(Vec::new()));
         for text in ["-", "\u{e9}", "g", "________________", "AA!"] {
             assert_eq!(unpack(text, 9), None, "{text}");

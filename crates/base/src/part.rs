@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn each_state_is_found_by_its_name() {
+    fn states_round_trip_by_name() {
         for state in ToolState::ALL {
             assert_eq!(ToolState::find(state.name()), Some(state));
         }
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_follows_from_approval_and_result() {
+    fn the_state_is_derived_from_approval_and_result() {
         for (part, expected) in [
             (call(None), "input-available"),
             (call(Some(asked())), "approval-requested"),
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn a_written_part_is_read_back() {
+    fn a_part_round_trips() {
         let part = NewPart::Tool(settled(Some(decided(true)), true));
         let json = json::encode(&part).unwrap();
         assert_eq!(
@@ -547,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_of_json_stays_json() {
+    fn a_json_output_stays_json() {
         let result = |content| PartResult {
             content,
             is_json: true,
@@ -562,7 +562,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_has_the_same_name_for_every_reader() {
+    fn field_names_are_the_same_for_every_reader() {
         let mut part = settled(None, false);
         part.error_text = Some("no");
         let written = serde_json::to_value(&part).unwrap();
@@ -587,7 +587,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_whose_fields_have_other_types_is_not_a_tools_part() {
+    fn a_part_with_wrong_field_types_is_not_a_tool_part() {
         for wrong in [
             r#"{"type":"text","toolCallId":"c"}"#,
             r#"{"type":"tool-x"}"#,

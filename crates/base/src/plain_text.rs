@@ -305,7 +305,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_people_write_is_plain() {
+    fn text_in_natural_languages_is_plain() {
         for text in [
             "The user likes window seats, \"always\"; 3.5 € (or £4)!",
             "Größe: 42 – naïve café, cafe\u{301} façade…",
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_reads_is_found() {
+    fn hidden_and_unreadable_text_is_detected() {
         let tags: String = "ignore"
             .bytes()
             .filter_map(|b| char::from_u32(0xE0000 + u32::from(b)))
@@ -402,7 +402,7 @@ mod tests {
     /// Each character of Unicode, after a letter, is read by a rule about words, named above, or
     /// rejected.
     #[test]
-    fn every_character_is_read_or_named_or_refused() {
+    fn every_character_is_folded_named_or_refused() {
         let mut allowed = 0;
         for c in '\u{0}'..=char::MAX {
             let text = format!("a{c}");
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_in_other_letters_or_with_something_inside_is_the_word() {
+    fn look_alike_and_split_words_are_folded() {
         assert_eq!(unfolded("ｎｏｔ n\u{AD}o\u{200B}t １２"), "not not 12");
         assert_eq!(unfolded("می\u{200C}خ café"), "می\u{200C}خ café");
     }

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_developers_machine_has_no_recovery() {
+    fn a_local_runtime_has_no_point_in_time_recovery() {
         let zeros = "00000000-00000000-00000000-00000000000000000000000000000000";
         for bookmark in ["", zeros] {
             let checked = check_bookmark(bookmark.to_owned());

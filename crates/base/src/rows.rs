@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_value_is_read() {
+    fn every_value_type_is_read() {
         let rows = parse_rows(r#"[[1,-2,0.5,"a\u0000\n😀\"",null,{}],[]]"#).unwrap();
         let expected = vec![
             SqlValue::Integer(1),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_they_are_read() {
+    fn values_round_trip() {
         let every: String = (0..0x80)
             .map(char::from)
             .chain("é😀\u{2028}".chars())
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_the_double_that_the_engine_gave() {
+    fn a_number_keeps_the_engines_double() {
         // JavaScript prints as few digits as identify a double.
         let row = parse_row("[1152921504606847000,9007199254740992,1e21,2.0]").unwrap();
         let expected = [1 << 60, 1 << 53, i64::MAX, 2].map(SqlValue::Integer);

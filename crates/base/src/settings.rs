@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_to_deploying_names_each_setting_and_its_kind() {
+    fn the_deployment_guide_documents_each_setting() {
         let guide = read("docs/deploy.md");
         let (_, section) = guide.split_once("\n## Settings\n").unwrap();
         let (section, _) = section.split_once("\n## ").unwrap();
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configuration_has_each_binding_and_mentions_each_other_setting() {
+    fn the_configuration_lists_each_binding_and_setting() {
         let configuration = read("wrangler.toml");
         let is_comment = |line: &&str| line.starts_with('#');
         let (comments, lines): (Vec<&str>, Vec<&str>) = configuration.lines().partition(is_comment);

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_go_as_may_and_the_others_in_their_order() {
+    fn slots_are_granted_in_arrival_order() {
         let slots = two();
         let (first, _second) = (take(&slots), take(&slots));
         let (mut third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_gives_up_leaves_the_queue() {
+    fn a_dropped_waiter_leaves_the_queue() {
         let slots = two();
         let (first, second) = (take(&slots), take(&slots));
         let (third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_waiter_that_gives_up_when_called_leaves_the_slot_to_the_next() {
+    fn a_waiter_dropped_after_its_grant_passes_the_slot_on() {
         let slots = two();
         let (first, second) = (take(&slots), take(&slots));
         let (third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_take_turns_however_many_wait_for_one_of_them() {
+    fn owners_alternate_however_many_calls_one_queues() {
         let bounds = QueueBounds {
             waiting: 64,
             ..BOUNDS
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn one_owner_fills_no_queue() {
+    fn one_owner_cannot_fill_the_queue() {
         let bounds = QueueBounds {
             waiting_each: 2,
             bytes_each: 50,
@@ -383,7 +383,7 @@ mod tests {
     /// Whatever owners do, no slot is lost, and an owner with one request waits at most one
     /// round of all owners.
     #[test]
-    fn each_owner_gets_its_turn_after_any_play() {
+    fn random_play_gives_each_owner_its_turn() {
         for seed in 1..=200_u64 {
             let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let slots = Slots::new(
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kind_that_may_go_does_not_wait_for_one_that_may_not() {
+    fn an_admissible_kind_does_not_wait_for_a_blocked_one() {
         // Ones run alone, twos at any time.
         let slots = Slots::new(|out: &[u8], kind| kind == 2 || out.is_empty(), BOUNDS);
         let first = take(&slots);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_called_waiter_is_woken_once() {
+    fn a_granted_waiter_is_woken_once() {
         struct Count(AtomicUsize);
         impl Wake for Count {
             fn wake(self: Arc<Self>) {

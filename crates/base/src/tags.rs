@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_short_lines_each_of_them_once() {
+    fn tags_are_short_and_unique() {
         assert_eq!(tags(r#"["b","a","b"]"#).unwrap(), ["b", "a"]);
         assert_eq!(tags("[]").unwrap(), [] as [&str; 0]);
         let of = |length: usize| format!(r#"["{}"]"#, "é".repeat(length));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_is_an_object_of_bounded_length_and_stays_as_it_was_sent() {
+    fn metadata_is_a_bounded_object_stored_verbatim() {
         let of = |text: &str| json::decode::<Metadata>(text);
         let sent = r#"{"b": 1.0,"a":12345678901234567890}"#;
         assert_eq!(of(sent).unwrap().as_str(), sent);

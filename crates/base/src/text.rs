@@ -101,7 +101,7 @@ mod tests {
     use crate::testing::NativeText;
 
     #[test]
-    fn texts_are_joined_in_their_order_and_the_engines_stay_outside() {
+    fn parts_are_joined_in_order_without_copying_engine_text() {
         let outside = || SqlText::outside(NativeText("b".to_owned()));
         let joined = SqlText::concat(vec!["a".into(), outside(), "c".into()]);
         assert!(matches!(&joined, SqlText::Joined(texts) if texts.len() == 3));
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_made_in_rust_become_one() {
+    fn rust_texts_are_joined_into_one() {
         let joined = SqlText::concat(vec!["a".into(), "b".into()]).enclose("(", ")");
         assert!(matches!(&joined, SqlText::Own(text) if ***text == *"(ab)"));
     }

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tasks_counter_counts_its_texts_and_no_others() {
+    fn a_tasks_counter_counts_only_its_own_text() {
         let ten: TokenCounter = Rc::new(|text: &str| (!text.is_empty()).then_some(10));
         assert_eq!(estimated(Some(Rc::clone(&ten)), "hello"), 10);
         assert_eq!(estimated(Some(ten), ""), 0);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn every_agent_of_an_isolate_has_its_own_counter() {
+    fn every_agent_in_an_isolate_has_its_own_counter() {
         let of = |count: i64| -> TokenCounter { Rc::new(move |_: &str| Some(count)) };
         for count in 0..3_000 {
             assert_eq!(estimated(Some(of(count)), "hello"), count);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_that_ends_within_another_leaves_the_others_counter() {
+    fn ending_a_nested_task_restores_the_outer_counter() {
         let five: TokenCounter = Rc::new(|_: &str| Some(5));
         let outer = Box::pin(async {
             let inner = estimated(Some(Rc::new(|_: &str| Some(7))), "hello");
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn latin_text_goes_by_letters_or_words_whichever_is_more() {
+    fn latin_text_counts_by_letters_or_words_whichever_is_more() {
         for (text, expected) in [
             ("", 0),
             ("a", 2),                    // 1 word × 1.3
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ascii_character_counts_as_it_does_beside_others() {
+    fn ascii_counts_the_same_alone_and_in_mixed_text() {
         for byte in 0..128_u8 {
             let text = format!("ab{0}cd {0}{0} e", char::from(byte)).repeat(3);
             // The added character is a space, which ends a word and adds one unit.
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_counted_wherever_they_are() {
+    fn words_are_counted_at_any_position() {
         for length in 0..40 {
             for bits in 0..1 << 9_u32 {
                 // Words and spaces in every order, at every place within eight bytes.
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn media_in_an_output_counts_as_media_and_not_as_its_letters() {
+    fn media_in_an_output_has_a_fixed_count() {
         let url = format!("data:image/png;base64,{}", "A".repeat(400_000));
         assert_eq!(estimate_output(&url), MEDIA_TOKENS);
         let two = format!(r#"{{"a":"{url}","b":["{url}","x"]}}"#);
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn dense_scripts_go_by_characters() {
+    fn dense_scripts_count_by_characters() {
         assert_eq!(estimate("東京都の天気"), 6);
         assert_eq!(estimate("東京 is nice"), 2 + 3);
         assert_eq!(estimate("안녕하세요"), 5);

@@ -53,7 +53,7 @@ mod tests {
     use super::{of_agent, of_file, of_operation};
 
     #[test]
-    fn a_name_is_one_step_of_its_address() {
+    fn a_name_is_one_path_segment() {
         for (name, step) in [
             ("alice", "alice"),
             ("user:42/../bob", "user%3A42%2F..%2Fbob"),
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_address_can_say_is_refused() {
+    fn names_that_no_url_can_express_are_refused() {
         for name in ["", ".", ".."] {
             assert!(of_agent(name).is_err(), "{name:?}");
             assert!(of_file(name, "export").is_err(), "{name:?}");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_letters_and_digits() {
+    fn an_operation_name_has_only_letters_and_digits() {
         assert_eq!(
             of_operation("getSession").ok().as_deref(),
             Some("/rpc/getSession")

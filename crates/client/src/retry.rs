@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lost_connection_is_tried_again_after_longer_and_longer_pauses() {
+    fn a_lost_connection_is_retried_with_growing_delays() {
         let lost = Error::lost("append", "gone");
         let pauses = [1, 2, 3, 4].map(|attempt| Retry::default().pause_after(&lost, attempt, 1.0));
         assert_eq!(pauses, [Some(ms(200)), Some(ms(400)), Some(ms(800)), None]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_is_busy_is_asked_again_and_no_other_refusal_is() {
+    fn only_overload_errors_are_retried() {
         let retry = Retry::default();
         for code in ["rate_limited", "model_overloaded", "storage_failed"] {
             assert_eq!(
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_says_how_long_to_wait() {
+    fn the_agents_retry_after_is_used() {
         let after = |seconds| refused("rate_limited", &format!(r#"{{"retryAfter": {seconds}}}"#));
         assert_eq!(
             Retry::default().pause_after(&after(3), 1, 1.0),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_answers_only_the_failed_calls() {
+    fn a_retry_covers_only_the_failed_calls() {
         let strange = |status| of_answer("append", status, "<html>");
         assert_eq!(Retry::default().pause_after(&strange(404), 1, 1.0), None);
         assert_eq!(
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_that_is_doubled_for_ever_has_its_longest() {
+    fn the_delay_has_a_maximum() {
         let retry = Retry::default().attempts(u32::MAX);
         let lost = Error::lost("append", "gone");
         assert_eq!(retry.pause_after(&lost, 1000, 1.0), Some(ms(20_000)));

@@ -125,7 +125,7 @@ fn appended() -> Value {
 }
 
 #[test]
-fn an_input_says_what_it_was_given_and_nothing_else() {
+fn an_input_contains_only_the_fields_set() {
     let script = Script::of(vec![(200, appended()); 3]);
     let agent = script.agent();
     let event = || NewEvent::new(Action::UserMessage).content("Hello").id("e");
@@ -160,7 +160,7 @@ fn an_operation_without_fields_sends_an_empty_object() {
 }
 
 #[test]
-fn null_takes_a_name_and_a_setting_back() {
+fn null_clears_a_name_and_a_setting() {
     let script = Script::of([(500, Value::Null), (500, Value::Null)]);
     let agent = script.agent();
     let mut session = UpdateSession::new("s");
@@ -175,7 +175,7 @@ fn null_takes_a_name_and_a_setting_back() {
 }
 
 #[test]
-fn what_a_newer_agent_adds_is_no_failure() {
+fn unknown_fields_of_a_newer_agent_are_accepted() {
     let event = json!({
         "id": "e", "sessionId": "s", "seq": 1, "parentId": null, "action": "dreamt_of",
         "content": "x", "createdAt": 5, "color": "blue"
@@ -191,7 +191,7 @@ fn what_a_newer_agent_adds_is_no_failure() {
 }
 
 #[test]
-fn a_message_that_was_read_is_sent_again_as_it_was() {
+fn a_message_can_be_sent_as_it_was_read() {
     let message = json!({
         "id": "m", "role": "user", "createdAt": "on Monday", "metadata": {"a": 1}, "mood": "good",
         "parts": [{"type": "reasoning", "text": "hm"}, {"type": "text", "text": "Hi"}, {"type": "x"}]
@@ -213,7 +213,7 @@ fn a_message_that_was_read_is_sent_again_as_it_was() {
 }
 
 #[test]
-fn a_refusal_has_its_code_status_and_details() {
+fn an_error_has_its_code_status_and_details() {
     let script = Script::of([(409, refusal("leaf_moved")), (418, refusal("tea_only"))]);
     let agent = script.agent();
     let append = AppendEvents::new("s", vec![NewEvent::new(Action::UserMessage).id("e")]);
@@ -233,7 +233,7 @@ fn a_refusal_has_its_code_status_and_details() {
 }
 
 #[test]
-fn what_may_run_twice_is_tried_again_and_nothing_else() {
+fn only_idempotent_calls_are_retried() {
     let event = |id: Option<&str>| {
         let event = NewEvent::new(Action::UserMessage);
         id.map_or(event.clone(), |id| event.id(id))
@@ -323,7 +323,7 @@ fn no_log_contains_a_token() {
 }
 
 #[test]
-fn a_name_that_leads_elsewhere_sends_nothing() {
+fn an_invalid_name_sends_nothing() {
     let script = Script::default();
     for name in ["", ".", ".."] {
         assert!(matches!(
@@ -349,7 +349,7 @@ fn session(id: &str) -> Value {
 }
 
 #[test]
-fn items_of_all_pages_come_one_by_one() {
+fn items_of_all_pages_are_streamed() {
     let page = |ids: &[&str], cursor: Option<&str>| {
         let sessions: Vec<Value> = ids.iter().map(|id| session(id)).collect();
         (200, json!({"sessions": sessions, "cursor": cursor}))
@@ -371,7 +371,7 @@ fn items_of_all_pages_come_one_by_one() {
 }
 
 #[test]
-fn items_continue_after_a_failure() {
+fn items_continue_after_a_failed_page() {
     let script = Script::default();
     script.add(403, [Ok(refusal("forbidden").to_string().as_str())]);
     script.add(200, [Ok(r#"{"sessions": [], "cursor": null}"#)]);
@@ -382,7 +382,7 @@ fn items_continue_after_a_failure() {
 }
 
 #[test]
-fn events_follow_each_other_until_a_page_is_empty() {
+fn events_are_paged_until_a_page_is_empty() {
     let event = |seq: i64| {
         json!({
             "id": format!("e{seq}"), "sessionId": "s", "seq": seq, "parentId": null,
@@ -406,7 +406,7 @@ fn events_follow_each_other_until_a_page_is_empty() {
 }
 
 #[test]
-fn a_history_goes_upwards_from_its_newest_message() {
+fn a_history_is_read_from_newest_to_oldest() {
     let message = |id: &str| json!({"id": id, "role": "user", "parts": [], "createdAt": 1});
     let page = |ids: [&str; 2], cursor: Option<&str>| {
         let messages = ids.map(message);
@@ -430,7 +430,7 @@ fn a_history_goes_upwards_from_its_newest_message() {
 }
 
 #[test]
-fn changes_end_with_the_newest_or_are_waited_for() {
+fn changes_end_at_the_newest_or_wait_for_more() {
     let page = |cursors: &[i64], cursor: i64| {
         let changes: Vec<Value> = cursors
             .iter()
@@ -453,7 +453,7 @@ fn changes_end_with_the_newest_or_are_waited_for() {
 }
 
 #[test]
-fn an_export_comes_in_lines_however_it_is_cut() {
+fn an_export_yields_lines_however_the_body_is_split() {
     let whole = concat!(
         "{\"type\":\"session\"}\n",
         "{\"type\":\"event\",\"content\":\"é\"}\n",
@@ -480,7 +480,7 @@ fn an_export_comes_in_lines_however_it_is_cut() {
 }
 
 #[test]
-fn an_export_that_breaks_says_so_at_its_end() {
+fn a_truncated_export_ends_with_an_error() {
     let broken = |pieces: Vec<Result<&str, &str>>| {
         let script = Script::default();
         script.add(200, pieces);
@@ -535,7 +535,7 @@ fn an_import_sends_the_file_once() {
 }
 
 #[test]
-fn found_words_have_their_positions() {
+fn highlights_have_their_positions() {
     let hit = json!({
         "sessionId": "s", "sessionName": null, "id": "m", "role": "user", "action": "user_message",
         "seq": 1, "createdAt": 5, "snippet": "Penguins swim.", "score": 1.5, "highlights": [[0, 8]]

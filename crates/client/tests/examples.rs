@@ -29,7 +29,7 @@ macro_rules! each {
 include!(concat!(env!("OUT_DIR"), "/each.rs"));
 
 #[test]
-fn every_example_is_read_and_written_again() {
+fn every_example_round_trips() {
     let api = std::fs::read("openapi.json").unwrap();
     let api: Value = serde_json::from_slice(&api).unwrap();
     assert!(EACH.len() > 60, "{}", EACH.len());

@@ -64,7 +64,7 @@ fn assert_refused(made: Result<String, String>, why: &str) {
 }
 
 #[test]
-fn every_operation_is_a_struct_with_every_field_of_its_input() {
+fn every_operation_has_a_struct_with_all_its_fields() {
     let api = std::fs::read("openapi.json").unwrap();
     let api: Document = serde_json::from_slice(&api).unwrap();
     let text = render::operations(&api).unwrap();
@@ -94,7 +94,7 @@ fn every_operation_is_a_struct_with_every_field_of_its_input() {
 }
 
 #[test]
-fn what_is_required_is_an_argument_and_the_rest_is_a_method() {
+fn required_fields_are_arguments_and_others_are_methods() {
     let properties = json!({
         "maxBytes": {"type": "integer"},
         "name": {"type": "string"},
@@ -109,7 +109,7 @@ fn what_is_required_is_an_argument_and_the_rest_is_a_method() {
 }
 
 #[test]
-fn null_differs_from_an_omitted_field_if_it_has_a_meaning() {
+fn null_differs_from_an_omitted_field_where_it_has_a_meaning() {
     let properties = json!({
         "leafId": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null},
         "since": {"type": ["integer", "null"]},
@@ -122,7 +122,7 @@ fn null_differs_from_an_omitted_field_if_it_has_a_meaning() {
 }
 
 #[test]
-fn a_shape_that_the_build_does_not_know_is_refused() {
+fn an_unknown_shape_is_refused() {
     let ask = |field: Value| render_fields(json!({"field": field}));
     let field = "`AskThemField` is";
     assert_refused(
@@ -144,7 +144,7 @@ fn a_shape_that_the_build_does_not_know_is_refused() {
 }
 
 #[test]
-fn a_name_that_serde_would_write_in_another_way_is_refused() {
+fn a_name_that_serde_would_change_is_refused() {
     assert_refused(
         render_fields(json!({"max_bytes": {"type": "integer"}})),
         "`AskThem.max_bytes` has no name in Rust that leads back to it",
@@ -154,7 +154,7 @@ fn a_name_that_serde_would_write_in_another_way_is_refused() {
 }
 
 #[test]
-fn a_shape_that_is_called_as_an_operation_is_refused() {
+fn a_shape_named_like_an_operation_is_refused() {
     let schemas = json!({"AskThem": {"properties": {"n": {"type": "integer"}}}});
     let output = json!({"$ref": "#/components/schemas/AskThem"});
     assert_refused(
@@ -164,7 +164,7 @@ fn a_shape_that_is_called_as_an_operation_is_refused() {
 }
 
 #[test]
-fn a_words_own_sentence_is_its_documentation() {
+fn an_enum_values_description_is_its_documentation() {
     let mood = json!({"oneOf": [
         {"const": "very-good", "type": "string", "description": "The best, see [`Mood`] and [`a`](b)."},
         {"const": "bad", "type": "string"},
@@ -190,7 +190,7 @@ fn a_words_own_sentence_is_its_documentation() {
 }
 
 #[test]
-fn words_without_a_name_have_that_of_their_field() {
+fn unnamed_enums_are_named_after_their_field() {
     let text = render_fields(json!({"mood": {"enum": ["good", "bad"]}})).unwrap();
     assert_has(&text, "    pub mood: Option<AskThemMood>,\n");
     assert_has(

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_files_that_a_model_could_be_shown_are_accepted() {
+    fn only_files_that_a_model_accepts_are_allowed() {
         let long = "x".repeat(201);
         let parts = [
             json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA==", "filename": "a.png"}),
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_sent_so_many_files_of_a_message_and_no_more() {
+    fn a_message_sends_a_bounded_number_of_files() {
         let part = json!({"type": "file", "mediaType": "a/b", "url": "data:,"});
         assert_eq!(files_of_parts(&vec![part; MAX_FILES + 1]).len(), MAX_FILES);
     }

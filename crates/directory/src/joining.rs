@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pauses_between_failures_double_up_to_an_hour_and_a_success_ends_them() {
+    fn delays_double_up_to_an_hour_and_reset_on_success() {
         let joining = Joining::default();
         assert_eq!(
             [joining.fail(), joining.fail(), joining.fail()],
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_that_is_due_is_made_once() {
+    fn a_due_check_runs_once() {
         let joining = Joining::default();
         assert!(!joining.take_due());
         joining.set_due(true);

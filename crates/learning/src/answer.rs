@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_an_object_of_changes_and_nothing_else() {
+    fn an_answer_is_strictly_an_object_of_changes() {
         let add = r#"{"action":"add","content":"Likes tea","events":["e1"]}"#;
         for (answer, expected) in [
             (r#"{"changes":[]}"#.to_owned(), Some((0, 0))),
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_breaks_a_rule_is_left_out() {
+    fn an_invalid_change_is_dropped() {
         for (change, is_taken) in [
             (
                 r#"{"action":"add","content":"Tea","events":["e1","e2","e1"]}"#.to_owned(),
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fact_has_a_key_of_its_own_words() {
+    fn a_facts_key_is_made_of_its_words() {
         for (content, expected) in [
             ("The user likes window seats", "likes-window-seats"),
             ("Rex", "rex"),

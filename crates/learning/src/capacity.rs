@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_large_window_changes_nothing_and_a_small_one_is_not_overfilled() {
+    fn only_a_small_window_limits_the_material() {
         let whole = RequestCapacity {
             events: 36 << 10,
             entries: 20 << 10,

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sentence_bears_out_what_its_words_say() {
+    fn a_fact_is_supported_only_by_the_words_of_its_evidence() {
         for (text, texts, expected) in [
             ("The user likes window seats", "I like window seats.", true),
             (
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_is_about_what_it_shares_a_word_with() {
+    fn a_sentence_is_related_if_it_shares_a_word() {
         let fact = KeyTerms::of("The user has a dog called Rex");
         assert!(is_mentioned_in(&fact, ["I have no dog any more."]));
         assert!(!is_mentioned_in(&fact, ["I have a cat."]));

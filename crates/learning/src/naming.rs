@@ -94,7 +94,7 @@ mod tests {
     use super::is_supported;
 
     #[test]
-    fn a_key_may_spell_a_possessive_in_its_own_way() {
+    fn possessives_in_keys_may_be_spelled_in_any_form() {
         for relation in ["grandmother", "boss"] {
             let content = format!("For your information, my {relation}'s name is Ada.");
             for key in [

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_possessive_is_its_noun() {
+    fn a_possessive_matches_its_noun() {
         let fact = KeyTerms::of("For your information, my boss's name is Ada.");
         for texts in [
             "What I told you about my boss's name is not true.",
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_retracted_is_named_in_one_of_two_forms() {
+    fn a_retraction_has_one_of_two_forms() {
         let fact = KeyTerms::of("The user has a dog called Rex");
         for (texts, expected) in [
             ("What I told you about my dog is not true.", true),

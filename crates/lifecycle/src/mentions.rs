@@ -384,7 +384,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_searched_for_as_rows_may_hold_it() {
+    fn a_text_is_matched_in_each_stored_spelling() {
         assert_eq!(forms("Bob"), ["bob"]);
         let forms = forms("Ä\"b");
         for form in [

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_read_as_it_was_written_and_no_other_text_is_one() {
+    fn a_cursor_round_trips_and_other_text_is_refused() {
         let columns = |table: usize| (table < 12).then_some(2);
         let cursor = PageCursor {
             table: 0,

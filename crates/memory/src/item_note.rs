@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_note_that_was_never_written_is_the_first_version_of_an_operation() {
+    fn a_missing_note_is_version_one_written_by_an_operation() {
         assert_eq!(ItemNote::read(None, "a").unwrap(), ItemNote::default());
         let note = ItemNote::default();
         let json = note.to_json().unwrap();

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_is_plain_words_and_nothing_of_a_header_or_an_element() {
+    fn a_label_is_plain_words_without_markup() {
         for good in [
             "soul",
             "To do",
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_label_has_a_key_and_nothing_else_is_one() {
+    fn labels_and_their_keys_are_validated() {
         let long = "İ".repeat(64);
         for label in ["soul", "To do", "İstanbul", "ΑΣ", "記憶", &long] {
             assert!(is_key(&Label::parse(label).unwrap().key()), "{label}");
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn case_makes_no_other_block() {
+    fn labels_are_case_insensitive() {
         assert_eq!(
             Label::parse("Soul").unwrap().key(),
             Label::parse("SOUL").unwrap().key()

@@ -87,7 +87,7 @@ mod tests {
     use store::limits::Limits;
 
     #[test]
-    fn a_batch_has_one_payer_and_entries_of_others_stay_queued() {
+    fn a_batch_contains_one_payers_entries_and_others_stay_queued() {
         let holder = |name: &str| PrincipalLimits {
             holder: name.to_owned(),
             most: Limits::default(),

@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_climbs_out_of_nothing() {
+    fn a_key_cannot_escape_its_prefix() {
         for good in [
             "a",
             "skills/",
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_one_backend_that_the_kind_can_have() {
+    fn a_source_names_one_backend_that_its_kind_allows() {
         let table = [
             (r#"{"r2":"soul.md"}"#, BlockKind::Readonly, true),
             (r#"{"r2":"notes.md"}"#, BlockKind::Writable, true),
@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_leads_each_agent_to_its_own_backend() {
+    fn a_template_resolves_to_each_agents_own_backend() {
         let there = |json: &str| BlockLocation::There(Box::new(source(json)));
         for (json, agent, expected) in [
             (
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_a_template_out_of_its_place() {
+    fn no_agent_name_escapes_its_template() {
         let long = format!("a:{}", "x".repeat(MAX_KEY_BYTES));
         for (json, agent) in [
             (r#"{"agent":"user:{2}"}"#, "coder"),
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sessions_block_cannot_be_stored_in_its_own_agent() {
+    fn a_session_block_cannot_be_stored_in_its_own_agent() {
         for (json, agent) in [
             (r#"{"agent":"user:{2}"}"#, "user:42"),
             (r#"{"agent":"alice","label":"memory"}"#, "alice"),

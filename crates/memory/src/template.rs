@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_placeholder_is_filled_in_once_and_other_braces_stay() {
+    fn a_placeholder_is_replaced_once_and_other_braces_stay() {
         for (template, expected) in [
             ("user:{2}", "user:42"),
             ("{name}", "coder:42:x"),
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_missing_or_is_more_than_a_step_is_refused() {
+    fn a_missing_or_multi_segment_part_is_refused() {
         for (name, why) in [
             ("coder", "there is no part 2 of this agent's name"),
             ("coder:", "part 2 of this agent's name is empty"),
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_whose_braces_are_placeholders_is_sound() {
+    fn a_template_may_contain_only_known_placeholders() {
         for (text, sound) in [
             ("a", true),
             ("{1}{name}/{9}", true),

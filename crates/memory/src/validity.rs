@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fact_is_valid_from_its_beginning_until_its_end() {
+    fn a_fact_is_valid_from_its_start_to_its_end() {
         let fact = |from, until, superseded_at| Validity {
             valid_from: from,
             valid_until: until,

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn speakers_take_turns() {
+    fn roles_alternate() {
         assert_eq!(
             encoded(json!([
                 {"role": "user", "content": "a"}, {"role": "user", "content": "b"},
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_begins() {
+    fn the_first_message_is_the_users() {
         let list = encoded(json!([{"role": "assistant", "content": "a"}]));
         assert_eq!(
             list[0],
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn all_results_of_a_message_are_in_the_one_after_it_and_come_first() {
+    fn results_come_first_in_the_message_after_their_calls() {
         assert_eq!(
             encoded(json!([
                 {"role": "user", "content": "go"},
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_other_providers_are_spelt_out_and_still_differ() {
+    fn ids_of_other_providers_are_encoded_and_stay_unique() {
         assert_eq!(allowed_name("toolu_01-A"), "toolu_01-A");
         assert_eq!(
             allowed_name("functions.search:0"),
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn images_come_by_their_data_or_their_address() {
+    fn images_are_sent_as_data_or_url() {
         let list = encoded(json!([{"role": "user", "content": "What is it?", "files": [
             {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"},
             {"mediaType": "image/jpeg", "url": "https://example.com/a.jpg"},
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn later_system_messages_join_the_prompt() {
+    fn later_system_messages_are_appended_to_the_prompt() {
         let later: Vec<ContextMessage> = serde_json::from_value(
             json!([{"role": "user", "content": "a"}, {"role": "system", "content": "Be kind."}]),
         )
@@ -403,7 +403,7 @@ mod tests {
 
     /// Every conversation of up to five messages of these kinds.
     #[test]
-    fn the_provider_can_take_any_conversation() {
+    fn any_conversation_becomes_a_valid_request() {
         let kinds = [
             json!([{"role": "user", "content": "u"}]),
             json!([{"role": "user", "content": " "}]),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_shown_by_its_data_or_its_address() {
+    fn an_image_is_sent_as_data_or_url() {
         assert_eq!(
             show(
                 &file("image/PNG; q=1", "data:image/png;base64,iVBORw=="),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_no_model_can_be_shown_is_named_within_its_brackets() {
+    fn an_unsupported_file_is_named_in_brackets() {
         for (media_type, url) in [
             ("application/pdf", "data:application/pdf;base64,AAAA"),
             ("image/png", "data:image/png;base64,not base64"),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pdf_is_shown_to_models_that_read_it_up_to_a_limit() {
+    fn a_pdf_within_the_limit_is_sent_to_models_that_read_it() {
         let data = |bytes: usize| format!("data:application/pdf;base64,{}", "A".repeat(bytes));
         let address = "https://example.com/x.pdf";
         for (url, pdfs, is_shown) in [
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_said_however_it_is_encoded() {
+    fn a_text_file_is_decoded_from_any_encoding() {
         for url in [
             "data:text/plain;base64,aMOpbGxv",
             "data:text/plain;charset=utf-8;base64,aMOpbGxv",
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_between_characters() {
+    fn a_long_text_is_truncated_between_characters() {
         for (url, is_cut) in [
             (format!("data:,{}", "x".repeat(MAX_INLINED_BYTES)), false),
             (format!("data:,{}", "x".repeat(MAX_INLINED_BYTES + 1)), true),

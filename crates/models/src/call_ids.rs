@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_keeps_its_id_unless_it_has_none_of_its_own() {
+    fn a_call_without_a_usable_id_gets_one() {
         let mut ids = CallIds::default();
         assert_eq!(ids.assign("toolu_1"), "toolu_1");
         assert_eq!(ids.assign(""), "call_0");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_mints_on_from_the_steps_before_it() {
+    fn minted_ids_continue_across_steps() {
         let called = r#"[{"role":"assistant","toolCalls":[{"id":"call_3","name":"t","arguments":{}},{"id":"x","name":"t","arguments":{}}]}]"#;
         let messages: Vec<ContextMessage> = serde_json::from_str(called).unwrap();
         let mut ids = CallIds::after(&messages, &["y".to_owned()]);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_with_the_same_id_are_distinguished_and_sent_ids_stay() {
+    fn duplicate_ids_are_replaced_and_sent_ids_are_kept() {
         for (script, expected) in [
             ("u c1 r1 c2 r2", "u c1 r1 c2 r2"),
             ("u c1 r1 u c1 r1 u c1 r1", "u c1 r1 u c1_2 r1_2 u c1_3 r1_3"),

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_providers_are_all_there_are() {
+    fn the_list_of_providers_is_complete() {
         // The error lists every variant, as spelled in JSON.
         let error = serde_json::from_str::<Provider>("\"nobody\"").unwrap_err();
         let formats = Provider::ALL.iter().filter(|one| **one != Provider::Own);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guide_to_chat_names_each_provider() {
+    fn the_chat_guide_names_each_provider() {
         let guide = format!(
             "{}/docs/chat.md",
             concat!(env!("CARGO_MANIFEST_DIR"), "/../..")
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_reads_back_as_it_was_written() {
+    fn a_model_name_round_trips() {
         for text in [
             "workers-ai:@cf/meta/llama-3.3-70b-instruct-fp8-fast",
             "openai:gpt-4o-mini",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_names_no_model_is_refused_by_its_field() {
+    fn an_invalid_model_name_is_refused_by_its_field() {
         let long = format!("openai:{}", "x".repeat(201));
         for text in [
             "",
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agents_model_goes_before_the_workers_and_either_before_the_default() {
+    fn the_agents_model_precedes_the_workers_and_the_default() {
         let chosen = |agent, setting, has_ai| {
             let choice = choose(agent, setting, has_ai).unwrap();
             (choice.name.to_string(), choice.is_default)
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_setting_is_named_and_not_passed_over() {
+    fn an_invalid_setting_is_an_error() {
         let error = choose(None, Some("gpt"), true).unwrap_err();
         assert_eq!(error.details()["field"], "MODEL");
         assert!(choose(Some("demo"), Some("gpt"), true).is_ok());

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_known_model_has_its_window_and_another_has_none() {
+    fn only_known_models_have_a_window() {
         for (name, window) in [
             ("openai:gpt-4o-mini", Some(128_000)),
             ("openai:gpt-4", Some(8_192)),

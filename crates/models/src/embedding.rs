@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_setting_names_the_model_or_there_is_none() {
+    fn the_setting_selects_the_model_or_none() {
         assert_eq!(EmbeddingModel::find(&Script::default()), Ok(None));
         let found = |text| EmbeddingModel::find(&set(SETTING, text));
         assert_eq!(
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_ai_is_sent_texts_and_sends_vectors() {
+    fn workers_ai_embeds_texts() {
         let outbound = Script::default();
         let body = json!({"shape": [2, 2], "data": [[0.5, 1], [0.25, -1.0]], "pooling": "cls"});
         outbound.answer(ScriptedAnswer::json(&body));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn openais_shape_is_put_in_order() {
+    fn openai_embeddings_are_sorted_by_index() {
         let outbound = set("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
         let body = json!({"object": "list", "data": [
             {"object": "embedding", "index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn many_texts_go_in_batches_and_long_ones_are_cut() {
+    fn many_texts_are_batched_and_long_ones_truncated() {
         let outbound = Script::default();
         for count in [MAX_BATCH_TEXTS, 1] {
             outbound.answer(ScriptedAnswer::json(&json!({"data": vec![[1.0]; count]})));
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_the_vectors_asked_for_fails() {
+    fn an_answer_with_missing_vectors_fails() {
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         for body in [
             json!({"data": [[1.0]]}),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_overloaded_model_is_asked_again() {
+    fn an_overloaded_model_is_retried() {
         let outbound = Script::default();
         outbound.answer(Ok(ScriptedAnswer::text(
             500,

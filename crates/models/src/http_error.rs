@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn each_failure_has_its_code_and_the_providers_word_for_it() {
+    fn each_failure_has_a_code_and_the_providers_error_type() {
         use Provider::{Anthropic, OpenAi, WorkersAi};
         for (provider, status, body, code, kind) in [
             (
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn no_sentence_of_a_provider_continues() {
+    fn the_providers_message_is_not_exposed() {
         for body in [
             r#"{"error":{"message":"hunter2","type":"hunter2 in a sentence","code":["hunter2"]}}"#,
             r#"{"error":"hunter2","detail":"hunter2"}"#,

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn each_provider_is_understood_in_its_own_words() {
+    fn each_providers_length_error_is_recognized() {
         for (text, sent, most) in [
             (recorded!("openai.json"), Some(150_123), Some(128_000)),
             (recorded!("openai_gpt5.json"), Some(289_650), Some(272_000)),
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_whole_whatever_the_answer_takes_of_it() {
+    fn the_window_includes_the_tokens_of_the_answer() {
         for (text, window) in [
             (recorded!("anthropic_with_answer.json"), 200_000),
             (recorded!("workers_ai_vllm.txt"), 131_072),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_are_found_wherever_the_code_is() {
+    fn the_sizes_are_found_wherever_the_code_appears() {
         let sentence = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
         for text in [
             format!(r#"{{"code":"context_length_exceeded","message":"{sentence}"}}"#),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn other_failures_are_not_refusals_for_length() {
+    fn other_errors_are_not_length_errors() {
         for text in [
             "",
             r#"{"error":{"message":"Rate limit reached for gpt-4o: Limit 30000, Requested 40000","code":"rate_limit_exceeded"}}"#,
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_no_request_has_break_nothing() {
+    fn absurd_sizes_are_ignored() {
         for number in ["99999999999999999999999", "0", "1,2,3", ","] {
             let text = format!("prompt is too long: {number} tokens > {number} maximum");
             let found = LengthRefusal::find(&text).unwrap();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_keeps_the_refusal() {
+    fn an_error_carries_its_length_refusal() {
         let error = || Error::new(base::error::Code::ModelFailed, "x");
         for refusal in [
             LengthRefusal::default(),

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_models_name_says_how_it_thinks() {
+    fn a_models_name_selects_its_reasoning_mode() {
         for (model, expected) in [
             ("claude-3-5-haiku-latest", Thinking::Never),
             ("claude-3-opus-20240229", Thinking::Never),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn openais_models_are_distinguished_also_behind_a_gateway() {
+    fn openai_models_are_recognized_behind_a_gateway() {
         for (model, reasons, plain, pdfs) in [
             ("gpt-5", true, false, true),
             ("openai/gpt-5-mini", true, false, true),

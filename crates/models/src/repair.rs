@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lone_half_is_replaced_and_all_else_stays() {
+    fn a_lone_surrogate_is_replaced_and_the_rest_kept() {
         for (json, expected) in [
             (r#"{"a":"\ud83d"}"#, r#"{"a":"\ufffd"}"#),
             (r#"{"a":"\ude00!"}"#, r#"{"a":"\ufffd!"}"#),

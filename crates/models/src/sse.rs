@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_id_of_the_last_whole_event_is_known_and_the_pause_before_a_client_reconnects() {
+    fn the_last_event_id_and_the_retry_delay_are_tracked() {
         let mut parser = Parser::default();
         assert_eq!((parser.last_id(), parser.retry_ms()), (None, None));
         // An event may have an id and no data, and one that is cut off does not count.
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_line_ends_an_event_whatever_ends_a_line() {
+    fn a_blank_line_ends_an_event_with_any_line_ending() {
         for (text, expected) in [
             ("data: a\n\ndata: b\n\n", ["a", "b"]),
             ("data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]),
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_data_are_joined_and_one_space_is_dropped() {
+    fn data_lines_are_joined_and_one_leading_space_is_removed() {
         assert_eq!(data("data: a\ndata:  b\ndata\ndata:\n\n"), ["a\n b\n\n"]);
     }
 
     #[test]
-    fn comments_and_fields_of_others_say_nothing() {
+    fn comments_and_unknown_fields_are_ignored() {
         assert_eq!(
             data(": keep-alive\n\nid: 1\nretry: 5\nfoo: x\ndata: a\n:\n\n: bye\n\n"),
             ["a"]
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_has_the_name_it_was_given_and_the_next_has_its_own() {
+    fn an_event_name_applies_to_one_event() {
         assert_eq!(
             parse(&[b"event: ping\ndata: {}\n\ndata: x\n\nevent: only a name\n\n"]),
             [
@@ -221,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_without_its_last_blank_line_is_given_at_the_end() {
+    fn the_last_event_needs_no_blank_line() {
         assert_eq!(data("data: a\n\ndata: b"), ["a", "b"]);
         assert_eq!(data("data: a\n\ndata: b\n"), ["a", "b"]);
         assert_eq!(data(""), Vec::<String>::new());
     }
 
     #[test]
-    fn the_cuts_make_no_difference() {
+    fn chunk_boundaries_do_not_matter() {
         let text =
             "\u{feff}: hi\r\nevent: e\r\ndata: é €\rdata: \u{1F600}\n\ndata: b\r\n\r\ndata: c";
         let whole = parse(&[text.as_bytes()]);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_and_an_event_have_a_limit() {
+    fn lines_and_events_are_limited_in_length() {
         let line = |bytes: usize| format!("data: {}\n\n", "x".repeat(bytes - 6));
         assert!(
             Parser::default()

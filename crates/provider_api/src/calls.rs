@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_refused_by_its_name() {
+    fn missing_fields_are_named_in_the_error() {
         for rest in [
             "responses/compact",
             "responses/input_tokens",

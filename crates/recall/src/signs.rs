@@ -89,7 +89,7 @@ mod tests {
     use crate::vector;
 
     #[test]
-    fn a_bit_is_set_where_a_number_is_above_the_average() {
+    fn a_bit_is_set_for_each_number_above_the_average() {
         assert_eq!(pack(&[1.0, -1.0, 0.5]), [0b101]);
         assert_eq!(pack(&[0.9, 0.1, 0.2]), [0b001]);
         assert_eq!(pack(&[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 9.0]), [0, 1]);
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_have_the_bits_of_their_numbers() {
+    fn packed_characters_contain_the_sign_bits() {
         for vector in [
             vec![1.0, -1.0, 0.0, 0.5],
             vec![0.3, 0.2, 0.9, 0.1, 0.8, 0.7, 0.1, 0.0, 0.9],
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_points_the_same_way_is_nearest_and_the_opposite_farthest() {
+    fn vectors_rank_by_direction() {
         let query = SignQuery::new(&[0.9, 0.1, 0.2, 0.0]).unwrap();
         let near = |vector: &[f32]| query.compare(&pack(vector));
         let ranked = [

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_vector_is_printable_and_the_same_whatever_its_length() {
+    fn a_packed_vector_is_printable_and_length_independent() {
         assert_eq!(pack(&[1.0, -1.0, 0.0, 0.5]), "~ Og");
         assert_eq!(pack(&[0.1, -0.1, 0.0, 0.05]), "~ Og");
         assert_eq!(pack(&[0.0, 0.0]), "OO");
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cosine_is_as_near_as_the_floats_say() {
+    fn the_packed_cosine_is_close_to_the_exact_one() {
         for dimensions in [5, 384, 1024] {
             for seed in 1..50 {
                 let a = random(seed, dimensions);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn itself_is_nearest_and_the_opposite_farthest() {
+    fn a_vector_is_nearest_to_itself_and_farthest_from_its_opposite() {
         let a = random(7, 384);
         let opposite: Vec<f32> = a.iter().map(|x| -x).collect();
         let query = QueryVector::new(&a).unwrap();

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_is_what_every_word_says() {
+    fn the_counts_match_those_of_each_word() {
         let forms = [
             "deploy",
             "marks",

@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_words() {
+    fn a_date_is_indexed_as_words() {
         for (ms, expected) in [
             (0, ["1970", "1", "january", "thursday"]),
             (1_683_554_160_000, ["2023", "8", "may", "monday"]),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_what_was_said_given_and_got() {
+    fn text_includes_messages_tool_inputs_and_results() {
         let event = EventText {
             role: Role::Assistant,
             content: "Let me look.",
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_of_a_text_is_read_than_was_asked_for() {
+    fn reading_stops_at_the_requested_length() {
         let event = EventText {
             content: "ab\u{e9}d",
             tool: Some(r#"{"toolName":"echo"}"#),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn who_and_when_are_words_too() {
+    fn speaker_and_date_are_indexed_as_words() {
         let event = EventText {
             role: Role::User,
             metadata: Some(r#"{"speaker":"Caroline Berg","n":5}"#),

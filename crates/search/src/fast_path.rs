@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn eight_bytes_are_marked_as_each_byte_alone() {
+    fn eight_bytes_are_classified_as_each_byte_alone() {
         for byte in 0..=u8::MAX {
             for place in 0..8 {
                 for others in [b' ', b'a', b'/', b'~', 0, 0x7F] {

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_between_near_ones_is_nearer_and_one_alone_is_as_it_was() {
+    fn neighbors_of_near_texts_are_lifted() {
         let found = [(1, 0.8), (2, 0.5), (3, 0.8), (9, 0.5), (20, -0.1)];
         let after: HashMap<i64, f64> = with_neighbors(found.to_vec(), 0.2).into_iter().collect();
         assert!((after[&2] - 0.82).abs() < 1e-9);
@@ -216,21 +216,21 @@ mod tests {
     }
 
     #[test]
-    fn what_both_find_comes_before_what_one_finds() {
+    fn results_found_by_both_rankings_come_first() {
         let words = [('a', 9.0), ('b', 8.0)];
         let meanings = [('c', 0.8), ('b', 0.7), ('d', 0.2), ('a', 0.1)];
         assert_eq!(order(&words, &meanings), "bcad");
     }
 
     #[test]
-    fn one_ranking_alone_keeps_its_order() {
+    fn a_single_ranking_keeps_its_order() {
         assert_eq!(order(&[('a', 9.0), ('b', 1.0)], &[]), "ab");
         assert_eq!(order(&[], &[('a', 0.9), ('b', 0.1), ('c', 0.0)]), "abc");
         assert_eq!(order(&[], &[]), "");
     }
 
     #[test]
-    fn a_word_that_one_text_holds_says_much_and_one_that_many_hold_little() {
+    fn a_rare_word_weighs_more_than_a_common_one() {
         let meanings = among(&[(1, 0.3), (2, 0.2)], 50);
         assert_eq!(fuse(&[(2, 5.0)], &meanings)[0].0, 2);
         let common: Vec<(u32, f64)> = (0..40)
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_differs_the_other_ranking_decides() {
+    fn ties_are_broken_by_the_other_ranking() {
         assert_eq!(
             order(&[('a', 3.0), ('b', 3.0)], &[('b', 0.6), ('a', 0.5)]),
             "ba"
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_vector_yet_is_not_far() {
+    fn a_text_without_a_vector_ranks_in_the_middle() {
         // Equal by words: the one without a vector stands between near and far.
         let words = [(1, 4.0), (2, 4.0), (3, 4.0)];
         let mut items = among(&[(1, 0.9)], 40).items;
@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn in_thousands_of_texts_one_hit_does_not_outweigh_every_meaning() {
+    fn one_word_hit_does_not_outrank_every_meaning() {
         let meanings = among(&[(1, 0.9)], 9_000);
         let words: Vec<(u32, f64)> = (0..20).map(|n| (1_000 + n, 2.0)).collect();
         assert_eq!(fuse(&words, &meanings)[0].0, 1);
     }
 
     #[test]
-    fn at_most_so_many_that_words_did_not_find() {
+    fn results_found_by_meaning_alone_are_limited() {
         let fused = fuse(&[(1_500, 1.0)], &among(&[], 600));
         assert_eq!(fused.len(), MAX_NEAREST + 1);
     }
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn both_find_at_least_what_the_better_of_the_two_finds_in_short_turns_and_in_long_letters() {
+    fn the_fused_ranking_is_at_least_as_good_as_either() {
         for (name, lines) in [
             ("talk", include_str!("recorded/talk.txt")),
             ("letters", include_str!("recorded/letters.txt")),

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn one_ranking_stays_as_it_is() {
+    fn a_single_ranking_is_unchanged() {
         assert_eq!(
             merge(vec![vec![('a', 7.5), ('b', 2.0)]]),
             [('a', 7.5), ('b', 2.0)]
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_each_come_first_and_what_two_find_comes_before_what_one_finds() {
+    fn top_results_come_first_and_shared_ones_before_single_ones() {
         assert_eq!(merged(&["abc", "xyz"]), "xaybzc");
         assert_eq!(merged(&["abc", "xbz"]), "bxazc");
         assert_eq!(merged(&["abcdefghijklm", "", "zyxwvutsrqpom"])[..2], *"za");

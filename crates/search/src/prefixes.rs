@@ -39,7 +39,7 @@ mod tests {
     use crate::words::words;
 
     #[test]
-    fn a_scan_finds_the_beginnings_of_all_words() {
+    fn a_scan_finds_every_word_that_begins_with_a_prefix() {
         let prefixes = ["de", "東", "caf", "x1"].map(str::to_owned);
         let scan = PrefixScan::new(&prefixes);
         for text in [

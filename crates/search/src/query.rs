@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_query_is_words_phrases_and_prefixes() {
+    fn a_query_has_words_phrases_and_prefixes() {
         let query = WordQuery::parse(r#"When did Anna's "two words" deploy* to Oslo?"#);
         assert_eq!(query.stems, ["anna", "oslo"]);
         assert_eq!(query.prefixes, ["deploy"]);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn beginnings_and_phrases_beyond_the_limits_are_words() {
+    fn prefixes_and_phrases_beyond_the_limits_become_words() {
         let query = WordQuery::parse("a* é* x-y* 東* 東京* de*");
         assert_eq!(query.prefixes, ["東", "東京", "de"]);
         assert_eq!(query.stems, ["e", "x", "y", "東", "京"]);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn several_queries_have_as_many_words_as_one() {
+    fn several_queries_share_one_word_limit() {
         let long: String = (0..100).map(|n| format!("w{n} ")).collect();
         for (queries, words) in [(1, 48), (2, 24), (8, 6)] {
             let parsed = WordQuery::parse_all(&vec![long.as_str(); queries]);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_may_ask_for_what_the_agent_said() {
+    fn a_query_may_ask_for_the_agents_messages() {
         for (text, asks_agent) in [
             ("What did you recommend in Lisbon?", true),
             ("can you remind me of your third tip", true),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn small_words_count_where_there_is_nothing_else() {
+    fn stop_words_count_only_if_there_is_nothing_else() {
         assert_eq!(
             WordQuery::parse("to be or not to be").stems,
             ["to", "be", "or", "not"]
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_in_a_query_is_syntax() {
+    fn a_query_has_no_syntax_errors() {
         for text in [
             "",
             "\"",

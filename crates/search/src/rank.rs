@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn more_of_the_rare_words_wins_over_more_of_a_common_one() {
+    fn rare_words_outweigh_common_ones() {
         let terms = terms(&[("go", 1.0), ("lgbtq", 5.0), ("support", 4.0)]);
         let candidates = [
             candidate(1, "go go go go to the group", "", &terms),
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn who_spoke_counts_as_a_word() {
+    fn the_speaker_counts_as_a_word() {
         let terms = terms(&[("carolin", 0.7), ("paint", 3.0)]);
         let candidates = [
             candidate(9, "paint a sunset", "melani", &terms),
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn words_side_by_side_in_their_order_are_worth_more() {
+    fn adjacent_words_in_order_score_higher() {
         let terms = terms(&[("old", 2.0), ("coffe", 2.0)]);
         let texts = ["old coffe x", "old x coffe", "coffe old x", "old x x coffe"];
         let candidates: Vec<Candidate> = (0..)
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_two_after_a_hit_is_lifted_and_the_answer_to_a_question_most() {
+    fn messages_after_a_hit_are_lifted_answers_most() {
         let terms = terms(&[("fenc", 4.0), ("lesson", 3.0)]);
         let mut candidates = [
             candidate(1, "fenc lesson", "", &terms),
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_less_is_lifted_unless_the_query_asks_for_the_agents_words() {
+    fn the_quieter_speaker_is_lifted_unless_the_agent_is_asked_for() {
         let terms = terms(&[("lisbon", 4.0)]);
         let mut short = candidate(1, "lisbon", "", &terms);
         (short.role, short.length) = (Role::User, 400.0);
@@ -301,8 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_a_question_a_number_a_time_and_a_named_speaker_change_a_score_by_their_factors()
-    {
+    fn length_and_kind_of_text_scale_the_score() {
         let terms = terms(&[("lisbon", 4.0)]);
         let score = |change: &dyn Fn(&mut Candidate)| {
             let mut changed = candidate(1, "lisbon", "", &terms);
@@ -324,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rarer_word_is_worth_more() {
+    fn a_rarer_word_scores_higher() {
         assert!(rarity(1, 1000) > rarity(10, 1000) && rarity(10, 1000) > rarity(900, 1000));
         assert!(rarity(5, 0) > 0.0);
     }

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_repeats_without_end_is_left_out_and_parts_its_neighbors() {
+    fn an_endlessly_repeated_word_is_skipped() {
         let (mut row, mut known) = (RowWords::default(), KnownStems::default());
         for number in 0..5_000 {
             row.add("again", &mut known);
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stem_that_is_remembered_is_the_words_own() {
+    fn a_cached_stem_is_the_words_own() {
         let mut known = KnownStems::default();
         // More words than slots, each repeated.
         for round in 0..5_usize {

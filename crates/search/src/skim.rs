@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_and_items_are_as_they_are_written() {
+    fn fields_and_items_keep_their_order() {
         let inside =
             r#""role":"user", "parts" : [ {"a":[1,{"b":"}]"}]}, "x\"]", -1.5e3 ,true], "n":null"#;
         let found: Vec<(Cow<'_, str>, &str)> = fields(inside).collect();
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_and_numbers_are_emitted_and_names_are_not() {
+    fn strings_and_numbers_are_emitted_but_not_keys() {
         assert_eq!(
             scalars_of(r#"{"a":"b","c":[1,"d",{"e":"f\n"}],"g":true,"h":null, "i" : -2.5}"#),
             ["b", "1", "d", "f\\n", "-2.5"]
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_decoded_is_what_serde_reads() {
+    fn strings_decode_as_in_serde_json() {
         for text in [
             "",
             "plain",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_short_is_read_as_far_as_it_goes() {
+    fn truncated_json_is_read_up_to_its_end() {
         let json = r#""parts":[{"type":"text","text":"one"},{"type":"text","text":"tw\u00e9 "#;
         for end in 0..=json.len() {
             for (_, value) in fields(&json[..end]) {

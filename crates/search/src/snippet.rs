@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_around_its_hits() {
+    fn a_long_text_is_trimmed_around_its_hits() {
         let text = format!(
             "{} the needle in it {}",
             "hay ".repeat(500),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn highlights_count_as_javascript_does() {
+    fn highlights_use_utf16_offsets() {
         let text = "\u{1F600}\u{1F468}\u{200D}\u{1F469} le cafe\u{0301}, Cafés 東京 <b>café</b>";
         assert_eq!(
             marked(text, &["cafe", "東"], &[]),
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_found_as_if_each_character_were_checked() {
+    fn the_fast_search_matches_a_scan_of_each_character() {
         let pieces = [
             "point",
             "Points",

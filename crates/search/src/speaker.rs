@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_what_is_before_the_first_colon() {
+    fn the_speaker_is_the_text_before_the_first_colon() {
         for (text, name) in [
             ("Anna: I moved.", Some("Anna")),
             ("**Anna Berg**: I moved.", Some("Anna Berg")),

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_one_family_have_one_stem() {
+    fn related_words_share_a_stem() {
         for family in [
             &[
                 "deploy",
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn stems_are_those_of_the_published_vocabulary() {
+    fn stems_match_the_published_vocabulary() {
         for (word, expected) in [
             ("consign", "consign"),
             ("consistency", "consist"),
@@ -394,14 +394,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_english_word_stays() {
+    fn non_english_words_are_unchanged() {
         for word in ["", "a", "42", "naïve", "東京", "x1s"] {
             assert_eq!(stem(word), word);
         }
     }
 
     #[test]
-    fn a_word_may_have_the_stem_that_it_has() {
+    fn a_words_own_stem_passes_the_quick_check() {
         let check = |word: &str| {
             let stem = stem(word);
             assert!(may_have_stem(word, &stem), "{word}: {stem}");
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_begins_otherwise_can_not_have_the_stem() {
+    fn the_quick_check_rejects_words_with_another_start() {
         assert!(!may_have_stem("paint", "point"));
         assert!(!may_have_stem("go", "goal"));
         assert!(may_have_stem("dying", "die") && may_have_stem("points", "point"));

@@ -74,7 +74,7 @@ mod tests {
     use crate::stem::stem;
 
     #[test]
-    fn a_query_may_ask_when() {
+    fn a_query_may_ask_for_a_time() {
         for (text, asks) in [
             ("When did Anna move?", true),
             ("On which day is the exam?", true),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_time_are_stems() {
+    fn time_words_are_stored_as_stems() {
         for time in TIME_STEMS {
             assert_eq!(stem(time), *time);
         }

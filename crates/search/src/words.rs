@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_folded_and_cut() {
+    fn words_are_folded_and_truncated() {
         let table: [(&str, &[&str]); 8] = [
             ("", &[]),
             (
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_has_the_same_words_whole_and_character_by_character() {
+    fn the_fast_path_finds_the_same_words() {
         let pieces = [
             "a",
             "word",
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn skimming_counts_every_word_and_passes_on_those_that_are_asked_for() {
+    fn skimming_counts_all_words_and_returns_the_wanted_ones() {
         let pieces = [
             "a",
             "word",

@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_reported_corrects_nothing() {
+    fn without_reports_estimates_are_unchanged() {
         let calibration = Calibration::default();
         for tokens in [0, 1, 1_000_000_007] {
             assert_eq!(calibration.correct(tokens), tokens);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_move_estimates_towards_what_was_counted() {
+    fn reports_move_estimates_towards_the_reported_counts() {
         let mut sums = Calibration::default();
         let mut last = 10_000;
         for _ in 0..20 {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_becomes_an_estimate_that_keeps_it() {
+    fn uncorrect_inverts_correct() {
         for reported in [7_000, 10_000, 13_337] {
             let sums = taught(Calibration::default(), 9, 10_000, reported);
             for limit in [0, 1, 99, 8_000, 100_001] {
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_prompt_says_little() {
+    fn a_short_prompt_has_little_weight() {
         let corrected = taught(Calibration::default(), 1, 10, 60).correct(1_000);
         assert!((1_020..=1_100).contains(&corrected), "{corrected}");
     }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_report_is_forgotten_after_some_honest_ones() {
+    fn an_absurd_report_fades_after_a_few_plausible_ones() {
         for (estimated, reported) in [(1, i64::MAX), (i64::MAX, 1), (i64::MAX, i64::MAX)] {
             let absurd = taught(Calibration::default(), 1, estimated, reported);
             let corrected = taught(absurd, 20, 10_000, 12_000).correct(10_000);

@@ -402,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_clearing_in_an_activation_writes_all_tables_and_the_next_what_was_written_to() {
+    fn the_first_clearing_rewrites_all_tables_and_later_ones_the_changed() {
         let pages = PageClearing::default();
         pages.note(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), Some(all().collect()));
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_cleared_is_cleared_by_the_next() {
+    fn uncleared_tables_are_cleared_next_time() {
         let pages = PageClearing::default();
         pages.note(&ERASED);
         cleared(&pages, &deleted());
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_purge_that_came_after_a_clearing_began_waits_for_the_next() {
+    fn a_purge_during_a_clearing_waits_for_the_next_one() {
         let pages = PageClearing::default();
         pages.note(&ERASED);
         let NextStep::Clear(mut clearing) = pages.next_step(1, 0) else {
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clearing_that_wrote_many_rows_is_followed_by_none_for_a_minute() {
+    fn a_large_clearing_is_followed_by_a_minutes_pause() {
         let pages = PageClearing::default();
         let mut clearings = Vec::new();
         for now_ms in (0..300_000).step_by(500) {
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn smaller_clearings_are_paced_by_what_they_write() {
+    fn small_clearings_are_spaced_by_their_size() {
         let pages = PageClearing::default();
         let (mut rows, mut clearings) = (0, 0);
         let minutes = 10;
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_that_wait_are_refused_before_anything_is_deleted() {
+    fn too_many_waiting_purges_are_refused_before_any_deletion() {
         let pages = PageClearing::default();
         let waiting: Vec<_> = (0..MAX_WAITING).map(|_| pages.wait()).collect();
         let refused = pages.check_capacity(0).unwrap_err();

@@ -135,7 +135,7 @@ mod tests {
     use base::json;
 
     #[test]
-    fn what_is_left_out_is_careful() {
+    fn omitted_settings_default_to_the_cautious_value() {
         let read = |text: &str| json::decode::<LearnSettings>(text);
         let least = read(r#"{"into": "facts"}"#).ok().unwrap();
         assert_eq!(

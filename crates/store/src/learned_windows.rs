@@ -90,7 +90,7 @@ mod tests {
     use crate::testing::migrated;
 
     #[test]
-    fn a_named_window_applies_for_a_day_and_for_its_model() {
+    fn a_learned_window_applies_to_its_model_for_a_day() {
         let db = migrated();
         let find = |now_ms, model| find_named_window(&db, now_ms, model).unwrap();
         store_named_window(&db, 1_000, "openai:a", 8_000).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_not_a_window_and_one_that_is_known_write_nothing() {
+    fn invalid_and_known_windows_write_nothing() {
         let db = migrated();
         store_named_window(&db, 1_000, "openai:a", MIN_NAMED_TOKENS).unwrap();
         let before = db.dump();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn few_windows_are_stored_and_damage_is_forgotten() {
+    fn few_windows_are_stored_and_corrupt_data_is_dropped() {
         let db = migrated();
         for number in 0..20 {
             store_named_window(&db, number, &number.to_string(), 5_000).unwrap();

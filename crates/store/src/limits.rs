@@ -171,7 +171,7 @@ mod tests {
     use base::json;
 
     #[test]
-    fn limits_are_numbers_above_nothing_and_within_bounds() {
+    fn limits_are_positive_and_bounded() {
         let read = |text: &str| json::decode::<Limits>(text);
         assert_eq!(read("{}").ok(), Some(Limits::default()));
         let all = json!({"turnsPerMinute": 1000, "tokensPerDay": 1, "costPerDay": 0.01});

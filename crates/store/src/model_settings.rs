@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_call_costs_what_its_tokens_cost() {
+    fn a_call_costs_its_tokens_times_their_prices() {
         let prices: Prices = serde_json::from_value(json!({
             "input": 3, "output": 15, "cachedInput": 0.3,
             "models": {"openai:small": {"input": 1, "output": 2}}
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn prices_are_numbers_within_bounds_and_few() {
+    fn prices_are_bounded_in_value_and_number() {
         for wrong in [
             json!({"input": -1, "output": 1}),
             json!({"input": 1_000_001, "output": 1}),

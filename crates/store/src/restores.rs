@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_restore_waits_for_the_answer_and_another_one_is_refused() {
+    fn a_repeated_restore_waits_and_another_is_refused() {
         let tracker = RestoreTracker::default();
         let first = lease(&tracker);
         let Ok(RestoreAdmission::Runs(running)) = tracker.begin("a", false) else {
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_was_cut_off_has_no_answer_and_begins_again() {
+    fn an_interrupted_restore_has_no_answer_and_restarts() {
         let tracker = RestoreTracker::default();
         let first = lease(&tracker);
         let Ok(RestoreAdmission::Runs(running)) = tracker.begin("a", false) else {

@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_rule_applies_and_null_lifts_one_that_is_further_out() {
+    fn the_nearest_rule_applies_and_null_overrides_outer_ones() {
         let read = |text: &str| json::decode::<Retention>(text).ok().unwrap();
         let agents = read(r#"{"eventsDays": 30, "versionsDays": 7, "entriesDays": 5}"#);
         let agents = agents.within(RetentionRules::default());

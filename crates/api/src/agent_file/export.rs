@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_reads_as_it_was_written() {
+    fn a_cursor_round_trips() {
         let place = |end| EventsPosition {
             seq: 1200,
             events: 1100,

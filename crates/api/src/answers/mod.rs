@@ -131,7 +131,7 @@ mod tests {
     use base::error::Code;
 
     #[test]
-    fn the_document_has_an_answer_of_every_operation() {
+    fn the_document_describes_the_answer_of_every_operation() {
         for entry in OPERATIONS {
             assert!(
                 DOCUMENT.answers.contains_key(entry.name),
@@ -143,13 +143,13 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "\"length\" is a required property")]
-    fn an_answer_without_a_field_fails_its_test() {
+    fn an_answer_that_lacks_a_field_fails_its_test() {
         assert_matches_schema("getPathLength", &Ok(Reply::text("{}".to_owned())));
     }
 
     #[test]
     #[should_panic(expected = "('size' was unexpected)")]
-    fn an_answer_with_a_field_too_many_fails_its_test() {
+    fn an_answer_with_an_extra_field_fails_its_test() {
         let answer = r#"{"length":1,"size":1}"#.to_owned();
         assert_matches_schema("getPathLength", &Ok(Reply::text(answer)));
     }
@@ -162,21 +162,21 @@ mod tests {
     }
 
     #[test]
-    fn an_error_may_say_more_than_is_documented() {
+    fn an_error_may_have_undocumented_details() {
         let error = Error::invalid("a", "No.").with("b", 1);
         assert_matches_schema("getPathLength", &Err(error));
     }
 
     #[test]
     #[should_panic(expected = "the field `length` appears twice")]
-    fn an_answer_with_a_field_twice_fails_its_test() {
+    fn an_answer_with_a_duplicate_field_fails_its_test() {
         let answer = r#"{"length":1,"length":1}"#.to_owned();
         assert_matches_schema("getPathLength", &Ok(Reply::text(answer)));
     }
 
     #[test]
     #[should_panic(expected = "('x' was unexpected)")]
-    fn a_field_too_many_in_an_item_fails_its_test() {
+    fn an_item_with_an_extra_field_fails_its_test() {
         let answer = json!({"tools": [], "servers": [{"x": 1}]});
         assert_json_matches_schema("listTools", &answer.to_string());
     }

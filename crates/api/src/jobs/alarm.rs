@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_alarm_is_set_again_unless_it_rings_in_time() {
+    fn an_alarm_is_set_only_if_none_fires_in_time() {
         let alarm = AlarmTime::default();
         assert!(!alarm.rings_by(100, 10));
         alarm.set(50);

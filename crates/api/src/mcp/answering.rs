@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_nothing_precedes_is_no_stream() {
+    fn an_answer_without_messages_is_not_a_stream() {
         assert_eq!(wait_for(answering(&[]).begin()), Some(200));
     }
 

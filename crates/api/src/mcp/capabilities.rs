@@ -93,7 +93,7 @@ mod tests {
     use base::testing::FixedHost;
 
     #[test]
-    fn a_session_carries_what_its_client_can_answer() {
+    fn a_session_id_encodes_the_clients_capabilities() {
         let form = json!({"message": "?"});
         let page = json!({"mode": "url", "url": "https://x.example"});
         for (declared, can_form, can_page, can_sample) in [

@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_may_answer_in_the_protocols_own_shape() {
+    fn a_tool_may_return_content_in_the_protocols_shape() {
         let own = json!({"content": [
             {"type": "text", "text": "a"},
             {"type": "image", "data": "eA==", "mimeType": "image/png"},

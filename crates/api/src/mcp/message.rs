@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_one_object_of_the_protocol() {
+    fn a_message_is_one_json_rpc_object() {
         for (body, expected) in [
             (r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#, 0),
             (
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_the_contracts_code_and_keeps_its_cause_for_the_log() {
+    fn an_error_has_the_contracts_code_and_logs_its_cause() {
         let error = RpcError::from(Error::storage("no such table: secrets"));
         assert_eq!((error.code, error.status), (INTERNAL_ERROR, Some(500)));
         assert!(!error.message.contains("secrets"));

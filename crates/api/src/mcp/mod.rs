@@ -272,7 +272,7 @@ mod tests {
     use base::trace::header::render_hex;
 
     #[test]
-    fn a_message_may_name_its_trace_and_nothing_else_is_read_as_one() {
+    fn a_valid_traceparent_in_a_message_is_accepted() {
         let body = |params: &str| {
             format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#)
         };
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_names_a_trace_of_its_own_unless_it_is_the_requests() {
+    fn a_message_trace_applies_unless_the_request_has_one() {
         const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let host = FixedHost::default();
         let body = format!(
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_says_in_accept_that_it_reads_a_stream() {
+    fn the_accept_header_decides_whether_an_answer_may_stream() {
         for accept in [
             "text/event-stream",
             "application/json, Text/Event-Stream;q=0.9",

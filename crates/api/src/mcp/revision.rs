@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_json_or_a_stream_as_the_client_asks() {
+    fn a_response_is_json_or_a_stream_as_accepted() {
         assert_eq!(McpHeaders::default().form(), Some(Form::Json));
         for (accept, form) in [
             ("application/json, text/event-stream", Some(Form::Json)),
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_settles_on_a_revision_that_both_may_know() {
+    fn initialize_negotiates_a_common_revision() {
         for (asked, chosen) in [
             ("2025-11-25", "2025-11-25"),
             ("2025-06-18", "2025-06-18"),
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_may_be_encoded() {
+    fn an_encoded_header_is_decoded() {
         for (value, text) in [
             ("  a tool ", Some("a tool")),
             ("=?base64?SGVsbG8=?=", Some("Hello")),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_says_what_its_revision_wants() {
+    fn a_result_has_the_fields_of_its_revision() {
         let finish = |result: &str| Revision::Stateless.finish(result, true, false);
         for result in ["{}", r#"{"tools":[]}"#] {
             let mut finished: Value = serde_json::from_str(&finish(result)).unwrap();

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_has_all_until_others_come_and_then_its_share() {
+    fn a_lone_caller_uses_all_capacity_until_others_arrive() {
         let mut shared = Shared::new(4, WhenFull::Refuse);
         for n in 0..9 {
             assert_eq!(shared.insert("a", &n.to_string(), ()), n < 4);
@@ -107,7 +107,7 @@ mod tests {
     /// Whatever callers do in whichever order: no more is held than there is, and a caller that wants
     /// some gets its share, up to one.
     #[test]
-    fn nobody_is_left_without_a_share() {
+    fn every_caller_gets_its_share() {
         for seed in 0..200 {
             let mut dice = Dice(seed * 2 + 1);
             let most = 1 + dice.roll(12);

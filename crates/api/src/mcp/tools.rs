@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_of_an_object_and_says_so() {
+    fn an_input_schema_has_type_object() {
         for (schema, expected) in [
             (
                 r#"{"type": "object", "$defs": {}}"#,

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_leads_back_to_what_it_was_made_of() {
+    fn a_resource_uri_round_trips() {
         let label = Label::parse("Zu tun é").unwrap();
         assert_eq!(of_block(&label), "memory://block/Zu%20tun%20%C3%A9");
         let key = "a/b c?#%";

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_agents_prefix_is_the_beginning_of_anothers() {
+    fn no_agents_backup_prefix_begins_anothers() {
         assert_eq!(prefix_of("user:42/a b"), "user%3A42%2Fa%20b/");
         assert_eq!(prefix_of(".."), "%2E%2E/");
         assert_eq!(

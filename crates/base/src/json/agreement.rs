@@ -207,7 +207,7 @@ fn same_reading(json: &str, round: &str) -> bool {
 }
 
 #[test]
-fn documents_are_read_and_written_as_serde_json_does() {
+fn documents_round_trip_as_in_serde_json() {
     let (mut valid, mut broken) = (0, 0);
     play(20_000, |dice, round| {
         let whole = document(dice, 0);
@@ -224,7 +224,7 @@ fn documents_are_read_and_written_as_serde_json_does() {
 }
 
 #[test]
-fn numbers_are_read_to_the_bit() {
+fn numbers_are_parsed_bit_for_bit() {
     play(200_000, |dice, round| {
         let json = number(dice);
         let exact: f64 = json.parse().unwrap();
@@ -252,7 +252,7 @@ fn numbers_are_read_to_the_bit() {
 }
 
 #[test]
-fn numbers_are_written_as_serde_json_writes_them() {
+fn numbers_are_formatted_as_in_serde_json() {
     play(200_000, |dice, round| {
         let number = f64::from_bits(bits(dice));
         let written = encode(&number).unwrap();
@@ -269,7 +269,7 @@ fn numbers_are_written_as_serde_json_writes_them() {
 }
 
 #[test]
-fn texts_are_written_as_serde_json_writes_them() {
+fn strings_are_escaped_as_in_serde_json() {
     play(50_000, |dice, round| {
         let letters: String = (0..dice.roll(40))
             .filter_map(|_| {
@@ -302,7 +302,7 @@ fn are_objects(value: &Value) -> bool {
 }
 
 #[test]
-fn types_are_read_as_serde_json_reads_them() {
+fn types_are_decoded_as_in_serde_json() {
     let mut read = 0;
     play(20_000, |dice, round| {
         let json = document(dice, 0);

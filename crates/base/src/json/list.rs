@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_holds_as_many_as_its_limits_say() {
+    fn a_list_is_bounded_by_its_limits() {
         for (body, items) in [
             (r#"{"items":[1]}"#, 1),
             (r#"{"items":[1,2,3]}"#, 3),

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_counted_where_all_of_the_text_is_values() {
+    fn values_are_counted_if_the_text_is_all_values() {
         for (text, count) in [
             ("1", Some(1)),
             (r#"{"a":[1,2]},{"b":"},{"}"#, Some(2)),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_many_unusual_values_is_scanned_once() {
+    fn a_text_with_many_special_values_is_scanned_once() {
         // If each value looked at the whole text, this test would take hours.
         let text = r#"{"é":1},"#.repeat(1 << 20);
         let text = text.trim_end_matches(',');
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_chance_damages_are_counted_as_another_reader_counts_them() {
+    fn corrupted_texts_are_counted_as_by_a_second_reader() {
         let pieces = [r#"{"id":"#, r#","x":"#, r#","at":"#];
         let whole = r#"{"id":"1","x":"a\n","at":10},{"id":"2","x":"é","at":7},{"id":"\u0033","x":{},"at":0}"#;
         let mut state = 7_u64;
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_names_its_field() {
+    fn each_error_names_its_field() {
         let table = [
             ("{}", "sessionId", "`sessionId` is missing."),
             (
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn no_message_repeats_a_value() {
+    fn no_error_repeats_a_value() {
         for body in [
             r#"{"sessionId":["hunter2"]}"#,
             r#"{"sessionId":"a","limit":"hunter2"}"#,
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_all_is_an_empty_object() {
+    fn an_empty_body_is_an_empty_object() {
         #[derive(Deserialize)]
         struct Nothing {}
         assert!(parse::<Nothing>(b"").is_ok());
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_text_are_refused() {
+    fn invalid_utf8_is_refused() {
         assert_eq!(
             parse::<Sample>(b"{\"sessionId\":\"\xff\"}")
                 .unwrap_err()
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_bounded_also_in_what_is_stored_as_text() {
+    fn nesting_is_bounded_even_in_raw_text() {
         let nested = |depth: usize| {
             let (open, close) = ("[".repeat(depth), "]".repeat(depth));
             format!(r#"{{"sessionId":"a","metadata":{{"x":{open}{close}}}}}"#)
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_kept_as_text_is_stored_verbatim() {
+    fn raw_values_are_stored_verbatim() {
         let text = r#"{"b":12345678901234567890,"a":1.0,"b":-0.0}"#;
         let body = format!(r#"{{"sessionId":"a","metadata":{text}}}"#);
         let sample: Sample = parse(body.as_bytes()).unwrap();

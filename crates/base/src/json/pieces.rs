@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_emitted_piece_by_piece() {
+    fn a_text_is_emitted_in_pieces() {
         let read: Vec<JsonPiece<'_>> = pieces(r#" {"a\"}": [1.5,true , "é"]}"#).collect();
         assert_eq!(
             read,
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_text_is_emitted_up_to_the_cut() {
+    fn a_truncated_text_is_emitted_up_to_the_cut() {
         for (text, last) in [
             (
                 r#"["ab"#,

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_reader_or_writer_meets_a_tree() {
+    fn other_serializers_see_a_tree() {
         let tree = serde_json::json!({"kept": {"b": -0.0, "a": 12345678901234567890_u64}});
         let read: Sample = decode(TEXT).unwrap();
         assert_eq!(serde_json::to_value(&read).unwrap(), tree);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_where_serde_json_sees_it() {
+    fn the_error_position_matches_serde_json() {
         let mut faults = 0;
         for text in damaged().chain(
             TEXTS

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plain_run_ends_at_each_byte_that_ends_one() {
+    fn a_plain_run_stops_at_each_special_byte() {
         for end in [b'"', b'\\', b'\n', 0, 0x1f] {
             for length in 0..20 {
                 for filler in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xc3, 0xff] {

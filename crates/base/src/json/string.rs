@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_mean_what_serde_json_reads() {
+    fn escapes_decode_as_in_serde_json() {
         for inside in [
             "",
             "plain",
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_escape_is_not_a_letter_and_the_text_after_it_is_read() {
+    fn the_text_after_a_broken_escape_is_still_read() {
         for (inside, meant, wrong) in [
             (r"a\", "a", 1),
             (r"a\u00", "a00", 1),

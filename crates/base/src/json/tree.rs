@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tree_is_read_as_serde_json_reads_it() {
+    fn a_tree_is_parsed_as_by_serde_json() {
         for text in [
             "null",
             " [true, false, 0, -1, 18446744073709551615, 0.5, -2.5e3, -0] ",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_as_serde_jsons_macro_makes_it() {
+    fn the_macro_builds_the_same_tree_as_serde_jsons() {
         let (key, some, none) = ("key", Some(1), None::<&str>);
         let list = vec!["a", "b"];
         macro_rules! both {

@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn the_writer_writes_as_serde_json_writes() {
+    fn the_output_matches_serde_json() {
         let every: String = (0..0x100)
             .filter_map(char::from_u32)
             .chain("é😀\u{2028}".chars())
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_whose_keys_are_not_texts_is_refused() {
+    fn a_map_with_non_string_keys_is_refused() {
         assert!(encode(&BTreeMap::from([((), 1)])).is_err());
         assert!(encode(&BTreeMap::from([(Some(1), 1)])).is_err());
     }

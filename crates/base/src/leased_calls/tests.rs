@@ -79,7 +79,7 @@ async fn read(host: &FixedHost) -> Option<Result<(u16, Vec<u8>), CallFailure>> {
 }
 
 #[test]
-fn a_call_waits_for_its_holder_and_reads_what_arrives() {
+fn a_call_waits_for_the_lease_holder_and_reads_the_response() {
     let (host, (lease, received)) = (FixedHost::default(), lease());
     let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut reading));
@@ -102,7 +102,7 @@ fn a_call_waits_for_its_holder_and_reads_what_arrives() {
 }
 
 #[test]
-fn limits_hold_without_a_timer() {
+fn limits_apply_without_a_timer() {
     for (wait_ms, bytes, failure) in [
         (0, &b"123456789"[..], CallFailure::TooLarge { max_bytes: 8 }),
         (
@@ -125,7 +125,7 @@ fn limits_hold_without_a_timer() {
 }
 
 #[test]
-fn a_call_that_is_dropped_is_given_up_and_the_turn_works_again() {
+fn dropping_a_call_cancels_it_and_frees_the_turn() {
     let (host, (lease, received)) = (FixedHost::default(), lease());
     let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut reading));
@@ -142,7 +142,7 @@ fn a_call_that_is_dropped_is_given_up_and_the_turn_works_again() {
 }
 
 #[test]
-fn without_its_holder_the_object_asks_unless_the_answer_has_begun() {
+fn the_object_calls_the_model_if_the_holder_is_lost_early() {
     let (host, (lease, _)) = (FixedHost::default(), lease());
     let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut reading));
@@ -167,7 +167,7 @@ fn without_its_holder_the_object_asks_unless_the_answer_has_begun() {
 }
 
 #[test]
-fn a_holder_that_says_nonsense_fails_the_call() {
+fn an_invalid_message_from_the_holder_fails_the_call() {
     for arrivals in [
         vec![Arrival::Bytes(vec![1])],
         vec![Arrival::End],
@@ -187,7 +187,7 @@ fn a_holder_that_says_nonsense_fails_the_call() {
 }
 
 #[test]
-fn the_object_makes_the_calls_of_a_turn_that_its_holder_does_not_wait_for() {
+fn the_object_makes_calls_that_the_holder_does_not_take() {
     let (host, (lease, peer)) = (FixedHost::default(), lease());
     peer.is_for_another_turn.set(true);
     assert_eq!(wait_for(lease.run(read(&host))), None);
@@ -195,7 +195,7 @@ fn the_object_makes_the_calls_of_a_turn_that_its_holder_does_not_wait_for() {
 }
 
 #[test]
-fn one_call_is_out_at_a_time() {
+fn only_one_leased_call_runs_at_a_time() {
     let (host, (lease, received)) = (FixedHost::default(), lease());
     let mut first: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut first));
@@ -208,7 +208,7 @@ fn one_call_is_out_at_a_time() {
 }
 
 #[test]
-fn what_begins_in_the_middle_of_a_leased_task_has_no_lease() {
+fn run_without_hides_the_lease_from_nested_work() {
     let (host, (lease, heard)) = (FixedHost::default(), lease());
     let entered = async {
         let within = Lease::run_without(async { (Lease::current().is_none(), read(&host).await) });
@@ -220,7 +220,7 @@ fn what_begins_in_the_middle_of_a_leased_task_has_no_lease() {
 }
 
 #[test]
-fn a_leased_call_is_a_span_as_a_call_of_the_object_is() {
+fn a_leased_call_has_a_span_like_a_direct_one() {
     let host = FixedHost::default();
     let trace = Rc::new(Trace {
         id: TraceId([1; 16]),
@@ -283,7 +283,7 @@ fn a_leased_call_is_a_span_as_a_call_of_the_object_is() {
 }
 
 #[test]
-fn messages_are_read_as_they_were_written() {
+fn messages_round_trip() {
     let call = LeasedCall {
         number: 4,
         place: LeasedPlace::Url {

@@ -483,7 +483,7 @@ mod tests {
     use crate::database::atomically;
 
     #[test]
-    fn it_refuses_what_workerd_refuses() {
+    fn it_rejects_statements_that_workerd_rejects() {
         let db = Sqlite::new();
         for sql in [
             "BEGIN",
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_that_fails_leaves_nothing_also_within_another() {
+    fn a_failed_transaction_rolls_back_even_when_nested() {
         let db = Sqlite::new();
         db.run("CREATE TABLE t (a)", &[]).unwrap();
         let outer = atomically(&db, || {

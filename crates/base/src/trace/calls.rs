@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_shows_where_it_went_without_path_or_credential() {
+    fn a_call_records_its_host_but_no_path_or_credential() {
         let queue = SpanQueue::default();
         let place = Endpoint::Url("https://key:secret@tools.example/a/secret?k=secret".to_owned());
         note_call(Some(&queue), Some(&trace(true)), &place, (1, 2), Ok(503));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_has_the_attributes_that_the_conventions_require_of_an_http_client() {
+    fn each_call_has_the_attributes_of_an_http_client_span() {
         let queue = SpanQueue::default();
         let service = |path: &str| Endpoint::Service {
             binding: "TOOLS".to_owned(),

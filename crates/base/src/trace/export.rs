@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_are_read_as_opentelemetry_writes_them() {
+    fn headers_are_parsed_in_the_opentelemetry_format() {
         let header = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         assert_eq!(
             parse_headers("Authorization=Basic%20YTpi, x-team = memory ,=no,bad name=1,y"),

@@ -104,7 +104,7 @@ mod tests {
     const GOOD: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
     #[test]
-    fn only_the_strict_form_is_a_trace() {
+    fn only_a_strict_traceparent_is_accepted() {
         let parent = parse_parent(Some(GOOD), None).unwrap();
         assert!(parent.is_sampled && parent.state.is_none());
         let unsampled = GOOD.replace("-01", "-00");
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_is_passed_on_in_its_form_and_dropped_in_any_other() {
+    fn a_valid_tracestate_is_forwarded_and_others_are_dropped() {
         let state = |state: &str| {
             let parent = parse_parent(Some(GOOD), Some(state)).unwrap();
             parent.state.map(|state| state.to_string())

@@ -201,12 +201,12 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_trace_has_none_if_no_spans_go_anywhere() {
+    fn no_trace_starts_without_an_exporter() {
         assert_eq!(Trace::of_request(None, None, &FixedHost::default()), None);
     }
 
     #[test]
-    fn each_call_is_a_span_of_its_own_in_the_callers_trace() {
+    fn each_call_is_a_span_in_its_callers_trace() {
         // Other random bytes than those of the trace.
         let host = FixedHost::later();
         let trace = Rc::new(trace());
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_is_in_its_trace_whenever_it_is_polled() {
+    fn the_trace_is_current_whenever_its_task_is_polled() {
         let mut polls = 0;
         let outer = Rc::new(trace());
         let inner = Rc::new(outer.part("inner"));

@@ -93,7 +93,7 @@ mod tests {
     use crate::trace::span::SpanKind;
 
     #[test]
-    fn a_span_is_written_as_the_specification_shows_it() {
+    fn a_span_encodes_as_in_the_specification() {
         let trace = Trace {
             id: TraceId([0x5b; 16]),
             span: SpanId([0xee; 8]),

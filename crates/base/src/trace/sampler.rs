@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_opentelemetry_are_known_and_no_others() {
+    fn only_opentelemetry_sampler_names_are_known() {
         let sampler = |name, argument| Sampler::parse(name, argument);
         assert_eq!(
             sampler("parentbased_always_on", None),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_of_traces_is_recorded_and_the_callers_decision_counts_where_it_should() {
+    fn a_ratio_is_sampled_and_the_parents_decision_counts() {
         let quarter = Sampler::parse("traceidratio", Some("0.25")).unwrap();
         let mut count = 0;
         for step in 0..1_000_u64 {

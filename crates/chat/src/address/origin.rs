@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_a_scheme_a_host_and_a_port_and_nothing_clever() {
+    fn an_origin_is_only_a_scheme_a_host_and_a_port() {
         for (url, expected) in [
             ("https://a.example/x?y=1", Some("https://a.example")),
             ("HTTPS://A.Example:443", Some("https://a.example")),

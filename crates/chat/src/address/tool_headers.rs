@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_goes_to_its_origin_alone() {
+    fn a_secret_is_sent_only_to_its_origin() {
         let outside = outside();
         let there = Some("https://a.example/tool?x=1");
         for (value, url, expected) in [
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_the_connection_and_values_that_break_a_line_are_refused() {
+    fn connection_headers_and_line_breaks_are_refused() {
         for (name, value, is_taken) in [
             ("x-key", "1", true),
             ("X-Key", "1", true),
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn names_values_and_their_number_have_limits() {
+    fn their_names_values_and_number_are_bounded() {
         assert!(headers(&"x".repeat(MAX_NAME_BYTES), "").is_ok());
         assert!(headers(&"x".repeat(MAX_NAME_BYTES + 1), "").is_err());
         assert!(headers("x", &"v".repeat(MAX_VALUE_BYTES)).is_ok());
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_repeats_the_secret_is_stripped_of_it() {
+    fn a_secret_is_removed_from_an_answer_that_repeats_it() {
         let outside = outside();
         let url = Some("https://a.example/");
         let resolved = headers("x-key", "secret:KEY").unwrap();
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_in_json_however_it_is_escaped() {
+    fn a_secret_is_found_in_json_in_any_escaping() {
         let outside = outside();
         let mut settings = outside.settings.borrow_mut();
         settings.insert("KEY".to_owned(), r#"ab/cd"e\f"#.to_owned());

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_travels_as_text() {
+    fn a_chunk_is_sent_as_text() {
         assert_eq!(
             read(&LIVE.render_chunk(r#"{"type":"start","messageId":"m"}"#, 0)),
             json!({"type": "cf_agent_use_chat_response", "id": "r", "done": false, "seq": 0,
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn a_continuation_starts_without_a_name() {
+    fn a_continuation_starts_without_a_message_id() {
         let frame_header = FrameHeader {
             is_continuation: true,
             ..LIVE
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_says_so_and_where_it_ends() {
+    fn a_replay_is_marked_and_has_an_end() {
         let frame_header = FrameHeader {
             is_replay: true,
             ..LIVE
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_ends_with_its_outcome() {
+    fn a_turn_ends_with_a_frame_for_its_outcome() {
         assert_eq!(
             read(&LIVE.render_done(TurnOutcome::Aborted)),
             json!({"type": "cf_agent_use_chat_response", "id": "r", "body": "", "done": true, "outcome": "aborted"})
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_with_a_name_is_answered_under_it() {
+    fn a_response_has_the_id_of_its_request() {
         assert_eq!(
             read(&render_resuming("r", Some("p"))),
             json!({"type": "cf_agent_stream_resuming", "id": "r", "probeId": "p"})
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operations_answer_is_handed_on_as_it_is() {
+    fn an_operations_answer_is_forwarded_unchanged() {
         assert_eq!(
             render_rpc_result("a\"b", r#"{"n":1.0}"#),
             r#"{"type":"rpc","id":"a\"b","success":true,"done":true,"result":{"n":1.0}}"#
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_history_is_handed_on_as_it_is() {
+    fn the_history_is_forwarded_unchanged() {
         assert_eq!(
             render_messages(r#"[{"id":"m","n":1.0}]"#),
             r#"{"type":"cf_agent_chat_messages","messages":[{"id":"m","n":1.0}],"requestId":""}"#

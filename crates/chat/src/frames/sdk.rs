@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turns_frames_are_chunks_in_order_and_an_end() {
+    fn a_turn_is_translated_to_ordered_chunks_and_an_end() {
         for (turn, seat, request) in [
             ("r", SdkSeat::default(), "r"),
             ("t", seat("t", "again"), "again"),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_transport_does_not_know_is_not_sent() {
+    fn frames_that_the_transport_does_not_know_are_not_sent() {
         for frame in [
             render_identity("a"),
             render_messages("[]"),
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_to_send_is_a_chat_request_with_the_fields_of_its_body() {
+    fn a_send_request_is_a_chat_request_with_its_body_fields() {
         let raw = |text: &'static str| json::decode::<&RawValue>(text).unwrap();
         let fields = || SentFields {
             trigger: Some(raw(r#""submit-message""#)),

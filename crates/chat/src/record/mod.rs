@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_record_loses_its_oldest_entries_and_says_how_many() {
+    fn a_long_record_drops_and_counts_its_oldest_entries() {
         let mut record = TurnRecord::default();
         for _ in 0..100 {
             record.add_step(step(64));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_reads_back_as_it_was_written() {
+    fn a_record_round_trips() {
         let mut record = TurnRecord {
             started_at: 7,
             asked_by: Some(AskedBy {

@@ -472,7 +472,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_reads_back_and_anything_else_is_refused() {
+    fn a_cursor_round_trips_and_other_text_is_refused() {
         let position = RecordedTurnPosition {
             seq: 7,
             ended_at: 1_767_000_000_000,

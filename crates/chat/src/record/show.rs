@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_turns_id_leads_back_to_its_place() {
+    fn the_position_of_a_turn_is_read_from_its_id() {
         let position = RecordedTurnPosition {
             seq: 12,
             ended_at: 1_767_000_000_123,
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_refused() {
+    fn other_ids_are_refused() {
         for id in [
             "", "t-1", "1", "1.", "1.2", "1.2.", "x.2.s", "1.zz.s", "1.2 .s",
         ] {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_of_an_older_build_shows_what_it_spent() {
+    fn a_turn_of_an_older_build_shows_its_usage() {
         let end = TurnEnd {
             seq: 2,
             event_id: "e2".to_owned(),

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_approval_is_granted_only_where_it_says_so() {
+    fn an_approval_needs_an_explicit_true() {
         assert_eq!(
             answers(
                 r#"[{"type":"tool-t","toolCallId":"c1","state":"approval-responded","approval":{"id":"a","approved":true}},
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_are_unsettled_or_not_of_tools_say_nothing() {
+    fn unsettled_and_other_parts_are_not_answers() {
         assert!(
             answers(
                 r#"[{"type":"tool-t","toolCallId":"c","state":"input-available","input":{}},

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_and_an_object_say_the_same() {
+    fn an_array_and_an_object_of_tools_are_equivalent() {
         let expected = [r#"place (Where?) {"type":"object","properties":{}}"#];
         assert_eq!(
             signatures(
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_may_be_left_out_and_so_may_all_tools() {
+    fn schemas_and_tools_are_optional() {
         assert_eq!(
             signatures(r#"[{"name":"now"}]"#),
             [r#"now () {"type":"object"}"#]
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_tools_with_one_name_the_later_applies() {
+    fn the_later_of_two_tools_with_one_name_applies() {
         assert_eq!(
             signatures(
                 r#"[{"name":"a","description":"1"},{"name":"b"},{"name":"a","description":"2"}]"#
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_names_its_field() {
+    fn an_error_names_its_field() {
         let long = format!(r#"[{{"name":"{}"}}]"#, "n".repeat(65));
         for (tools, field) in [
             ("5", "tools"),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn their_number_and_their_size_have_limits() {
+    fn tools_are_limited_in_number_and_size() {
         let many = |count: usize| {
             let tools: Vec<String> = (0..count)
                 .map(|n| format!(r#"{{"name":"t{n}"}}"#))

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn white_space_that_clients_change_makes_no_other_path() {
+    fn whitespace_changes_do_not_change_the_digest() {
         for same in ["a\n  b", " a \n\n  b\n", "a\r\n  b "] {
             assert_eq!(user(same), user("a\n  b"), "{same:?}");
         }
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn who_spoke_and_what_came_before_count() {
+    fn role_and_preceding_messages_change_the_digest() {
         let root = PathDigest::default();
         let text = "hi";
         let of_user = root.then(&PathMessage::User { text, others: &[] });

@@ -15,7 +15,7 @@ fn ids(request: &ChatRequest) -> Vec<&str> {
 }
 
 #[test]
-fn the_newest_message_alone_is_a_request() {
+fn a_single_message_is_a_valid_request() {
     let request = parse(
         r#"{"id":"s","message":{"id":"u1","role":"user","parts":[{"type":"text","text":"hi"}]}}"#,
     )
@@ -28,21 +28,21 @@ fn the_newest_message_alone_is_a_request() {
 }
 
 #[test]
-fn other_fields_of_the_page_pass() {
+fn unknown_page_fields_are_ignored() {
     let request =
         parse(r#"{"messages":[],"mode":"fast","user":{"id":7},"temperature":0.2,"ip":"x"}"#);
     assert!(request.is_ok());
 }
 
 #[test]
-fn a_message_keeps_the_text_that_was_sent() {
+fn a_message_is_kept_verbatim() {
     let text = r#"{"id":"u", "role":"user","parts":[],"x":1.0}"#;
     let request = parse(&format!(r#"{{"messages":[{text}]}}"#)).unwrap();
     assert_eq!(request.messages[0].text.as_str(), text);
 }
 
 #[test]
-fn instructions_are_one_or_several() {
+fn system_instructions_may_be_a_string_or_a_list() {
     let instructions = |text: &str| {
         parse(&format!(r#"{{"messages":[],"systemInstructions":{text}}}"#))
             .unwrap()
@@ -61,7 +61,7 @@ fn instructions_are_one_or_several() {
 }
 
 #[test]
-fn tools_come_under_either_name_and_the_later_applies() {
+fn tools_are_read_under_either_field_and_the_later_applies() {
     let request = parse(
         r#"{"messages":[],"tools":[{"name":"a"}],"clientTools":[{"name":"b","description":"2"}]}"#,
     )
@@ -83,7 +83,7 @@ fn regenerating_needs_no_message() {
 }
 
 #[test]
-fn a_mistake_names_its_field() {
+fn an_error_names_its_field() {
     for (body, named) in [
         ("", "messages"),
         ("{", "body"),
@@ -121,7 +121,7 @@ fn a_mistake_names_its_field() {
 }
 
 #[test]
-fn an_id_that_no_log_gave_is_nobodys_unless_it_is_a_users() {
+fn an_unknown_id_is_ignored_unless_a_user_message_has_it() {
     let long = "x".repeat(201);
     let request = parse(&format!(
         r#"{{"messages":[{{"id":"{long}","role":"assistant","parts":[]}},{{"id":7,"role":"data"}},{{"id":null,"role":"user"}}]}}"#
@@ -138,7 +138,7 @@ fn an_id_that_no_log_gave_is_nobodys_unless_it_is_a_users() {
 }
 
 #[test]
-fn a_list_of_messages_has_a_limit() {
+fn the_list_of_messages_is_limited() {
     let body = |count: usize| {
         let messages = vec![r#"{"role":"user"}"#; count].join(",");
         format!(r#"{{"messages":[{messages}]}}"#)

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn one_list_is_sent_at_once_and_one_for_the_rest_of_the_second() {
+    fn one_list_is_sent_at_once_and_later_ones_once_a_second() {
         let throttle = BroadcastThrottle::default();
         let one = change("one", "*");
         assert_eq!(
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_changed_messages_are_sent_alone_and_many_as_a_list() {
+    fn few_changes_are_sent_singly_and_many_as_a_list() {
         let throttle = BroadcastThrottle::default();
         let messages =
             |ids: &[&str]| Broadcast::Messages(ids.iter().map(|name| id(name)).collect());

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_spelled_as_the_clients_spell_it() {
+    fn chunks_have_the_field_names_of_the_clients() {
         let id = || "c".to_owned();
         let cases = [
             (
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_one_event_whatever_the_tool_said() {
+    fn a_chunk_is_one_event_whatever_the_tool_returned() {
         let chunk = Chunk::ToolOutputAvailable {
             tool_call_id: "c".to_owned(),
             output: raw("{\n  \"a\": \"x\\ny\"\r\n}"),

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_sent_part_by_part_in_steps() {
+    fn a_message_is_replayed_part_by_part_in_steps() {
         let message = r#"{"id":"a1","role":"assistant","parts":[
             {"type":"reasoning","text":"hm"},{"type":"text","text":"See:"},
             {"type":"tool-place","toolCallId":"c1","state":"output-available","input":{"a":1.0},"output":"here"},
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_can_not_be_read_are_left_out() {
+    fn unreadable_parts_are_skipped() {
         for message in [r#"{"parts":[]}"#, "{}", r#"{"parts":[5,{"type":7}]}"#] {
             assert_eq!(
                 chunks_of(message),

@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_text_or_json_and_a_failure_is_reported() {
+    fn a_tool_response_is_text_or_json_and_a_failure_is_reported() {
         let sent = ResolvedHeaders::default();
         let read_bytes = |status, kind: &str, body: &[u8]| {
             let answer = WholeResponse {

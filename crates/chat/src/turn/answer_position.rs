@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_branch_is_its_first_event_and_what_is_below_it() {
+    fn a_branch_contains_an_event_and_its_descendants() {
         let mut branch = Branch::of(2);
         // 5 and 6 follow 2, 7 follows another branch, 8 follows 6, 9 follows 5.
         for (seq, parent_seq) in [(5, 2), (6, 5), (7, 4), (8, 6), (9, 5), (10, 7)] {

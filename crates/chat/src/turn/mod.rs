@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_calls_is_the_end() {
+    fn an_answer_without_calls_ends_the_turn() {
         let mut turn = turn();
         assert_eq!(turn.next(), NextAction::AskModel);
         answer(&mut turn, "Hi", &[]);
@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_made_and_the_model_is_asked_again() {
+    fn the_model_is_called_again_after_its_tool_calls() {
         let mut turn = turn();
         answer(&mut turn, "Let me see.", &["server", "nobody", "server"]);
         assert_eq!(turn.next(), NextAction::RunTools(vec![0, 2]));
@@ -690,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_left_to_the_client_or_the_user_end_the_turn_once_the_rest_is_done() {
+    fn calls_left_to_others_end_the_turn_after_the_rest_ran() {
         let mut turn = turn();
         answer(&mut turn, "", &["client", "server", "asks"]);
         assert_eq!(turn.next(), NextAction::RunTools(vec![1]));
@@ -703,7 +703,7 @@ mod tests {
     }
 
     #[test]
-    fn the_class_is_asked_of_its_calls_before_any_call_is_made() {
+    fn the_class_decides_on_approval_before_any_call_runs() {
         let mut turn = turn();
         answer(&mut turn, "", &["class", "server", "class"]);
         assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
@@ -732,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_call_is_closed_with_its_turn() {
+    fn closing_a_turn_closes_its_open_calls() {
         for close in [Turn::cancel, Turn::fail] {
             let mut turn = turn();
             answer(&mut turn, "", &["class"]);
@@ -742,7 +742,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_are_counted() {
+    fn steps_are_counted() {
         let mut turn = turn();
         for _ in 0..3 {
             assert_eq!(turn.next(), NextAction::AskModel);
@@ -753,7 +753,7 @@ mod tests {
     }
 
     #[test]
-    fn approved_calls_are_not_a_step_of_the_models() {
+    fn running_approved_calls_is_not_a_model_step() {
         let mut turn = turn();
         turn.is_continuation = true;
         let mut step = TurnStep {
@@ -778,7 +778,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_crash_no_call_is_made_twice() {
+    fn no_call_runs_twice_after_a_crash() {
         let mut turn = turn();
         answer(&mut turn, "", &["server", "server", "server"]);
         turn.start_calls(&[0, 1]);
@@ -793,7 +793,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cancelled_turn_keeps_what_was_said_and_leaves_no_call_half() {
+    fn a_cancelled_turn_keeps_its_text_and_closes_its_calls() {
         let mut turn = turn();
         answer(&mut turn, "Let me", &["server", "server", "client"]);
         turn.start_calls(&[0]);
@@ -832,7 +832,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_calls_are_refused_one_by_one() {
+    fn too_many_calls_are_refused_individually() {
         let mut turn = turn();
         answer(&mut turn, "", &["server"; 70]);
         assert_eq!(turn.next(), NextAction::RunTools((0..MAX_CALLS).collect()));

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn every_failure_is_reported_later_as_it_was() {
+    fn stored_failures_round_trip() {
         for code in Code::ALL {
             let plain = Error::new(*code, format!("It is {}.", code.name()));
             let detailed = plain.clone().with("id", "e-1").with_retry_after(7);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn details_that_older_builds_stored_are_still_reported() {
+    fn details_stored_by_older_builds_are_still_reported() {
         let stored = r#"{"inputTokens":1,"outputTokens":0,"failure":{"code":"rate_limited","message":"Later.","retryAfter":9}}"#;
         let report: TurnReport = json::decode(stored).unwrap();
         let error = Error::new(Code::RateLimited, "Later.").with_retry_after(9);

@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_teaches_what_it_says_and_shrinks_the_request_in_any_case() {
+    fn a_length_refusal_is_learned_from_and_shrinks_the_request() {
         let lesson = |sent, most, fixed| {
             let request = RefusedRequest {
                 refusal: LengthRefusal {

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_moves_away_from_what_a_compaction_left() {
+    fn the_threshold_rises_after_a_compaction_that_saved_little() {
         for (limit, after, tokens, expected) in [
             (None, None, 1_000_000, false),
             (Some(100), None, 100, false),
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_in_a_row_are_further_and_further_apart() {
+    fn repeated_failures_are_retried_less_and_less_often() {
         let last = |attempts| LastCompactionError {
             code: String::new(),
             message: String::new(),

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn head_and_tail_stay() {
+    fn the_head_and_the_tail_are_kept() {
         for (script, head, budget, at_least, expected) in [
             ("5 5 5 5 5 5 5 5", 3, 10, 2, Some(3..6)),
             ("5 5 5 5 5 5 5 5", 0, 0, 0, Some(0..8)),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_an_open_call_stays_and_so_does_what_follows_it() {
+    fn a_message_with_an_open_call_and_later_ones_are_kept() {
         let settings = settings(1, 0, 0);
         let units = units("5 5 5 5? 5 5");
         assert_eq!(find_middle(&units, &settings), Some(1..3));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_is_taken_along_but_never_alone() {
+    fn a_summary_is_merged_but_never_summarized_alone() {
         let settings = settings(3, 10, 2);
         for (script, expected) in [
             ("5 5 5 s5 5 5 5 5", Some(3..6)),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_middle_goes_in_parts() {
+    fn a_long_middle_is_summarized_in_parts() {
         let all = |script: &str, max| {
             let units = units(script);
             let count = units.len();

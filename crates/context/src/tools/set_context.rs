@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_becomes_a_key_that_climbs_nowhere() {
+    fn a_title_becomes_a_safe_key() {
         for (title, key) in [
             ("Deploy Checklist", "deploy-checklist"),
             ("api-ref", "api-ref"),

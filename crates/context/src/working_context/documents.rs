@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loaded_document_is_where_it_was_loaded() {
+    fn a_loaded_document_appears_where_it_was_loaded() {
         let messages = vec![call("1"), answer("1", "The list.")];
         let (tools, instructions) = arranged(messages, document(Some("The list.")));
         assert_eq!(
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unloaded_one_gives_way_to_a_note() {
+    fn an_unloaded_document_is_replaced_by_a_note() {
         let messages = vec![call("1"), answer("1", "The list.")];
         let (tools, instructions) = arranged(messages, document(None));
         assert_eq!(
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn loaded_again_it_is_once_at_its_newest_place() {
+    fn a_reloaded_document_appears_once_at_its_newest_position() {
         let messages = vec![
             call("1"),
             answer("1", "The list."),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_nowhere_is_said_with_the_instructions() {
+    fn a_document_without_a_position_follows_the_instructions() {
         let (tools, instructions) = arranged(Vec::new(), document(Some("The list.")));
         assert!(tools.is_empty());
         assert_eq!(

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_with_capacity_stays_and_a_full_one_moves_down_to_seventy_percent() {
+    fn a_full_window_shrinks_to_seventy_percent() {
         for (script, before, expected) in [
             ("u25 u25 u25 u25", (0, 0), (0, 0)),
             // 101 tokens: the oldest are dropped until at most 70 are left.
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_and_the_question_stay_though_what_follows_them_goes() {
+    fn the_summary_and_the_question_are_always_kept() {
         assert_eq!(fit("a20 u25 u25 u25 u25", (0, 0), vec![0]), (3, 3));
         assert_eq!(fit("a20 u20 a30 a30 a20", (0, 0), vec![0, 1]), (3, 3));
         let list = groups("a20 u25 u25");
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fixed_part_takes_of_the_capacity() {
+    fn the_fixed_part_reduces_the_capacity() {
         let room_with = |whole, fixed| {
             let capacity = capacity(whole, fixed);
             (capacity.most.tokens, capacity.target.tokens)
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn events_fill_a_window_as_tokens_do() {
+    fn a_window_is_limited_in_events_as_in_tokens() {
         let list = groups(&"u1 ".repeat(11));
         let groups = groups_of(&list, vec![]);
         let whole = Size {
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_stored_moves_every_thirty_percent() {
+    fn a_stored_window_moves_every_thirty_percent() {
         let capacity = capacity(1_000, 0);
         assert_eq!(
             count_moves(|groups, before| step(groups, before, &capacity)),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_not_stored_also_moves_rarely() {
+    fn an_unstored_window_also_moves_rarely() {
         let capacity = capacity(1_000, 0);
         let moves = count_moves(|groups, _| groups.fit_round(0, &capacity));
         assert!((10..=25).contains(&moves), "{moves}");

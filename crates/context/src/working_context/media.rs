@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_newest_messages_are_sent() {
+    fn only_the_newest_messages_send_their_files() {
         use Role::{Assistant, Tool, User};
         let roles = [User, Assistant, Tool, Assistant, User, Assistant, User];
         let messages: Vec<PlacedMessage> = (1..)
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_left_out_is_named() {
+    fn an_omitted_file_is_named() {
         let mut message: ContextMessage = serde_json::from_str(
             r#"{"role":"user","content":"See.","files":[
                 {"mediaType":"image/png","url":"data:image/png;base64,AAAA","filename":"a.png"},
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_url_in_an_output_is_named_and_the_rest_stays() {
+    fn a_data_url_in_an_output_is_replaced_by_its_name() {
         let url = format!("data:image/png;base64,{}", "A".repeat(2_000));
         let mut output = format!(r#"{{"a":"{url}","b":"data:,x","c":"\"data:"}}"#);
         name_urls(&mut output);

@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_fits_stays_as_it_is() {
+    fn a_conversation_that_fits_is_unchanged() {
         let mut messages = [message("one two"), message("three")];
         assert!(squeeze(&mut messages, 100));
         assert_eq!(messages[0].content, "one two");
     }
 
     #[test]
-    fn the_longest_are_cut_and_the_short_ones_stay() {
+    fn the_longest_texts_are_truncated_first() {
         for letter in ["a ", "x", "語", "é"] {
             let mut messages = [message(&letter.repeat(50_000)), message("What is it?")];
             assert!(squeeze(&mut messages, 500), "{letter}");
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_and_files_go_last() {
+    fn arguments_and_files_are_dropped_last() {
         let arguments = format!(r#"{{"text":"{}"}}"#, "word ".repeat(2_000));
         let mut messages: Vec<ContextMessage> = serde_json::from_str(&format!(
             r#"[{{"role":"user","content":"See.","files":[{{"mediaType":"image/png","url":"data:image/png;base64,AAAA"}}]}},
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_messages_are_not_squeezed_for_ever() {
+    fn squeezing_too_many_messages_terminates() {
         let mut messages: Vec<_> = (0..100).map(|_| message("one two three")).collect();
         assert!(!squeeze(&mut messages, 100));
     }

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn older_outputs_and_texts_are_cut_with_a_note() {
+    fn older_outputs_and_texts_are_truncated_with_a_note() {
         let mut messages = vec![
             placed(1, Role::Tool, 501),
             placed(2, Role::Tool, 500),
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_cut_keeps_its_beginning_and_its_end() {
+    fn a_truncated_text_keeps_its_start_and_end() {
         let text = format!("BEGIN{}END", "é".repeat(100));
         assert_eq!(cut_middle(&text, 108), None);
         let text = cut_middle(&text, 40).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_four_are_whole_and_few_messages_all_are() {
+    fn the_newest_four_messages_are_whole() {
         for count in 0..40 {
             let messages = shortened(count);
             let whole = messages
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn between_two_steps_the_prefix_stays_to_the_byte() {
+    fn the_prefix_is_identical_between_steps() {
         let mut moves = 0;
         for count in 5..200 {
             let (before, after) = (shortened(count), shortened(count + 1));

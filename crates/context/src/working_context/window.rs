@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pair_is_ever_halved() {
+    fn calls_and_results_are_never_separated() {
         for (script, expected) in [
             ("u a u", "u a u"),
             ("u c1 r1 a", "u c1 r1 a"),

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rarest_words_are_searched_for_as_far_as_the_steps_go() {
+    fn the_rarest_words_are_searched_within_the_step_limit() {
         for (found, expected) in [
             (vec![5, 100, 7], vec!["w0", "w1", "w2"]),
             (vec![14_000, 1_001, 3], vec!["w1", "w2"]),

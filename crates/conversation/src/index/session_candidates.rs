@@ -349,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_common_word_of_a_session_is_counted_in_its_newest_events() {
+    fn a_common_word_is_counted_in_the_newest_events_of_a_session() {
         let log = LogEnds {
             first: 11,
             last: 10_010,

@@ -252,7 +252,7 @@ mod tests {
     use search::words::words;
 
     #[test]
-    fn a_scan_finds_what_the_words_of_a_text_say() {
+    fn a_scan_matches_the_words_of_a_text() {
         let query = r#"deploying 東 "de ploy it" "caf and the" de* caf* x1* 東京*"#;
         let with_phrases = WordQuery::parse(query);
         let without = WordQuery::parse(&query.replace('"', " "));

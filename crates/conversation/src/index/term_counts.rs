@@ -97,7 +97,7 @@ mod tests {
     use store::testing::migrated;
 
     #[test]
-    fn the_engine_says_how_many_texts_the_index_has() {
+    fn the_number_of_indexed_texts_comes_from_the_engine() {
         let db = migrated();
         let add = "INSERT INTO cf_agents_search (rowid, stems, words, about)
                    SELECT value, 'rain', 'rain', 'user' FROM json_each(?1)";
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_number_of_a_record() {
+    fn the_first_varint_of_a_record_is_decoded() {
         for (hex, expected) in [
             ("BD844085DCB600", Some(1_000_000)),
             ("0000", Some(0)),

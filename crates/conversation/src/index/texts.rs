@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_events_of_a_session_are_one_stretch() {
+    fn nearby_events_of_a_session_are_read_as_one_range() {
         let wanted = [(1, 9), (1, 3), (2, 10), (1, 4), (1, 7), (1, 13), (2, 13)];
         assert_eq!(
             stretches(&wanted),

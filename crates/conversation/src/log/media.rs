@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn the_payload_alone_is_cut_and_heads_may_differ() {
+    fn only_the_payload_is_extracted() {
         let payload = payload();
         let fields = format!(
             r#""role":"user","parts":[{{"type":"file","url":"data:image/png;base64,{payload}"}},{{"url":"DATA:image\/png;name=\"x\";base64,{payload}","type":"file"}},{{"type":"file","url":"data:image/png;name=x;base64,{payload}"}}]"#
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn short_urls_and_text_and_urls_outside_the_parts_stay() {
+    fn short_urls_and_urls_outside_parts_are_kept() {
         let payload = payload();
         let short = &payload[1..];
         for fields in [
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn media_anywhere_in_a_part_is_cut_however_deep_and_however_written() {
+    fn media_is_extracted_at_any_depth_in_any_spelling() {
         let payload = payload();
         for inner in [
             format!(r#"{{"images":[{{"data":"data:image/png;base64,{payload}"}}]}}"#),
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_bounded() {
+    fn the_number_of_media_positions_is_bounded() {
         let payload = payload();
         let parts = vec![format!(r#"{{"type":"file","url":"data:,{payload}"}}"#); MAX_PLACES + 1];
         let fields = format!(r#""parts":[{}]"#, parts.join(","));

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_parts_are_lines_and_other_parts_say_nothing() {
+    fn text_parts_become_lines_and_others_are_skipped() {
         let parts = r#"[{"type":"text","text":"a\n"},{"type":"file","text":5},{"type":"text","text":"\u00e9"}]"#;
         // A part that is not text may carry anything under `text`.
         assert_eq!(text_of_parts(parts), Some("a\n\n\u{e9}".to_owned()));

@@ -257,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_walk_reads_begins_with_the_place() {
+    fn the_columns_of_a_walk_begin_with_the_place() {
         for columns in [EventLink::COLUMNS, &INLINE_COLUMNS] {
             assert!(columns.starts_with(EventPlace::COLUMNS), "{columns}");
         }

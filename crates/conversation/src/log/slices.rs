@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cuts_fall_between_characters_and_lose_nothing() {
+    fn slices_split_between_characters_and_lose_nothing() {
         for text in ["", "abc", "aé😀é😀b", "😀😀😀😀😀"] {
             for bytes in 4..9 {
                 let pieces = cut_at(text, bytes);

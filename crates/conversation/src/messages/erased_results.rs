@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_results_of_the_named_parts_give_way() {
+    fn only_the_results_of_the_given_parts_are_replaced() {
         let fields = r#""parts":[{"type":"text","text":"a"}, {"output" : {"n":1.0},"type":"tool-x","errorText":"no"},{"type":"dynamic-tool","toolName":"x","output":"b"}],"n":1.0"#;
         let replaced = |parts: &[usize]| {
             let parts = parts.iter().copied().collect();

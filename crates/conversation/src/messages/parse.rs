@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_asks_nothing_in_the_name_of_a_tool() {
+    fn a_client_cannot_claim_a_tools_question() {
         let sent = r#"{"role":"user","parts":[{"type":"text","text":"hi"},{"type":"data-input\u002drequest","data":{}},{"type":"data-other"}]}"#;
         let fields = |source| parse(sent, source).unwrap().text.fields;
         let client = fields(MessageSource::Client);
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_stored_as_text_less_what_are_columns() {
+    fn a_message_is_stored_as_text_without_its_columns() {
         let message = parse(
             r#"{"id":"m","role":"user","createdAt":5,"parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890}"#,
             MessageSource::Server,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_with_content_alone_gets_parts() {
+    fn content_without_parts_becomes_a_text_part() {
         for (content, text, parts) in [
             (r#""a\nb""#, "a\nb", r#"[{"type":"text","text":"a\nb"}]"#),
             (r#""""#, "", "[]"),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_of_another_kind_stays_inside() {
+    fn a_date_in_another_format_stays_in_the_text() {
         let message = parse(
             r#"{"role":"user","parts":[],"createdAt":"2026-01-01"}"#,
             MessageSource::Server,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_a_client_may_not_set_are_taken_out() {
+    fn fields_that_only_the_server_sets_are_removed() {
         let sent = r#"{"role":"user","metadata":{"internal":1,"mine":2},"parts":[{"type":"text","text":"a","providerMetadata":{"p":1}},{"type":"tool-x","callProviderMetadata":{},"input":{"providerMetadata":3}}]}"#;
         let message = parse(sent, MessageSource::Client).unwrap();
         assert_eq!(
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_without_its_shape_is_refused_by_field() {
+    fn an_invalid_message_is_refused_by_field() {
         for (text, field) in [
             (r#"{"parts":[]}"#, "message.role"),
             (r#"{"role":"tool","parts":[]}"#, "message.role"),

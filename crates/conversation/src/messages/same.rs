@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn order_spelling_and_id_do_not_matter_and_anything_else_does() {
+    fn messages_are_equal_regardless_of_key_order_and_id() {
         let message = r#"{"id":"a","role":"user","parts":[{"type":"text","text":"é"},{"n":1.5}]}"#;
         for other in [
             r#"{"parts":[{"text":"\u00e9","type":"text"},{"n":15e-1}],"role":"user"}"#,
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_date_is_distinguished() {
+    fn messages_with_different_dates_differ() {
         let dated = MessageDigest::read(r#"{"createdAt":5,"role":"user"}"#).unwrap();
         assert_eq!(dated.date(), Some(5));
         assert!(

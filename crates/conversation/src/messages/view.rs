@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turns_events_are_one_message_with_the_results_in_the_calls() {
+    fn events_of_a_turn_form_one_message_with_tool_results() {
         let calls = json!({"toolCalls": [
             {"id": "c1", "name": "echo", "arguments": {"a": 1}},
             {"id": "c2", "name": "weather", "arguments": {}},
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn of_calls_with_one_id_each_has_its_own_result() {
+    fn calls_that_share_an_id_keep_their_own_results() {
         let calls = |inputs: &[i64]| {
             let call = |n: &i64| json!({"id": "c", "name": "echo", "arguments": {"n": n}});
             let calls: Vec<Value> = inputs.iter().map(call).collect();
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_without_its_call_is_a_message_of_its_own() {
+    fn a_result_without_a_call_is_its_own_message() {
         let messages = gather(vec![row(
             1,
             "tool_result",
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_splits_run_is_two_messages() {
+    fn a_split_run_is_two_messages() {
         let mut continuations = row(2, "agent_message", "b", None);
         continuations.splits_run = true;
         let messages = gather(vec![
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_without_end_is_cut() {
+    fn an_endless_run_is_cut_off() {
         let rows = (1..=2500)
             .map(|seq| row(seq, "agent_message", "x", None))
             .collect();

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_and_a_model_have_one_entry() {
+    fn each_day_and_model_has_one_entry() {
         let mut days = Vec::new();
         for one in [
             spent(1, "a", 1),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_too_many_days_are_joined_and_nothing_is_lost() {
+    fn the_oldest_days_are_merged_without_loss() {
         let mut days: Vec<DayUsage> = (0..MAX_STORED as i64 + 5)
             .rev()
             .map(|day| spent(day, "a", 1))

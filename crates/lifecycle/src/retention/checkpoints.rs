@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_those_of_the_saver() {
+    fn ids_match_those_of_the_checkpoint_saver() {
         // The id that `JSON.stringify` and SHA-256 give in JavaScript.
         let id = |names: Value| id_of(names.as_array().unwrap());
         assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_that_cannot_be_read_keeps_all() {
+    fn an_unreadable_checkpoint_deletes_nothing() {
         let stored = |checkpoint: &str, metadata: &str| {
             let text = json!({"id": "1", "checkpoint": checkpoint, "metadata": metadata, "channels": ["a", "b"]});
             StoredCheckpoint::values(&text.to_string())

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cycle_or_a_too_long_path_of_calls_is_refused_with_the_path() {
+    fn a_cyclic_or_too_long_call_path_is_refused() {
         let via = |names: &[&str]| {
             names
                 .iter()

@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn name_and_description_are_read_as_skills_are_written() {
+    fn front_matter_names_and_describes_a_skill() {
         let some = |text: &str| Some(text.to_owned());
         for (text, name, description) in [
             (

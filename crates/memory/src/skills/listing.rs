@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_is_a_line_a_document_and_says_when_it_is_cut() {
+    fn a_listing_has_a_line_per_document_and_marks_truncation() {
         assert_eq!(
             SkillListing::Skills(Vec::new()).render(),
             "No documents yet."
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_description_is_one_line_of_bounded_length() {
+    fn a_description_is_one_bounded_line() {
         assert_eq!(clip_description(" a\n b\tc "), "a b c");
         assert_eq!(clip_description(&"é".repeat(600)).chars().count(), 501);
     }

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_are_words_at_the_beginning() {
+    fn commands_are_recognized_at_the_start_only() {
         for (text, expected) in [
             ("remember I like tea", Command::Remember("I like tea")),
             (

@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_sentence_forms_state_facts() {
+    fn simple_sentences_state_facts() {
         for (sentence, expected) in [
             (
                 "I like window seats",

@@ -83,7 +83,7 @@ fn text_of(parts: &[AnswerPart]) -> String {
 }
 
 #[test]
-fn it_says_what_it_is_once_and_then_what_it_received() {
+fn introduces_itself_once_then_repeats_the_message() {
     let mut talk = Talk::default();
     let first = talk.say("Hello");
     assert!(first.starts_with(INTRODUCTION), "{first}");
@@ -94,7 +94,7 @@ fn it_says_what_it_is_once_and_then_what_it_received() {
 }
 
 #[test]
-fn it_streams_word_by_word_and_counts_what_it_says() {
+fn streams_word_by_word_and_counts_its_tokens() {
     let mut talk = Talk::default();
     talk.receive(json!({"role": "user", "content": "Hello"}));
     let parts = talk.answer();
@@ -108,7 +108,7 @@ fn it_streams_word_by_word_and_counts_what_it_says() {
 }
 
 #[test]
-fn it_remembers_into_the_memory_block_and_confirms() {
+fn writes_to_the_memory_block_and_confirms() {
     let mut talk = Talk::with_tools(&["set_context"]);
     let (call, text) = talk.ask("Remember that I like tea.", "ok", false);
     assert_eq!(
@@ -125,7 +125,7 @@ fn it_remembers_into_the_memory_block_and_confirms() {
 }
 
 #[test]
-fn without_the_tool_it_says_what_to_define() {
+fn without_the_tool_explains_what_to_define() {
     let mut talk = Talk::default();
     talk.say("hi");
     for (text, hint) in [
@@ -143,7 +143,7 @@ fn without_the_tool_it_says_what_to_define() {
 }
 
 #[test]
-fn it_searches_conversations_before_entries() {
+fn searches_conversations_before_entries() {
     let mut talk = Talk::with_tools(&["search_context", "session_search"]);
     let (call, text) = talk.ask("search for tea", "1. tea", false);
     assert_eq!(call["name"], "session_search");
@@ -156,7 +156,7 @@ fn it_searches_conversations_before_entries() {
 }
 
 #[test]
-fn it_loads_a_document_by_its_key_and_by_label_and_key() {
+fn loads_a_document_by_key_and_by_label() {
     let mut talk = Talk::with_tools(&["load_context"]);
     let (call, text) = talk.ask("load skill code-review", "Read it twice.", false);
     assert_eq!(
@@ -172,7 +172,7 @@ fn it_loads_a_document_by_its_key_and_by_label_and_key() {
 }
 
 #[test]
-fn it_calls_any_tool_by_name() {
+fn calls_any_tool_by_name() {
     let mut talk = Talk::with_tools(&["getWeather"]);
     let (call, text) = talk.ask(
         "call getWeather {\"city\": \"Lisbon\"}",
@@ -192,7 +192,7 @@ fn it_calls_any_tool_by_name() {
 }
 
 #[test]
-fn it_answers_what_it_remembers_from_the_prompt_and_the_conversation() {
+fn answers_from_the_prompt_and_the_conversation() {
     let rule = "═".repeat(46);
     let mut talk = Talk {
         system: vec![
@@ -213,14 +213,14 @@ fn it_answers_what_it_remembers_from_the_prompt_and_the_conversation() {
 }
 
 #[test]
-fn a_summary_of_nothing_says_so() {
+fn a_summary_of_no_messages_states_so() {
     assert_eq!(Talk::default().say(SUMMARY_REQUEST), "Nothing was said.");
     // context/compaction/summary.rs holds the demo to this number.
     assert_eq!(recall::MAX_SUMMARY_CHARS, 2_000);
 }
 
 #[test]
-fn it_never_calls_after_a_result() {
+fn makes_no_call_after_a_result() {
     let mut talk = Talk::with_tools(&["set_context"]);
     for _ in 0..3 {
         talk.ask("remember tea", "remember tea", false);
@@ -231,7 +231,7 @@ fn it_never_calls_after_a_result() {
 }
 
 #[test]
-fn its_repetitions_are_bounded() {
+fn repetitions_are_bounded() {
     let long = "é".repeat(100_000);
     let mut talk = Talk::with_tools(&["t"]);
     assert!(talk.say(&long).chars().count() < 1_500);

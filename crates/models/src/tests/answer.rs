@@ -39,7 +39,7 @@ fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
 }
 
 #[test]
-fn interleaved_pieces_go_to_their_own_calls() {
+fn interleaved_deltas_are_assigned_to_their_calls() {
     let pieces = [
         piece(Some(0), "a", "one", ""),
         piece(Some(1), "b", "two", "{\"x\""),
@@ -53,7 +53,7 @@ fn interleaved_pieces_go_to_their_own_calls() {
 }
 
 #[test]
-fn calls_under_the_same_number_are_distinguished_by_their_ids() {
+fn calls_that_share_an_index_are_distinguished_by_id() {
     let pieces = [
         piece(Some(0), "a", "one", "{\"n\":1}"),
         piece(Some(0), "b", "two", "{\"n\":2}"),
@@ -65,7 +65,7 @@ fn calls_under_the_same_number_are_distinguished_by_their_ids() {
 }
 
 #[test]
-fn calls_without_number_begin_with_a_name_or_an_id() {
+fn a_call_without_an_index_starts_with_a_name_or_id() {
     let pieces = [
         piece(None, "", "one", "{\"n\""),
         piece(None, "", "", ":1}"),
@@ -84,7 +84,7 @@ fn calls_without_number_begin_with_a_name_or_an_id() {
 }
 
 #[test]
-fn a_name_that_is_said_with_every_piece_is_one_name() {
+fn a_name_repeated_in_every_delta_is_one_name() {
     let pieces = [
         piece(Some(0), "a", "one", "{"),
         piece(Some(0), "a", "one", "}"),
@@ -93,7 +93,7 @@ fn a_name_that_is_said_with_every_piece_is_one_name() {
 }
 
 #[test]
-fn a_call_without_arguments_has_none() {
+fn a_call_may_have_no_arguments() {
     assert_eq!(
         calls(&[piece(Some(0), "a", "one", " ")]),
         [call("a", "one", "{}")]
@@ -101,7 +101,7 @@ fn a_call_without_arguments_has_none() {
 }
 
 #[test]
-fn arguments_that_come_before_the_name_are_stored() {
+fn arguments_before_the_name_are_buffered() {
     let mut answer = AnswerBuilder::default();
     answer.add_call(&piece(Some(0), "a", "", "{\"x\""));
     assert_eq!(answer.take_parts(), []);
@@ -123,7 +123,7 @@ fn arguments_that_come_before_the_name_are_stored() {
 }
 
 #[test]
-fn a_call_of_nothing_is_a_failure() {
+fn a_call_without_a_name_is_an_error() {
     let mut answer = AnswerBuilder::default();
     answer.add_call(&piece(Some(0), "a", "", "{}"));
     answer.close();
@@ -134,7 +134,7 @@ fn a_call_of_nothing_is_a_failure() {
 }
 
 #[test]
-fn too_many_calls_and_too_long_arguments_are_failures() {
+fn too_many_calls_and_too_long_arguments_are_errors() {
     let mut answer = AnswerBuilder::default();
     for key in 0..=MAX_CALLS as i64 {
         assert!(!answer.is_over());
@@ -149,7 +149,7 @@ fn too_many_calls_and_too_long_arguments_are_failures() {
 }
 
 #[test]
-fn the_reason_to_finish_goes_by_what_was_called() {
+fn the_finish_reason_depends_on_the_calls_made() {
     for (reported, calls, expected) in [
         (None, false, FinishReason::Stop),
         (None, true, FinishReason::ToolCalls),
@@ -173,7 +173,7 @@ fn the_reason_to_finish_goes_by_what_was_called() {
 }
 
 #[test]
-fn after_the_end_nothing_is_said() {
+fn nothing_is_emitted_after_the_end() {
     let mut answer = AnswerBuilder::default();
     answer.set_usage(TokenUsage {
         input_tokens: 1,

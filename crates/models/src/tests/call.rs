@@ -55,7 +55,7 @@ fn hi() -> Vec<AnswerPart> {
 const KEY: &[(&str, &str)] = &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
 
 #[test]
-fn the_worker_says_which_model_where_the_agent_does_not() {
+fn the_workers_model_applies_if_the_agent_has_none() {
     let outbound = script(&[("MODEL", "anthropic:claude")], vec![]);
     let chosen = |model| choose_model(&outbound, model).unwrap().name.to_string();
     assert_eq!(chosen(None), "anthropic:claude");
@@ -68,7 +68,7 @@ fn the_worker_says_which_model_where_the_agent_does_not() {
 }
 
 #[test]
-fn openai_is_called_at_its_address_with_its_key() {
+fn openai_is_called_with_its_url_and_key() {
     let outbound = script(KEY, vec![ScriptedAnswer::stream(TEXT)]);
     assert_eq!(ask(&outbound, Some("openai:gpt-4o")), Ok(hi()));
     let calls = outbound.calls.borrow();
@@ -82,7 +82,7 @@ fn openai_is_called_at_its_address_with_its_key() {
 }
 
 #[test]
-fn a_server_of_ones_own_needs_no_key() {
+fn a_custom_server_needs_no_key() {
     let settings = [("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")];
     let outbound = script(&settings, vec![ScriptedAnswer::stream(TEXT)]);
     assert_eq!(ask(&outbound, Some("openai:smol")), Ok(hi()));
@@ -90,7 +90,7 @@ fn a_server_of_ones_own_needs_no_key() {
 }
 
 #[test]
-fn a_missing_key_is_named_before_anyone_is_called() {
+fn a_missing_key_is_reported_before_any_call() {
     for (model, binding) in [
         ("anthropic:claude", "ANTHROPIC_API_KEY"),
         ("openai:gpt", "OPENAI_API_KEY"),
@@ -104,7 +104,7 @@ fn a_missing_key_is_named_before_anyone_is_called() {
 }
 
 #[test]
-fn the_default_is_workers_ai_and_gives_way_to_the_demo_in_a_local_run() {
+fn workers_ai_is_the_default_and_the_demo_locally() {
     let body = json!({"response": "Hi"});
     let outbound = script(&[], vec![ScriptedAnswer::json(&body).unwrap()]);
     assert_eq!(ask(&outbound, None), Ok(hi()));
@@ -129,7 +129,7 @@ fn the_default_is_workers_ai_and_gives_way_to_the_demo_in_a_local_run() {
 }
 
 #[test]
-fn an_overloaded_model_is_asked_again_with_longer_pauses() {
+fn an_overloaded_model_is_retried_with_growing_delays() {
     let outbound = script(
         KEY,
         vec![
@@ -143,7 +143,7 @@ fn an_overloaded_model_is_asked_again_with_longer_pauses() {
 }
 
 #[test]
-fn after_three_tries_it_is_overloaded() {
+fn an_overloaded_error_follows_three_attempts() {
     let outbound = script(
         KEY,
         vec![
@@ -159,7 +159,7 @@ fn after_three_tries_it_is_overloaded() {
 }
 
 #[test]
-fn the_provider_says_how_long_to_wait_up_to_a_limit() {
+fn the_providers_retry_after_is_used_up_to_a_limit() {
     let answers = || vec![ScriptedAnswer::text(429, ""), ScriptedAnswer::stream(TEXT)];
     let outbound = script(KEY, answers());
     *outbound.retry_after.borrow_mut() = Some(10);
@@ -174,7 +174,7 @@ fn the_provider_says_how_long_to_wait_up_to_a_limit() {
 }
 
 #[test]
-fn an_overload_that_is_said_inside_a_good_answer_counts_before_the_first_word() {
+fn an_overload_inside_a_200_stream_is_retried_before_the_first_token() {
     let text = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n";
     let outbound = script(
         KEY,
@@ -206,7 +206,7 @@ fn an_overload_that_is_said_inside_a_good_answer_counts_before_the_first_word() 
 }
 
 #[test]
-fn nothing_but_an_overload_is_retried() {
+fn only_an_overload_is_retried() {
     for answer in [
         Ok(ScriptedAnswer::text(400, "")),
         Ok(ScriptedAnswer::text(500, "")),
@@ -228,7 +228,7 @@ fn nothing_but_an_overload_is_retried() {
 }
 
 #[test]
-fn a_request_behind_a_full_queue_is_rate_limited() {
+fn a_full_queue_is_rate_limited() {
     let script = script(&[], Vec::new());
     script.answer(Err(CallFailure::Crowded));
     let error = ask(&script, Some("workers-ai:@cf/m")).unwrap_err();
@@ -238,7 +238,7 @@ fn a_request_behind_a_full_queue_is_rate_limited() {
 }
 
 #[test]
-fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
+fn a_connection_lost_midway_is_an_error_after_the_partial_text() {
     let mut stream =
         ScriptedAnswer::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     stream
@@ -267,7 +267,7 @@ fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
 }
 
 #[test]
-fn an_answer_is_completed_or_fails() {
+fn an_answer_is_complete_or_an_error() {
     let request = ModelRequest {
         system: &[],
         messages: &[],
@@ -294,7 +294,7 @@ fn an_answer_is_completed_or_fails() {
 }
 
 #[test]
-fn openai_itself_is_asked_in_responses_and_others_if_the_operator_says_so() {
+fn openai_uses_responses_and_others_only_if_configured() {
     for (settings, expected) in [
         (&[][..], Some(true)),
         (

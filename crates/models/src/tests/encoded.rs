@@ -71,7 +71,7 @@ fn a_conversation_for_openai() {
 }
 
 #[test]
-fn arguments_go_back_verbatim() {
+fn arguments_are_sent_back_verbatim() {
     let arguments = r#"{"b":1,"a":2.0,"b":12345678901234567890}"#;
     let call = format!(
         r#"[{{"role":"assistant","toolCalls":[{{"id":"c","name":"t","arguments":{arguments}}}]}}]"#
@@ -126,7 +126,7 @@ fn a_conversation_for_anthropic() {
 }
 
 #[test]
-fn a_reminder_is_after_the_newest_user_message() {
+fn a_reminder_follows_the_newest_user_message() {
     let request = conversation();
     let request = ModelRequest {
         reminder: Some("It rains now."),
@@ -150,7 +150,7 @@ fn a_reminder_is_after_the_newest_user_message() {
 }
 
 #[test]
-fn without_a_users_message_the_reminder_is_the_last_word() {
+fn a_reminder_comes_last_if_there_is_no_user_message() {
     let request = request(json!([{"role": "assistant", "content": "Hello."}]));
     let request = ModelRequest {
         reminder: Some("It rains now."),
@@ -169,7 +169,7 @@ fn without_a_users_message_the_reminder_is_the_last_word() {
 }
 
 #[test]
-fn a_reminder_comes_after_the_pictures_and_the_words_about_them() {
+fn a_reminder_follows_the_text_and_images_of_a_message() {
     let request = request(json!([{"role": "user", "content": "What is it?", "files": [
         {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"}]}]));
     let request = ModelRequest {
@@ -216,7 +216,7 @@ fn absent_parts_are_left_out() {
 }
 
 #[test]
-fn openais_reasoning_models_know_the_limit_by_another_name() {
+fn openais_reasoning_models_use_another_limit_field() {
     let request = conversation();
     let request = ModelRequest {
         max_output_tokens: Some(100),
@@ -242,7 +242,7 @@ fn openais_reasoning_models_know_the_limit_by_another_name() {
 }
 
 #[test]
-fn a_user_who_shows_an_image_speaks_in_parts() {
+fn a_user_message_with_an_image_is_sent_in_parts() {
     let request = request(json!([{"role": "user", "content": "What is it?", "files": [
         {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"},
         {"mediaType": "image/png", "url": "https://example.com/a.png"},
@@ -265,7 +265,7 @@ fn a_user_who_shows_an_image_speaks_in_parts() {
 }
 
 #[test]
-fn a_user_who_shows_texts_alone_speaks_in_one() {
+fn a_user_message_with_only_texts_is_sent_as_one_text() {
     let request = request(json!([{"role": "user", "content": "Read:", "files": [
         {"mediaType": "text/plain", "url": "data:,hello", "filename": "a.txt"}
     ]}]));
@@ -276,7 +276,7 @@ fn a_user_who_shows_texts_alone_speaks_in_one() {
 }
 
 #[test]
-fn messages_of_nothing_are_left_out() {
+fn empty_messages_are_left_out() {
     let request = request(json!([
         {"role": "user", "content": "a"}, {"role": "assistant", "content": " "}, {"role": "system", "content": ""}
     ]));
@@ -285,7 +285,7 @@ fn messages_of_nothing_are_left_out() {
 }
 
 #[test]
-fn addresses_and_headers() {
+fn urls_and_headers() {
     assert_eq!(
         openai::endpoint(None, openai::CHAT_PATH),
         "https://api.openai.com/v1/chat/completions"
@@ -335,7 +335,7 @@ fn settings_in(body: &str) -> Value {
 }
 
 #[test]
-fn settings_have_each_providers_own_names_and_no_model_gets_what_it_refuses() {
+fn settings_use_each_providers_names_and_skip_refused_ones() {
     let request = request(json!([{"role": "user", "content": "Hi"}]));
     let request = ModelRequest {
         max_output_tokens: Some(100),
@@ -381,7 +381,7 @@ fn settings_have_each_providers_own_names_and_no_model_gets_what_it_refuses() {
 }
 
 #[test]
-fn a_model_gets_no_reasoning_effort_if_the_agent_sets_none() {
+fn reasoning_effort_is_sent_only_if_the_agent_sets_it() {
     let request = request(json!([{"role": "user", "content": "Hi"}]));
     let request = ModelRequest {
         temperature: Some(0.5),
@@ -408,7 +408,7 @@ fn a_model_gets_no_reasoning_effort_if_the_agent_sets_none() {
 /// With a budget for thoughts, Anthropic refuses results of calls without the thoughts
 /// before the calls.
 #[test]
-fn a_model_with_a_budget_thinks_before_its_calls_and_not_after() {
+fn a_thinking_budget_applies_before_calls_only() {
     let thinks = |messages: Value| {
         let request = request(messages);
         let request = ModelRequest {
@@ -428,7 +428,7 @@ fn a_model_with_a_budget_thinks_before_its_calls_and_not_after() {
 }
 
 #[test]
-fn a_pdf_goes_to_models_that_read_it_and_others_get_its_name() {
+fn a_pdf_is_sent_to_models_that_read_it_and_named_to_others() {
     let request = request(json!([{"role": "user", "content": "Sum it up.", "files": [
         {"mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERi0=", "filename": "plan.pdf"}]}]));
     let request = request.request();

@@ -38,7 +38,7 @@ fn calls(received: &[String]) -> Vec<&str> {
 }
 
 #[test]
-fn gemini_counts_every_parallel_call_zero() {
+fn gemini_gives_every_parallel_call_index_zero() {
     let call = |id: &str| json!({"tool_calls": [{"index": 0, "id": id, "type": "function", "function": {"name": "t", "arguments": "{}"}}]});
     let received = openai(&[delta(call("a")), delta(call("b"))]);
     assert_eq!(calls(&received), ["call 0 a t {}", "call 1 b t {}"]);
@@ -55,7 +55,7 @@ fn gemini_sends_calls_without_an_index_and_with_an_empty_id() {
 }
 
 #[test]
-fn ollama_says_stop_though_it_calls() {
+fn ollama_finishes_with_stop_despite_calls() {
     let received = openai(&[
         delta(
             json!({"content": "", "tool_calls": [{"index": 0, "id": "call_1", "function": {"name": "t", "arguments": "{}"}}]}),
@@ -67,7 +67,7 @@ fn ollama_says_stop_though_it_calls() {
 }
 
 #[test]
-fn deepseek_says_what_it_thinks_under_a_name_of_its_own() {
+fn deepseek_sends_reasoning_in_its_own_field() {
     let received = openai(&[
         delta(json!({"content": null, "reasoning_content": "hm"})),
         delta(json!({"content": "yes", "reasoning_content": null})),
@@ -76,13 +76,13 @@ fn deepseek_says_what_it_thinks_under_a_name_of_its_own() {
 }
 
 #[test]
-fn a_thought_that_is_said_under_both_names_is_received_once() {
+fn reasoning_in_both_fields_is_read_once() {
     let received = openai(&[delta(json!({"reasoning": "hm", "reasoning_content": "hm"}))]);
     assert_eq!(received, ["reasoning hm", "finish Stop"]);
 }
 
 #[test]
-fn mistral_sends_blocks_where_others_send_text() {
+fn mistral_sends_content_blocks_instead_of_text() {
     let received = openai(&[delta(json!({"content": [
         {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]},
         {"type": "text", "text": "yes"}
@@ -91,7 +91,7 @@ fn mistral_sends_blocks_where_others_send_text() {
 }
 
 #[test]
-fn a_refusal_is_said() {
+fn a_refusal_is_shown_as_text() {
     let received = openai(&[
         delta(json!({"refusal": "I can't."})),
         json!({"choices": [{"delta": {}, "finish_reason": "content_filter"}]}),
@@ -100,7 +100,7 @@ fn a_refusal_is_said() {
 }
 
 #[test]
-fn azure_begins_with_a_chunk_of_no_choices() {
+fn azure_starts_with_a_chunk_without_choices() {
     let received = openai(&[
         json!({"choices": [], "prompt_filter_results": []}),
         delta(json!({"content": "a"})),
@@ -109,7 +109,7 @@ fn azure_begins_with_a_chunk_of_no_choices() {
 }
 
 #[test]
-fn an_error_inside_a_stream_is_named_and_not_quoted() {
+fn an_error_inside_a_stream_is_classified_and_not_quoted() {
     let received = openai(&[
         delta(json!({"content": "a"})),
         json!({"error": {"message": "sk-secret", "type": "server_error", "code": null}}),
@@ -125,7 +125,7 @@ fn an_error_inside_a_stream_is_named_and_not_quoted() {
 }
 
 #[test]
-fn an_error_with_a_good_status_is_a_failure() {
+fn an_error_with_status_200_is_a_failure() {
     for body in [
         json!({"error": {"message": "x", "type": "server_error"}}),
         json!({"errors": [{"message": "x", "code": "server_error"}], "success": false}),
@@ -139,7 +139,7 @@ fn an_error_with_a_good_status_is_a_failure() {
 }
 
 #[test]
-fn a_stream_may_end_without_done_once_it_said_why() {
+fn a_stream_with_a_finish_reason_may_end_without_done() {
     let text =
         stream(&[json!({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}]})]);
     let text = text.replace("data: [DONE]\n\n", "");
@@ -150,7 +150,7 @@ fn a_stream_may_end_without_done_once_it_said_why() {
 }
 
 #[test]
-fn bodies_that_are_not_answers_are_failures() {
+fn unexpected_bodies_are_failures() {
     for (body, sentence) in [
         ("", "sent an empty answer"),
         (" \n", "sent an empty answer"),
@@ -173,7 +173,7 @@ fn bodies_that_are_not_answers_are_failures() {
 }
 
 #[test]
-fn workers_ai_gives_an_answer_that_is_json_parsed() {
+fn workers_ai_may_return_parsed_json_as_text() {
     let received = whole(
         Provider::WorkersAi,
         &json!({"response": {"city": "Lisbon"}}),
@@ -184,7 +184,7 @@ fn workers_ai_gives_an_answer_that_is_json_parsed() {
 }
 
 #[test]
-fn workers_ai_calls_without_ids_and_with_arguments_as_they_come() {
+fn workers_ai_may_send_calls_without_ids() {
     let received = workers_ai(&[json!({"response": "", "tool_calls": [
         {"name": "t", "arguments": {"a": 1}}, {"name": "t", "arguments": "{}"}, {"name": "u"}
     ]})]);
@@ -200,13 +200,13 @@ fn workers_ai_calls_without_ids_and_with_arguments_as_they_come() {
 }
 
 #[test]
-fn workers_ai_saying_all_of_it_in_both_shapes_is_received_once() {
+fn workers_ai_duplicates_in_both_shapes_are_read_once() {
     let chunk = json!({"response": "a", "choices": [{"index": 0, "delta": {"content": "a"}}]});
     assert_eq!(workers_ai(&[chunk]), ["text a", "finish Stop"]);
 }
 
 #[test]
-fn workers_ai_answers_whole_in_openais_shape_for_some_models() {
+fn workers_ai_may_answer_in_openais_shape() {
     let body = json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [
         {"id": "x", "type": "function", "function": {"name": "t", "arguments": "{}"}}
     ]}, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}});
@@ -216,13 +216,13 @@ fn workers_ai_answers_whole_in_openais_shape_for_some_models() {
 }
 
 #[test]
-fn workers_ai_behind_its_rest_api_is_in_an_envelope() {
+fn workers_ai_over_rest_is_wrapped_in_an_envelope() {
     let body = json!({"result": {"response": "a"}, "success": true, "errors": [], "messages": []});
     assert_eq!(whole(Provider::WorkersAi, &body), ["text a", "finish Stop"]);
 }
 
 #[test]
-fn unknown_events_of_anthropic_are_ignored() {
+fn unknown_anthropic_events_are_ignored() {
     let text = include_str!("../recorded/anthropic_text.txt").replace(
         "event: ping\ndata: {\"type\": \"ping\"}",
         "event: tomorrow\ndata: {\"type\": \"tomorrow\", \"index\": 0}",
@@ -232,7 +232,7 @@ fn unknown_events_of_anthropic_are_ignored() {
 }
 
 #[test]
-fn anthropic_thinks_behind_a_curtain_at_times() {
+fn anthropic_may_redact_its_thinking() {
     let body = json!({"type": "message", "content": [
         {"type": "redacted_thinking", "data": "EmwKAhgB"}, {"type": "text", "text": "a"}
     ], "stop_reason": "refusal", "usage": {"input_tokens": 1, "output_tokens": 2}});
@@ -248,7 +248,7 @@ fn anthropic_thinks_behind_a_curtain_at_times() {
 }
 
 #[test]
-fn half_an_emoji_does_not_lose_the_answer() {
+fn a_split_surrogate_does_not_lose_the_answer() {
     let text = r#"data: {"response":"\ud83d"}
 
 data: {"response":" and \ud83d\ude00"}
@@ -263,7 +263,7 @@ data: [DONE]
 }
 
 #[test]
-fn anthropic_does_things_of_its_own_that_are_not_calls() {
+fn anthropics_server_tools_are_not_calls() {
     let text = include_str!("../recorded/anthropic_thinking_and_calls.txt").replace(
         r#""type":"tool_use","id":"toolu_01X""#,
         r#""type":"server_tool_use","id":"srv""#,

@@ -204,14 +204,14 @@ const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
 ];
 
 #[test]
-fn each_recorded_answer_says_what_it_said() {
+fn each_recorded_answer_parses_to_its_expected_events() {
     for (name, provider, text, expected) in RECORDED {
         assert_eq!(received(*provider, &[text.as_bytes()]), *expected, "{name}");
     }
 }
 
 #[test]
-fn an_answer_cut_at_any_byte_says_the_same() {
+fn splitting_an_answer_at_any_byte_changes_nothing() {
     for (name, provider, text, expected) in RECORDED {
         for cut in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(cut);
@@ -231,7 +231,7 @@ fn an_answer_cut_at_any_byte_says_the_same() {
 }
 
 #[test]
-fn an_answer_with_other_line_ends_says_the_same() {
+fn line_endings_change_nothing() {
     for (name, provider, text, expected) in RECORDED {
         let text = text.replace("\r\n", "\n");
         for end in ["\r\n", "\r"] {
@@ -246,7 +246,7 @@ fn an_answer_with_other_line_ends_says_the_same() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_is_never_a_quiet_end() {
+fn a_truncated_answer_is_never_a_normal_end() {
     for (name, provider, text, expected) in RECORDED {
         let (end, expected_words) = expected.split_last().unwrap_or((&"", &[]));
         for cut in 0..text.len() {
@@ -272,7 +272,7 @@ fn an_answer_that_breaks_off_is_never_a_quiet_end() {
 }
 
 #[test]
-fn a_damaged_answer_ends_once_and_says_nothing_after() {
+fn a_corrupted_answer_ends_exactly_once() {
     let mut random: u64 = 1;
     for _ in 0..4_000 {
         let mut draw = |below: usize| {

@@ -57,7 +57,7 @@ fn thought() -> Value {
 }
 
 #[test]
-fn a_whole_answer_is_its_items() {
+fn an_answer_is_assembled_from_its_items() {
     assert_eq!(
         whole(&json!([text("Hello!"), call()])),
         [
@@ -84,7 +84,7 @@ fn a_whole_answer_is_its_items() {
 }
 
 #[test]
-fn a_call_whose_arguments_come_only_at_its_end_is_whole() {
+fn arguments_that_arrive_only_at_the_end_are_read() {
     let mut begun = call();
     begun["arguments"] = json!("");
     let end = json!({"type": "response.completed", "response": {"status": "completed",
@@ -107,7 +107,7 @@ fn a_call_whose_arguments_come_only_at_its_end_is_whole() {
 }
 
 #[test]
-fn an_answer_that_breaks_off_or_reports_an_error_fails() {
+fn a_truncated_or_failed_answer_is_an_error() {
     let delta = json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "Hel"});
     let received = stream(std::slice::from_ref(&delta));
     assert!(
@@ -129,7 +129,7 @@ fn an_answer_that_breaks_off_or_reports_an_error_fails() {
 }
 
 #[test]
-fn what_is_too_long_to_be_kept_is_left_out_of_its_item() {
+fn too_long_fields_are_left_out_of_stored_items() {
     let image = json!({"id": "ig_a", "type": "image_generation_call", "status": "completed",
         "result": "A".repeat(1 << 17)});
     let received = whole(&json!([image, text("A cat.")]));
@@ -188,7 +188,7 @@ fn kept_message(content: &str, items: &Value) -> ContextMessage {
 }
 
 #[test]
-fn items_go_back_with_the_ids_of_their_calls_unless_the_message_was_changed() {
+fn items_are_sent_back_with_their_call_ids_if_unchanged() {
     let items = json!([thought(), text("I look."), call()]);
     let mut renamed = call();
     renamed["call_id"] = json!("c9");
@@ -207,7 +207,7 @@ fn items_go_back_with_the_ids_of_their_calls_unless_the_message_was_changed() {
 }
 
 #[test]
-fn a_message_in_chat_completions_words_is_said_in_those_of_responses() {
+fn chat_completions_messages_convert_to_responses_items() {
     let given = json!({"role": "user", "content": [
         {"type": "text", "text": "Look:"},
         {"type": "image_url", "image_url": {"url": "https://e.com/a.png", "detail": "high"}},
@@ -236,7 +236,7 @@ fn a_message_in_chat_completions_words_is_said_in_those_of_responses() {
 }
 
 #[test]
-fn a_result_of_a_tool_that_failed_says_so() {
+fn a_failed_tools_result_is_marked_as_an_error() {
     let failed: ContextMessage = serde_json::from_value(
         json!({"role": "tool", "content": "no", "toolCallId": "c1", "toolName": "look", "isError": true}),
     )

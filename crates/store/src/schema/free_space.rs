@@ -306,7 +306,7 @@ mod tests {
     const ENTRIES: &Table = &view("cf_agents_entries");
 
     #[test]
-    fn a_table_that_is_rewritten_has_its_rows_its_keys_and_its_indexes() {
+    fn a_rewritten_table_keeps_its_rows_keys_and_indexes() {
         let db = migrated();
         db.run(
             "INSERT INTO cf_agents_entries (number, scope, block, key, content, created_at, updated_at)
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn filling_leaves_no_table_behind_and_knows_the_end_of_the_file() {
+    fn filling_leaves_no_table_and_finds_the_end_of_the_file() {
         let db = migrated();
         let used = || db.size_bytes().unwrap() / PAGE_BYTES;
         // SQLite's own table of tables keeps a page that one more table needed.
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn no_deleted_key_is_left_in_tables_indexes_or_free_pages_and_the_file_stays_small() {
+    fn no_deleted_key_remains_in_the_file() {
         let file = File::new();
         let db = &file.db;
         let (mut file_pages, mut number) = (0, 0_i64);

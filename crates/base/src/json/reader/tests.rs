@@ -106,7 +106,7 @@ const TEXTS: &[&str] = &[
 ];
 
 #[test]
-fn every_text_is_read_as_serde_json_reads_it() {
+fn documents_are_parsed_as_by_serde_json() {
     for text in TEXTS {
         let (ours, theirs) = (decode::<Value>(text), serde_json::from_str::<Value>(text));
         assert_eq!(ours.ok(), theirs.ok(), "{text}");
@@ -123,7 +123,7 @@ fn every_text_is_read_as_serde_json_reads_it() {
 }
 
 #[test]
-fn every_field_is_read_as_serde_json_reads_it() {
+fn fields_are_decoded_as_by_serde_json() {
     for text in [
         r#"{}"#,
         r#"{"text":"a\nb","borrowed":"plain","pair":[-7,0.25]}"#,
@@ -148,7 +148,7 @@ fn every_field_is_read_as_serde_json_reads_it() {
 }
 
 #[test]
-fn a_path_leads_to_the_refused_value() {
+fn the_error_path_locates_the_refused_value() {
     for (text, field) in [
         (r#"{"inner":{"pair":[1,"x"]}}"#, "inner.pair[1]"),
         (r#"{"inner":{"inner":{"txet":1}}}"#, "inner.inner.txet"),
@@ -168,7 +168,7 @@ fn a_path_leads_to_the_refused_value() {
 }
 
 #[test]
-fn types_nest_as_deep_as_in_serde_json_and_texts_deeper() {
+fn types_nest_as_deep_as_in_serde_json_and_raw_text_deeper() {
     for (depth, is_read) in [(127, true), (128, false)] {
         let text = "[".repeat(depth) + &"]".repeat(depth);
         assert_eq!(
@@ -191,7 +191,7 @@ struct Borrowing<'a> {
 }
 
 #[test]
-fn texts_are_borrowed_if_they_can_be() {
+fn strings_without_escapes_are_borrowed() {
     let plain: Borrowing<'_> = decode(r#"{"text":"a","raw":[1, 2]}"#).unwrap();
     assert!(matches!(plain.text, Cow::Borrowed("a")));
     assert_eq!(plain.raw.unwrap().get(), "[1, 2]");
@@ -201,7 +201,7 @@ fn texts_are_borrowed_if_they_can_be() {
 }
 
 #[test]
-fn a_whole_number_with_a_point_is_an_integer() {
+fn an_integral_float_is_read_as_an_integer() {
     assert_eq!(decode::<i64>("147334231.0").unwrap(), 147_334_231);
     assert_eq!(decode::<u32>("5e0").unwrap(), 5);
     assert_eq!(decode::<Option<i64>>("-2.0").unwrap(), Some(-2));

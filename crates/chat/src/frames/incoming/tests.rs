@@ -27,7 +27,7 @@ fn a_chat_request_carries_its_body_as_text() {
 }
 
 #[test]
-fn a_request_that_makes_no_sense_is_answered_under_its_id() {
+fn an_invalid_request_is_refused_under_its_id() {
     let error = refused(parse(chat_frame("{")));
     assert_eq!(
         error,
@@ -68,7 +68,7 @@ fn an_rpc_frame_calls_an_operation_with_one_object() {
 }
 
 #[test]
-fn a_call_that_makes_no_sense_is_answered_under_its_id() {
+fn an_invalid_call_is_refused_under_its_id() {
     for frame in [
         json!({"type": "rpc", "id": "1", "args": []}),
         json!({"type": "rpc", "id": "1", "method": 5, "args": []}),
@@ -104,7 +104,7 @@ fn a_tool_result_is_an_answer() {
 }
 
 #[test]
-fn a_tool_that_failed_says_so_and_the_turn_stops() {
+fn a_failed_tool_reports_an_error_and_stops_the_turn() {
     let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "place",
         "state": "output-error", "errorText": "no GPS", "autoContinue": false});
     let Incoming::Answer {
@@ -120,7 +120,7 @@ fn a_tool_that_failed_says_so_and_the_turn_stops() {
 }
 
 #[test]
-fn only_true_approves() {
+fn only_a_literal_true_approves() {
     for (approved, expected) in [
         (json!(true), true),
         (json!(false), false),
@@ -140,7 +140,7 @@ fn only_true_approves() {
 }
 
 #[test]
-fn the_small_frames_are_known() {
+fn the_frames_without_payload_are_parsed() {
     assert!(matches!(
         parse(json!({"type": "cf_agent_chat_clear"})),
         Incoming::Clear
@@ -170,13 +170,13 @@ fn the_small_frames_are_known() {
 }
 
 #[test]
-fn a_state_is_refused_in_words() {
+fn a_state_frame_is_answered_with_a_state_error() {
     let error = refused(parse(json!({"type": "cf_agent_state", "state": {"a": 1}})));
     assert_eq!(error["type"], "cf_agent_state_error");
 }
 
 #[test]
-fn frames_of_others_and_broken_frames_are_let_pass() {
+fn foreign_and_malformed_frames_are_ignored() {
     for text in [
         "",
         "ping",
@@ -208,7 +208,7 @@ fn frames_of_others_and_broken_frames_are_let_pass() {
 }
 
 #[test]
-fn the_ai_sdks_own_transport_sends_resumes_and_aborts() {
+fn the_ai_sdk_transport_sends_resumes_and_aborts() {
     let send = json!({"type": "send", "requestId": "r1", "id": "page", "trigger": "submit-message",
         "messages": [{"id": "m", "role": "user", "parts": []}], "headers": {}, "body": {}});
     let Incoming::Sdk(SdkRequest::Send { id, request }) = parse(send.clone()) else {

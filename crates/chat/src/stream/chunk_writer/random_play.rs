@@ -164,7 +164,7 @@ fn receive(client: &mut Client, sent: &mut Vec<String>, chunks: Vec<Chunk>) {
 }
 
 #[test]
-fn the_client_accepts_all_that_is_said() {
+fn the_ai_sdk_accepts_every_random_stream() {
     let mut dice = Dice(0x2545_F491_4F6C_DD1D);
     let mut kinds = HashSet::new();
     for _ in 0..2_000 {

@@ -81,7 +81,7 @@ fn raw(value: &Value) -> Box<RawValue> {
 }
 
 #[test]
-fn a_text_is_opened_filled_and_closed_within_a_step() {
+fn a_text_block_starts_and_ends_within_a_step() {
     let mut writer = ChunkWriter::new(Vec::new());
     assert_eq!(summarize(&writer.start("m", None)), ["start m"]);
     assert_eq!(summarize(&writer.start_step()), ["start-step"]);
@@ -97,7 +97,7 @@ fn a_text_is_opened_filled_and_closed_within_a_step() {
 }
 
 #[test]
-fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
+fn a_block_ends_before_another_kind_starts_and_ids_are_unique() {
     let mut writer = started();
     assert_eq!(
         write(
@@ -122,7 +122,7 @@ fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
 }
 
 #[test]
-fn a_block_that_continues_in_the_next_step_is_another() {
+fn a_block_in_the_next_step_gets_a_new_id() {
     let mut writer = started();
     write(&mut writer, &[text("a")]);
     assert_eq!(
@@ -136,7 +136,7 @@ fn a_block_that_continues_in_the_next_step_is_another() {
 }
 
 #[test]
-fn calls_stream_side_by_side_and_end_in_their_inputs() {
+fn calls_stream_in_parallel_and_end_with_their_inputs() {
     let mut writer = started();
     let parts = [
         text("See:"),
@@ -175,7 +175,7 @@ fn calls_stream_side_by_side_and_end_in_their_inputs() {
 }
 
 #[test]
-fn a_call_that_comes_whole_needs_no_start_and_no_arguments() {
+fn a_complete_call_has_no_start_or_argument_deltas() {
     let mut writer = started();
     assert_eq!(
         write(&mut writer, &[call(0, "c", "")]),
@@ -199,7 +199,7 @@ fn arguments_that_are_not_an_object_are_an_error_of_the_call() {
 }
 
 #[test]
-fn a_delta_without_its_call_is_not_said() {
+fn a_delta_of_an_unknown_call_is_not_sent() {
     let mut writer = started();
     assert!(write(&mut writer, &[call_delta(0, "{")]).is_empty());
     write(&mut writer, &[call_start(0, "c"), call(0, "c", "{}")]);
@@ -207,7 +207,7 @@ fn a_delta_without_its_call_is_not_said() {
 }
 
 #[test]
-fn an_outcome_is_reported_of_calls_that_the_client_knows_alone() {
+fn only_calls_known_to_the_client_get_an_outcome() {
     let mut writer = ChunkWriter::new(vec!["earlier".to_owned()]);
     writer.start("m", None);
     assert!(writer.output("unheard", raw(&json!(1))).is_empty());
@@ -223,7 +223,7 @@ fn an_outcome_is_reported_of_calls_that_the_client_knows_alone() {
 }
 
 #[test]
-fn a_cut_closes_what_is_open() {
+fn a_cut_closes_open_blocks() {
     let mut writer = started();
     write(&mut writer, &[text("half a sen")]);
     assert_eq!(
@@ -239,7 +239,7 @@ fn a_cut_closes_what_is_open() {
 }
 
 #[test]
-fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
+fn a_cut_after_finished_calls_starts_a_new_step() {
     let mut writer = started();
     write(&mut writer, &[call(0, "c", "{}")]);
     writer.output("c", raw(&json!(1)));
@@ -264,7 +264,7 @@ fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
 }
 
 #[test]
-fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
+fn a_cut_in_an_empty_step_leaves_a_part_in_it() {
     let mut writer = started();
     write(&mut writer, &[call(0, "c", "{}")]);
     writer.output("c", raw(&json!(1)));
@@ -280,13 +280,13 @@ fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
 }
 
 #[test]
-fn a_failure_before_anything_was_said_is_reported_too() {
+fn a_failure_before_any_content_is_reported() {
     let mut writer = ChunkWriter::new(Vec::new());
     assert_eq!(summarize(&writer.fail("no")), ["error no"]);
 }
 
 #[test]
-fn nothing_follows_the_end() {
+fn nothing_is_sent_after_the_end() {
     let mut writer = started();
     writer.finish(FinishReason::Stop, None);
     assert!(write(&mut writer, &[text("more"), call(0, "c", "{}")]).is_empty());
@@ -298,7 +298,7 @@ fn nothing_follows_the_end() {
 }
 
 #[test]
-fn a_providers_words_about_itself_are_not_sent() {
+fn provider_metadata_is_not_sent() {
     let mut writer = started();
     let parts = [
         AnswerPart::Usage(models::TokenUsage::default()),

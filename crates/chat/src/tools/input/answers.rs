@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_fit_are_passed_on_and_nothing_else_of_them() {
+    fn valid_answers_are_forwarded_without_extra_fields() {
         let accepted = json!({"action": "accept", "content": {"name": "Ann", "age": 3}});
         assert_eq!(
             read(&both(&accepted)).unwrap(),

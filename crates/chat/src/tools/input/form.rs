@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn options_become_one_form_and_the_rest_is_cleaned() {
+    fn options_become_one_form_without_unknown_fields() {
         let encoded = form(&json!({
             "a": {"type": "string", "enum": ["x", "y"], "enumNames": ["X\u{202e}"], "default": "z", "pattern": "^"},
             "b": {"type": "array", "items": {"type": "string", "enum": ["p"]}, "maxItems": 1, "default": ["p"]},
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fields_keep_the_servers_order() {
+    fn the_fields_keep_their_order() {
         let text =
             r#"{"type":"object","properties":{"z":{"type":"string"},"a":{"type":"boolean"}}}"#;
         let form: Form = json::decode(text).unwrap();
@@ -449,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_that_no_page_can_show_is_refused() {
+    fn a_form_that_cannot_be_displayed_is_refused() {
         let long = "n".repeat(MAX_NAME_BYTES + 1);
         let many: Vec<String> = (0..=MAX_OPTIONS).map(|n| n.to_string()).collect();
         for fields in [
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_fits_its_field_or_is_refused_with_the_reason() {
+    fn a_value_is_validated_against_its_field() {
         let ok = |kind: Value, value: Value| assert_eq!(field(&kind).check(&value), Ok(()));
         let no = |kind: Value, value: Value, why: &str| {
             assert_eq!(field(&kind).check(&value), Err(why.to_owned()), "{value}");

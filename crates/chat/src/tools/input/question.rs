@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_a_form_or_a_page_and_nothing_else_of_it_is_stored() {
+    fn a_question_is_a_form_or_a_url_stored_without_extra_fields() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "string"}}});
         assert_eq!(
             read(&form(&schema)),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_that_no_turn_can_show_are_refused() {
+    fn questions_that_cannot_be_displayed_are_refused() {
         let fields = json!({"type": "object", "properties": {}});
         let many: Value = (0..=MAX_REQUESTS)
             .map(|n| (n.to_string(), form(&fields)["who"].clone()))

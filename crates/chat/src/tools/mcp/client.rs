@@ -482,7 +482,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_headers_value_is_plain_or_encoded() {
+    fn a_header_value_is_plain_or_encoded() {
         for (text, value) in [
             ("a tool", "a tool"),
             ("ä", "=?base64?w6Q=?="),

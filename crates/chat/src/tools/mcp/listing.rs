@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_is_bounded_and_cleaned() {
+    fn a_definition_is_bounded_and_sanitized() {
         let listed = json!([
             {"name": "a", "title": "T\u{7}", "inputSchema": {"properties": {"q": {"description": "\u{E0041}x\u{0}\ny"}}}},
             {"name": "b", "description": "ä".repeat(4_000)},
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_an_argument_is_a_token_of_its_own_for_a_plain_value() {
+    fn an_argument_header_needs_a_unique_token_and_a_scalar() {
         let marked = |properties: Value| json!([{"name": "t", "inputSchema": {"type": "object", "properties": properties}}]);
         let mark = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
         for (properties, headers) in [
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_without_capacity_are_left_out_and_named() {
+    fn tools_beyond_the_capacity_are_left_out_and_named() {
         let many: Vec<Value> = (0..300).map(|n| tool(&format!("t{n}"))).collect();
         let listing = read(&json!(many), 3);
         assert_eq!(listing.tools.len(), 3);
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn any_change_of_a_definition_changes_its_digest_and_no_order_does() {
+    fn the_digest_changes_with_the_definition_but_not_its_key_order() {
         let digest = |tool: Value| read(&json!([tool]), 1).tools[0].digest.clone();
         let plain = digest(
             json!({"name": "a", "description": "x", "inputSchema": {"type": "object", "a": 1}}),

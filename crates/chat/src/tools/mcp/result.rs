@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_its_texts_or_its_json_and_the_rest_is_named() {
+    fn a_result_is_text_or_json_and_other_content_is_named() {
         let text = |text: &str| json!({"type": "text", "text": text});
         for (result, expected) in [
             (

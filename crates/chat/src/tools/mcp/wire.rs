@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_answers_our_request_or_says_what_is_wrong() {
+    fn a_response_matches_the_request_or_names_the_defect() {
         let result = r#"{"jsonrpc":"2.0","id":7,"result":{"a":1}}"#;
         assert!(
             matches!(read_message(result, 7), Ok(ServerMessage::Result(raw)) if raw.get() == r#"{"a":1}"#)

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_one_segment_and_every_branch_on_the_way_starts_another() {
+    fn a_path_has_one_segment_per_branch() {
         let segment = |from_seq, to_seq| PathSegment { from_seq, to_seq };
         // 1 2 3, 4 after 2, 5 6 after 4, 7 after 1, 8 a root.
         let branches = Branches(vec![(4, 2), (7, 1), (8, 0)]);

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_leads_back_to_its_agent() {
+    fn the_agent_is_read_from_an_oauth_state() {
         let state = State {
             agent: "user:42/a \"b\"".to_owned(),
             server: "wiki".to_owned(),

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_challenge_names_metadata_and_scopes_in_any_order() {
+    fn a_challenge_is_parsed_in_any_parameter_order() {
         let of = |metadata: Option<&str>, scope: Option<&str>, error: Option<&str>| Challenge {
             metadata: metadata.map(str::to_owned),
             scope: scope.map(str::to_owned),

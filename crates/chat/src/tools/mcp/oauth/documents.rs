@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_escapes_its_values() {
+    fn a_form_body_escapes_its_values() {
         assert_eq!(
             encode_form(&[("a", "b c&d=é"), ("e", "-._~")]),
             "a=b%20c%26d%3D%C3%A9&e=-._~"

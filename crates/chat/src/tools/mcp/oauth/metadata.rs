@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_called_by_its_own_address_or_by_one_above_it() {
+    fn a_resource_matches_the_servers_url_or_a_parent_of_it() {
         let url = "https://a.example/one/mcp?x=1";
         for (resource, may) in [
             ("https://a.example/one/mcp", true),
