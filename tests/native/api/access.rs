@@ -27,7 +27,7 @@ fn two_sessions() -> Alice {
 }
 
 #[test]
-fn a_token_for_a_session_sees_that_session_only() {
+fn a_session_token_sees_only_its_session() {
     let alice = scoped(two_sessions(), Some("s"), None);
     assert_eq!(alice.ok("getSession", json!({"sessionId": "s"}))["id"], "s");
     assert_eq!(ids(&alice.ok("listSessions", json!({}))["sessions"]), ["s"]);
@@ -54,7 +54,7 @@ fn a_token_for_a_session_sees_that_session_only() {
 }
 
 #[test]
-fn no_token_reaches_beyond_the_agent() {
+fn no_token_reaches_another_agent() {
     let alice = scoped(Alice::with_session(), None, None);
     assert_eq!(alice.ok("getConfig", json!({}))["maxSteps"], 10);
     for (operation, body) in [
@@ -76,7 +76,7 @@ fn no_token_reaches_beyond_the_agent() {
 }
 
 #[test]
-fn a_token_runs_the_operations_that_it_names() {
+fn a_token_runs_only_the_operations_it_names() {
     let alice = scoped(Alice::with_session(), None, Some(&["loadEvents"]));
     alice.ok("loadEvents", json!({"sessionId": "s"}));
     assert_eq!(
@@ -87,7 +87,7 @@ fn a_token_runs_the_operations_that_it_names() {
 }
 
 #[test]
-fn the_entry_point_accepts_a_minted_token() {
+fn the_authorization_check_accepts_a_minted_token() {
     let alice = Alice::default();
     let minted = alice.ok(
         "mintToken",
@@ -148,7 +148,7 @@ fn a_preset_and_named_operations_add_up() {
 }
 
 #[test]
-fn a_token_allows_what_it_was_minted_to_allow() {
+fn a_token_allows_what_it_was_minted_for() {
     let alice = Alice::default();
     let allow = json!({
         "models": ["openai:one", "demo"], "systemInstructions": true, "clientTools": true,
@@ -162,7 +162,7 @@ fn a_token_allows_what_it_was_minted_to_allow() {
 }
 
 #[test]
-fn operations_that_change_prompts_are_for_tokens_that_name_them() {
+fn prompt_operations_need_a_token_that_names_them() {
     let body = || json!({"sessionId": "s", "label": "memory", "kind": "writable"});
     let alice = scoped(Alice::with_session(), Some("s"), None);
     assert_eq!(alice.refused("defineBlock", body()), "forbidden");
@@ -278,7 +278,7 @@ pub fn forgeries() -> Vec<(&'static str, Value, &'static str)> {
 }
 
 #[test]
-fn nobody_forges_the_agent_with_a_minted_token() {
+fn a_minted_token_cannot_write_agent_messages() {
     for (operation, body, field) in forgeries() {
         for (session, named) in [(Some("s"), false), (None, false), (Some("s"), true)] {
             let named = named.then_some([operation]);
@@ -306,7 +306,7 @@ fn nobody_forges_the_agent_with_a_minted_token() {
 }
 
 #[test]
-fn a_minted_token_writes_and_edits_what_its_user_says() {
+fn a_minted_token_writes_and_edits_user_messages() {
     let alice = scoped(conversation(), Some("s"), None);
     let message = |id: &str, text: &str| json!({"sessionId": "s", "message": {"id": id, "role": "user", "parts": [{"type": "text", "text": text}]}});
     assert_eq!(
@@ -331,7 +331,7 @@ fn a_minted_token_writes_and_edits_what_its_user_says() {
 }
 
 #[test]
-fn a_minted_token_writes_as_a_client_whatever_its_request_says() {
+fn a_minted_token_always_writes_as_a_client() {
     let mut alice = Alice::with_session();
     alice.ok("configureAgent", json!({"reservedMetadataKeys": ["plan"]}));
     let body = json!({"sessionId": "s", "source": "server", "message": {"id": "m", "role": "user",

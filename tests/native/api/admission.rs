@@ -48,7 +48,7 @@ fn every_operation_accepts_a_body_up_to_its_own_limit() {
 }
 
 #[test]
-fn a_token_that_may_not_run_an_operation_is_refused_before_the_body_is_read() {
+fn a_forbidden_operation_is_refused_before_its_body_is_read() {
     let named_other = token(None, Some(&["nothing"]));
     let of_session = token(Some("s"), None);
     for entry in OPERATIONS {
@@ -72,14 +72,14 @@ fn a_token_that_may_not_run_an_operation_is_refused_before_the_body_is_read() {
 }
 
 #[test]
-fn a_path_that_is_not_an_operation_is_refused_before_the_body_is_read() {
+fn an_unknown_path_is_refused_before_the_body_is_read() {
     let error = admit(&Caller::Owner, &of("getSesion")).unwrap_err();
     assert_eq!(error.code, Code::UnknownOperation);
     assert!(find_entry("chat").is_err());
 }
 
 #[test]
-fn a_chat_is_refused_by_name_too() {
+fn a_forbidden_chat_is_refused_by_name() {
     let chat = Route::Chat {
         agent: "alice".to_owned(),
         session_id: "s".to_owned(),
@@ -90,7 +90,7 @@ fn a_chat_is_refused_by_name_too() {
 }
 
 #[test]
-fn an_answer_is_withheld_only_if_the_operation_changes_nothing() {
+fn only_operations_without_effects_may_withhold_an_answer() {
     for entry in OPERATIONS {
         let admission = admit(&Caller::Owner, &of(entry.name)).unwrap();
         let changes_nothing = entry.rule.effect == Effect::Nothing;

@@ -250,7 +250,7 @@ fn is_forbidden(answer: &Value) -> bool {
 }
 
 #[test]
-fn every_operation_admits_exactly_the_callers_that_it_declares() {
+fn every_operation_admits_exactly_its_declared_callers() {
     let mut tried = 0;
     for kind in KINDS {
         for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
@@ -456,7 +456,7 @@ fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<(
 }
 
 #[test]
-fn entry_points_that_are_not_operations_have_the_same_rules() {
+fn other_entry_points_follow_the_same_rules() {
     for entry_point in other_doors() {
         for kind in KINDS {
             let mut alice = furnished();
@@ -500,7 +500,7 @@ fn verdict_of_named(kind: Kind, rule: AccessRule, named: &str) -> Option<Code> {
 }
 
 #[test]
-fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
+fn only_the_secret_adds_a_server_or_disables_its_approval() {
     const SERVER: &str = "https://tools.example/mcp";
     let result = |id: i64, result: &Value| {
         ScriptedAnswer::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
@@ -551,7 +551,7 @@ fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
 }
 
 #[test]
-fn forgeries_are_tried_at_each_operation_that_writes_messages() {
+fn forgeries_are_tested_for_every_operation_that_writes_messages() {
     let tried: BTreeSet<&str> = forgeries()
         .into_iter()
         .map(|(operation, ..)| operation)
@@ -606,7 +606,7 @@ fn prompts(alice: &Alice) -> Vec<Option<Value>> {
 }
 
 #[test]
-fn each_operation_has_the_effect_that_it_declares() {
+fn each_operation_has_its_declared_effect() {
     for Example { operation, body } in examples() {
         let entry = OPERATIONS
             .iter()
@@ -642,7 +642,7 @@ fn each_operation_has_the_effect_that_it_declares() {
 }
 
 #[test]
-fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
+fn a_page_without_the_right_stops_only_its_own_turns() {
     for (asked, operations, stops) in [
         (None, &["chat"][..], false),
         (Some("another"), &["chat"], false),
@@ -685,7 +685,7 @@ fn frame_of_a_page(alice: &mut Alice, frame: &Value) -> Result<Vec<String>> {
 }
 
 #[test]
-fn a_sockets_turn_says_no_more_than_its_token_allows() {
+fn a_socket_turn_is_limited_by_its_token() {
     let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
     for (field, value) in [
         ("model", json!("demo")),
@@ -716,7 +716,7 @@ fn a_sockets_turn_says_no_more_than_its_token_allows() {
 }
 
 #[test]
-fn a_page_that_may_not_clear_is_shown_what_is_still_there() {
+fn a_refused_clear_is_answered_with_the_current_messages() {
     let mut alice = furnished();
     let before = alice.db.dump();
     let replies = frame_of_a_page(&mut alice, &json!({"type": "cf_agent_chat_clear"})).unwrap();
@@ -732,7 +732,7 @@ fn a_page_that_may_not_clear_is_shown_what_is_still_there() {
 
 /// Each door at which the holder of a token may ask for a turn.
 #[test]
-fn no_entry_point_lets_a_token_spend_more_than_its_limits() {
+fn no_entry_point_exceeds_a_tokens_limits() {
     let message =
         |id: &str| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "x"}]});
     let frame = |id: &str, more: &Value| {

@@ -74,7 +74,7 @@ fn frames(expected: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn messages_that_changed_at_their_places_are_sent_alone() {
+fn messages_changed_in_place_are_broadcast_alone() {
     let alice = conversation();
     let one = alice.shows(&[("updateMessage", message("u1", "user", "second"))]);
     assert_eq!(one, frames(&[(CHANGED, &["u1"])]));
@@ -87,7 +87,7 @@ fn messages_that_changed_at_their_places_are_sent_alone() {
 }
 
 #[test]
-fn a_new_or_lost_message_beside_a_changed_one_is_a_list() {
+fn an_added_or_removed_message_broadcasts_the_list() {
     let alice = conversation();
     let changed = ("updateMessage", message("u1", "user", "second"));
     let fifth = [ALL, &["u3"]].concat();
@@ -108,7 +108,7 @@ fn a_new_or_lost_message_beside_a_changed_one_is_a_list() {
 
 /// A client takes a message with a call for any that has a call of this id.
 #[test]
-fn a_message_with_calls_is_sent_with_the_list() {
+fn a_message_with_calls_broadcasts_the_list() {
     let alice = conversation();
     let answer = alice.shows(&[("updateMessage", with_call("a2", "Sun"))]);
     assert_eq!(answer, frames(&[(LIST, ALL)]));
@@ -117,7 +117,7 @@ fn a_message_with_calls_is_sent_with_the_list() {
 /// An answer of several events reads as one message. One event replaces it, and the
 /// events that continued it may be a message of their own.
 #[test]
-fn a_message_that_was_a_run_is_sent_with_the_list() {
+fn replacing_a_run_broadcasts_the_list() {
     let alice = Alice::with_session();
     let events = json!([
         {"id": "u1", "action": "user_message", "content": "Oslo?"},
@@ -132,7 +132,7 @@ fn a_message_that_was_a_run_is_sent_with_the_list() {
 }
 
 #[test]
-fn long_messages_are_sent_as_the_list_that_is_bounded() {
+fn long_messages_broadcast_the_bounded_list() {
     let alice = conversation();
     let long = "word ".repeat(110_000);
     let answer = alice.shows(&[("updateMessage", message("u1", "user", &long))]);

@@ -7,7 +7,7 @@ use base::database::Database;
 use store::schema;
 
 #[test]
-fn a_setting_that_was_never_set_has_its_default() {
+fn an_unset_setting_has_its_default() {
     let config = Alice::default().ok("getConfig", json!({}));
     let values = json!({
         "model": null, "systemInstructions": [], "maxSteps": 10,
@@ -38,7 +38,7 @@ fn each_field_of_the_configuration_can_be_changed() {
 }
 
 #[test]
-fn a_field_left_out_stays_and_null_goes_back_to_the_default() {
+fn an_omitted_field_is_unchanged_and_null_resets_it() {
     let alice = Alice::default();
     alice.ok(
         "configureAgent",
@@ -87,7 +87,7 @@ fn with_defaults(defaults: Value) -> Alice {
 }
 
 #[test]
-fn an_empty_object_lifts_what_is_deployed() {
+fn an_empty_object_overrides_the_deployed_default() {
     let target = json!({"service": "LISTENER"});
     let defaults = json!({
         "learn": {"into": "facts"},
@@ -135,7 +135,7 @@ fn an_empty_object_lifts_what_is_deployed() {
 }
 
 #[test]
-fn an_empty_object_lacks_something_where_nothing_is_deployed() {
+fn an_empty_object_without_a_deployed_default_is_refused() {
     let alice = Alice::default();
     for (setting, field) in [
         ("learn", "learn.into"),
@@ -155,7 +155,7 @@ fn an_empty_object_lacks_something_where_nothing_is_deployed() {
 }
 
 #[test]
-fn the_agents_own_value_goes_before_the_deployed_and_either_before_the_built_in() {
+fn the_agents_value_precedes_the_deployed_and_the_built_in() {
     let alice = with_defaults(json!({"maxSteps": 4, "sessionSearch": true, "model": "demo"}));
     alice.ok("configureAgent", json!({"sessionSearch": false}));
     let config = alice.ok("getConfig", json!({}));
@@ -181,7 +181,7 @@ fn deployed_defaults_write_no_row() {
 }
 
 #[test]
-fn errors_in_the_defaults_are_named_and_the_rest_applies() {
+fn invalid_defaults_are_named_and_the_rest_applies() {
     let alice = with_defaults(json!({
         "model": "gpt-4o", "maxStep": 3, "maxSteps": 0, "vectors": "yes",
         "reservedMetadataKeys": ["a", ""], "sessionSearch": true, "systemInstructions": null
@@ -222,7 +222,7 @@ fn errors_in_the_defaults_are_named_and_the_rest_applies() {
 }
 
 #[test]
-fn defaults_that_are_not_an_object_are_named_as_a_whole() {
+fn defaults_that_are_not_an_object_are_reported() {
     for text in ["{", "[]", "null", "{\"maxSteps\": 3", "hunter2"] {
         let alice = Alice::default();
         let mut settings = alice.outbound.settings.borrow_mut();
@@ -241,7 +241,7 @@ fn defaults_that_are_not_an_object_are_named_as_a_whole() {
 }
 
 #[test]
-fn destroy_wants_the_agents_name_and_leaves_a_working_empty_object() {
+fn destroy_needs_the_agents_name_and_empties_the_object() {
     let alice = Alice::with_session();
     alice.say(&["one"]);
     let before = alice.db.dump();
@@ -273,7 +273,7 @@ fn destroy_wants_the_agents_name_and_leaves_a_working_empty_object() {
 }
 
 #[test]
-fn nothing_is_learnt_into_a_block_that_is_stored_elsewhere() {
+fn learning_into_a_remote_block_is_refused() {
     let alice = Alice::default();
     for (label, kind, source) in [
         ("shared", "searchable", json!({"agent": "user:42"})),

@@ -56,7 +56,7 @@ fn problems(alice: &Alice) -> Vec<String> {
 }
 
 #[test]
-fn a_new_agent_has_what_is_deployed_without_a_call_or_a_row() {
+fn a_new_agent_has_the_deployed_defaults_without_any_row() {
     let alice = deployed(
         json!({
             "systemInstructions": ["Be brief."],
@@ -85,7 +85,7 @@ fn a_new_agent_has_what_is_deployed_without_a_call_or_a_row() {
 }
 
 #[test]
-fn a_field_of_the_variable_goes_before_the_files_and_before_the_older_name() {
+fn the_variable_overrides_the_file_and_its_older_name() {
     let block = |label: &str| json!([{"label": label, "kind": "writable"}]);
     let file = json!({"maxSteps": 3, "vectors": true, "blocks": block("filed")});
     let alice = deployed(file.clone(), &[("AGENT_DEFAULTS", json!({"maxSteps": 4}))]);
@@ -105,7 +105,7 @@ fn a_field_of_the_variable_goes_before_the_files_and_before_the_older_name() {
 }
 
 #[test]
-fn a_part_that_is_wrong_is_named_and_left_out_and_the_rest_applies() {
+fn an_invalid_default_is_named_and_skipped() {
     let alice = deployed(
         json!({
             "blocks": [
@@ -161,7 +161,7 @@ fn a_part_that_is_wrong_is_named_and_left_out_and_the_rest_applies() {
 }
 
 #[test]
-fn a_part_of_the_wrong_type_is_named_as_a_whole() {
+fn a_default_of_the_wrong_type_is_named() {
     for part in ["blocks", "tools", "compaction"] {
         for value in [json!("x"), json!(1), json!(true)] {
             let alice = deployed(json!({part: value, "maxSteps": 3}), &[]);
@@ -174,7 +174,7 @@ fn a_part_of_the_wrong_type_is_named_as_a_whole() {
 }
 
 #[test]
-fn an_agents_own_tool_goes_before_the_deployed_and_a_removed_one_stays_away() {
+fn an_agents_tool_overrides_the_deployed_one_and_can_hide_it() {
     let alice = deployed(
         json!({"tools": [
             tool("a", "https://tools.example/a"), tool("c", "https://tools.example/c")
@@ -199,7 +199,7 @@ fn an_agents_own_tool_goes_before_the_deployed_and_a_removed_one_stays_away() {
 }
 
 #[test]
-fn a_deployed_tool_says_so_and_is_restored_after_it_was_removed() {
+fn a_deployed_tool_is_marked_and_can_be_restored() {
     let alice = deployed(
         json!({"tools": [tool("a", "https://tools.example/a"), tool("c", "https://tools.example/c")]}),
         &[],
@@ -233,7 +233,7 @@ fn a_deployed_tool_says_so_and_is_restored_after_it_was_removed() {
 }
 
 #[test]
-fn compaction_is_the_sessions_then_the_agents_then_the_deployed() {
+fn compaction_settings_fall_back_from_session_to_deployment() {
     let alice = deployed(
         json!({"compaction": {"compactAfter": 5000, "protectHead": 1}}),
         &[],
@@ -251,7 +251,7 @@ fn compaction_is_the_sessions_then_the_agents_then_the_deployed() {
 }
 
 #[test]
-fn an_append_has_work_behind_it_where_compaction_was_deployed() {
+fn deployed_compaction_runs_after_appends() {
     for (operation, body) in [
         (
             "appendEvents",
@@ -283,7 +283,7 @@ fn an_append_has_work_behind_it_where_compaction_was_deployed() {
 }
 
 #[test]
-fn an_agent_has_at_most_128_tools_with_the_deployed_ones() {
+fn an_agent_has_at_most_128_tools_including_deployed_ones() {
     let tools: Vec<Value> = (0..129)
         .map(|number| tool(&format!("t{number:03}"), "https://tools.example/x"))
         .collect();
@@ -297,7 +297,7 @@ fn an_agent_has_at_most_128_tools_with_the_deployed_ones() {
 }
 
 #[test]
-fn limits_that_are_deployed_apply_and_an_agents_own_take_their_place() {
+fn deployed_limits_apply_until_the_agent_sets_its_own() {
     let alice = deployed(json!({"limits": {"turnsPerMinute": 3}}), &[]);
     let config = alice.ok("getConfig", json!({}));
     assert_eq!(config["limits"], json!({"turnsPerMinute": 3}));
@@ -322,7 +322,7 @@ fn turn(alice: &Alice) -> Result<(), Value> {
 }
 
 #[test]
-fn limits_that_cannot_be_read_let_no_turn_run() {
+fn unreadable_limits_block_every_turn() {
     for (file, variable, named) in [
         (json!({"limits": 5}), None, "limits"),
         (json!({"limits": []}), None, "limits"),
@@ -366,7 +366,7 @@ fn limits_that_cannot_be_read_let_no_turn_run() {
 }
 
 #[test]
-fn a_deployed_limit_of_cost_without_prices_is_named_and_lets_no_turn_run() {
+fn a_cost_limit_without_prices_blocks_every_turn() {
     let limits = json!({"costPerDay": 1});
     let alice = deployed(json!({"limits": limits}), &[]);
     assert_eq!(problems(&alice), ["agent-defaults.json: limits.costPerDay"]);

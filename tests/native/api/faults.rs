@@ -16,7 +16,7 @@ fn every_write_is_all_or_nothing_whichever_statement_fails() {
 }
 
 #[test]
-fn so_is_it_for_an_agent_that_searches() {
+fn every_write_is_all_or_nothing_with_a_search_index() {
     sweep(|| {
         let alice = furnished();
         alice.ok("search", json!({"query": "anything"}));
@@ -94,7 +94,7 @@ fn sweep(furnished: fn() -> Alice) {
 }
 
 #[test]
-fn reads_write_nothing_also_when_they_fail() {
+fn reads_write_nothing_even_when_they_fail() {
     let alice = furnished();
     // The first search builds the index.
     alice.ok("search", json!({"query": "anything"}));
@@ -120,7 +120,7 @@ fn reads_write_nothing_also_when_they_fail() {
 }
 
 #[test]
-fn a_migration_that_fails_leaves_nothing_and_runs_again() {
+fn a_failed_migration_rolls_back_and_runs_again() {
     let host = FixedHost::default();
     let mut tried = 0;
     loop {

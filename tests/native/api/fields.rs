@@ -286,7 +286,7 @@ fn edge_sources() -> Vec<String> {
 }
 
 #[test]
-fn every_header_that_is_read_has_its_place_and_what_is_believed_asks_who_sends_it() {
+fn every_trusted_header_depends_on_its_sender() {
     let mut found = BTreeSet::new();
     for source in edge_sources() {
         for (at, _) in source.match_indices("header(") {
@@ -340,7 +340,7 @@ fn camel(name: &str) -> String {
 }
 
 #[test]
-fn every_field_of_a_request_has_its_place() {
+fn every_request_field_has_its_rule() {
     let mut found = BTreeSet::new();
     for entry in OPERATIONS
         .iter()
@@ -562,7 +562,7 @@ fn callbacks(alice: &Alice) -> usize {
 }
 
 #[test]
-fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
+fn each_turn_option_needs_its_listed_right() {
     let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
     let mut tried = 0;
     for (place, field, who) in SWITCHES {
@@ -609,7 +609,7 @@ fn each_switch_of_a_turn_is_flipped_by_whom_the_table_names() {
 }
 
 #[test]
-fn only_an_id_that_this_agent_gave_out_for_this_session_keeps_a_turns_end_quiet() {
+fn only_an_id_issued_for_the_session_suppresses_a_callback() {
     let mut tried = 0;
     for entry_point in [EntryPoint::RunTurn, EntryPoint::Chat, EntryPoint::Socket] {
         for asker in askers() {
@@ -685,7 +685,7 @@ fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
 }
 
 #[test]
-fn reserved_metadata_is_written_by_who_may_speak_for_the_agent() {
+fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
     for asker in askers() {
         for operation in [
             "appendMessage",
@@ -728,7 +728,7 @@ fn reserved_metadata_is_written_by_who_may_speak_for_the_agent() {
 
 /// Files that bring sources are held in `lifecycle/transfer_rights.rs`.
 #[test]
-fn sources_are_named_by_the_secret_alone() {
+fn only_the_secret_sets_a_source() {
     for asker in askers() {
         let mut alice = asking(&Principal::Secret);
         alice.caller = asker.caller();

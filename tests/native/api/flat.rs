@@ -192,7 +192,7 @@ fn steps_of(alice: &Alice, example: &Example) -> i32 {
 }
 
 #[test]
-fn operations_not_named_read_no_more_if_there_is_more() {
+fn only_the_listed_operations_read_more_as_data_grows() {
     let known: BTreeSet<&str> = OPERATIONS.iter().map(|entry| entry.name).collect();
     assert!(LINEAR.iter().all(|(name, _)| known.contains(name)));
     let [short, long] = [SHORT, LONG].map(grown);

@@ -160,7 +160,7 @@ fn each_job_runs_at_its_due_time_and_not_before() {
 }
 
 #[test]
-fn the_alarm_rings_for_the_earliest_job_and_then_for_the_next() {
+fn the_alarm_fires_for_each_job_in_order_of_due_time() {
     let alice = idle();
     let timed = [
         JobKind::Retention,
@@ -188,7 +188,7 @@ fn the_alarm_rings_for_the_earliest_job_and_then_for_the_next() {
 }
 
 #[test]
-fn an_alarm_is_set_before_a_job_that_waits_for_others() {
+fn an_alarm_is_set_before_a_job_waits() {
     let alice = idle();
     give_work(&alice, JobKind::Learning);
     alice.host.advance(DAY);
@@ -199,7 +199,7 @@ fn an_alarm_is_set_before_a_job_that_waits_for_others() {
 }
 
 #[test]
-fn a_death_between_two_steps_of_retention_loses_and_repeats_nothing() {
+fn retention_resumes_after_a_crash_between_two_steps() {
     let mut alice = idle();
     alice.ok("configureAgent", json!({"retention": {"eventsDays": 1}}));
     append_many(&alice, 3_000);
@@ -228,7 +228,7 @@ fn count_events(alice: &Alice) -> i64 {
 }
 
 #[test]
-fn a_call_that_was_acknowledged_is_not_made_again_after_a_death() {
+fn an_acknowledged_callback_is_not_repeated_after_a_crash() {
     let mut alice = idle();
     give_work(&alice, JobKind::Callbacks);
     alice.host.advance(DAY);
@@ -241,7 +241,7 @@ fn a_call_that_was_acknowledged_is_not_made_again_after_a_death() {
 }
 
 #[test]
-fn a_long_job_pauses_and_the_alarm_continues_it() {
+fn a_long_job_yields_and_continues_by_alarm() {
     let alice = idle();
     append_many(&alice, 60_000);
     give_work(&alice, JobKind::Index);
@@ -258,7 +258,7 @@ fn a_long_job_pauses_and_the_alarm_continues_it() {
 }
 
 #[test]
-fn a_job_that_fails_stops_no_other_and_is_retried() {
+fn a_failed_job_is_retried_and_blocks_no_other() {
     // The keys under which the jobs' progress is stored. Retention reads the index's progress, too: the
     // words of an expired session leave the index.
     for (key, failing, reads_it_too) in [

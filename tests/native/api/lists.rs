@@ -148,7 +148,7 @@ fn lists_of_inputs() -> Vec<Found> {
 }
 
 #[test]
-fn every_list_stops_at_its_limit_and_is_named() {
+fn every_list_is_limited_and_documented() {
     let alice = Alice::with_session();
     let found = lists_of_inputs();
     assert!(found.len() > 12, "only {} lists", found.len());

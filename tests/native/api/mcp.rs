@@ -112,7 +112,7 @@ pub fn scoped(
 }
 
 #[test]
-fn a_client_shakes_hands_and_finds_everything() {
+fn a_client_initializes_and_lists_everything() {
     let alice = furnished();
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     let answer = result(&alice, "initialize", hello);
@@ -171,7 +171,7 @@ fn a_client_shakes_hands_and_finds_everything() {
 }
 
 #[test]
-fn the_newest_revision_needs_no_handshake_and_says_so_in_every_result() {
+fn the_newest_revision_needs_no_handshake() {
     let alice = furnished();
     let (status, answer) = ask_newest(&alice, "server/discover", json!({}), None);
     assert_eq!(status, 200);
@@ -226,7 +226,7 @@ fn the_newest_revision_needs_no_handshake_and_says_so_in_every_result() {
 }
 
 #[test]
-fn headers_that_differ_from_the_body_and_revisions_that_are_not_served_are_refused() {
+fn inconsistent_headers_and_unknown_revisions_are_refused() {
     let alice = furnished();
     let meta = |version: &str| json!({"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {}});
     let call = json!({"name": "search", "arguments": {"query": "x"}, "_meta": meta(NEWEST)});
@@ -383,7 +383,7 @@ fn headers_that_differ_from_the_body_and_revisions_that_are_not_served_are_refus
 }
 
 #[test]
-fn a_body_that_is_not_a_message_is_refused_before_anything_runs() {
+fn a_malformed_message_is_refused_before_anything_runs() {
     let alice = furnished();
     let before = alice.db.dump();
     let html = McpHeaders {
@@ -447,7 +447,7 @@ fn an_answer_may_be_an_event_stream() {
 }
 
 #[test]
-fn tools_are_called_and_their_mistakes_are_for_the_model() {
+fn tool_errors_are_results_for_the_model() {
     let alice = furnished();
     let call = |name: &str, arguments: Value| {
         result(
@@ -529,7 +529,7 @@ fn tools_are_called_and_their_mistakes_are_for_the_model() {
 }
 
 #[test]
-fn resources_are_read_and_none_is_loaded() {
+fn reading_a_resource_does_not_load_it() {
     let alice = furnished();
     let before = alice.db.dump();
     let read =
@@ -583,7 +583,7 @@ fn resources_are_read_and_none_is_loaded() {
 }
 
 #[test]
-fn the_prompt_is_the_rendered_memory() {
+fn the_memory_prompt_is_rendered() {
     let alice = furnished();
     for (params, format) in [
         (json!({"name": "system"}), "text"),
@@ -615,7 +615,7 @@ fn the_prompt_is_the_rendered_memory() {
 }
 
 #[test]
-fn a_session_in_the_address_adds_its_memory() {
+fn a_session_in_the_url_adds_its_memory() {
     let alice = furnished();
     let uri = json!({"uri": "memory://block/notes"});
     assert_eq!(ask(&alice, "resources/read", &uri)["error"]["code"], -32002);
@@ -628,7 +628,7 @@ fn a_session_in_the_address_adds_its_memory() {
 }
 
 #[test]
-fn long_lists_come_in_pages_and_a_cursor_is_of_its_list() {
+fn lists_are_paged_and_a_cursor_fits_only_its_list() {
     let alice = furnished();
     for n in 0..150 {
         let skill = json!({"label": "skills", "key": format!("k{n:03}"), "content": "x"});
@@ -677,7 +677,7 @@ fn long_lists_come_in_pages_and_a_cursor_is_of_its_list() {
 }
 
 #[test]
-fn a_token_sees_only_what_its_operations_allow() {
+fn a_token_sees_only_what_it_may_use() {
     let offered = |alice: &Alice| {
         let hello = json!({"protocolVersion": "2025-11-25"});
         let reply = result(alice, "initialize", hello);
@@ -751,7 +751,7 @@ fn a_token_sees_only_what_its_operations_allow() {
 }
 
 #[test]
-fn a_sessions_token_sees_its_session_and_writes_its_blocks_alone() {
+fn a_session_token_writes_only_its_own_blocks() {
     let operations = [
         "getTools",
         "callTool",
@@ -879,7 +879,7 @@ fn poll<T>(future: &mut Pin<Box<impl Future<Output = T>>>) -> Option<T> {
 }
 
 #[test]
-fn arguments_are_completed_from_what_the_caller_may_read() {
+fn completions_include_only_readable_data() {
     let complete = |alice: &Alice, of: Value, name: &str, value: &str, context: Value| {
         let argument = json!({"name": name, "value": value});
         let params = json!({"ref": of, "argument": argument, "context": context});
@@ -1000,7 +1000,7 @@ data: {"method":"notifications/progress","params":{"progress":9}}
 "#;
 
 #[test]
-fn a_tool_reports_its_progress_as_far_as_the_client_asks() {
+fn a_tool_reports_progress_only_if_requested() {
     let alice = furnished();
     let said = |params: &Value, client: &Client| {
         alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
@@ -1112,7 +1112,7 @@ fn yes() -> Value {
 }
 
 #[test]
-fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
+fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
     let mut alice = furnished();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let can = json!({"elicitation": {}});
@@ -1193,7 +1193,7 @@ fn a_tool_that_needs_approval_asks_the_user_of_a_client_that_can() {
 }
 
 #[test]
-fn a_state_counts_only_for_its_caller_call_and_time() {
+fn a_state_is_bound_to_its_caller_call_and_time() {
     let mut alice = furnished();
     let policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     alice.policy = policy.clone();
@@ -1277,7 +1277,7 @@ fn a_state_counts_only_for_its_caller_call_and_time() {
 }
 
 #[test]
-fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
+fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
     let alice = furnished();
     let client = Client::with(&alice, &json!({"elicitation": {}}));
     let call = json!({"name": "pay", "arguments": {"sum": 5}});
@@ -1338,7 +1338,7 @@ fn a_client_with_a_handshake_is_asked_on_the_stream_of_its_request() {
 }
 
 #[test]
-fn a_tool_asks_for_input_and_continues_with_the_answers() {
+fn a_tool_requests_input_and_resumes_with_the_answers() {
     let mut alice = furnished();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let name = json!({"method": "elicitation/create", "params": {"message": "Who?"}});
@@ -1448,7 +1448,7 @@ fn a_tool_asks_for_input_and_continues_with_the_answers() {
 }
 
 #[test]
-fn a_server_of_tools_asks_the_user_of_a_client_for_a_form_and_nothing_else() {
+fn a_servers_elicitation_is_forwarded_to_the_client_as_a_form() {
     let mut alice = furnished();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let answer = |id: i64, result: Value| {

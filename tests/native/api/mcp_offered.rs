@@ -113,7 +113,7 @@ fn get(alice: &Alice, name: &str, arguments: Value) -> Value {
 }
 
 #[test]
-fn a_classs_resources_are_listed_and_read_beside_the_agents() {
+fn a_classs_resources_are_served_with_the_agents() {
     let alice = with_class();
     let list = result(&alice, "resources/list", json!({}));
     let listed = names(&list["resources"], "uri");
@@ -154,7 +154,7 @@ fn a_classs_resources_are_listed_and_read_beside_the_agents() {
 }
 
 #[test]
-fn what_a_class_gives_is_checked_and_what_it_throws_stays_in_the_log() {
+fn a_classs_output_is_checked_and_its_errors_stay_in_the_log() {
     let alice = with_class();
     for name in ["nothing", "docs:", ""] {
         let error = read_it(&alice, name)["error"].clone();
@@ -195,7 +195,7 @@ fn what_a_class_gives_is_checked_and_what_it_throws_stays_in_the_log() {
 }
 
 #[test]
-fn a_classs_prompts_are_listed_completed_and_got() {
+fn a_classs_prompts_are_listed_completed_and_rendered() {
     let alice = with_class();
     let list = result(&alice, "prompts/list", json!({}));
     assert_eq!(names(&list["prompts"], "name"), ["system", "review"]);
@@ -277,7 +277,7 @@ fn a_prompt_may_ask_for_input() {
 }
 
 #[test]
-fn a_token_needs_the_right_to_the_whole_agents_memory() {
+fn a_token_needs_access_to_the_whole_memory() {
     let uri = json!({"uri": "docs://readme"});
     let alice = scoped(with_class(), None, &["getBlock"], &[]);
     assert_eq!(read_it(&alice, "docs://readme")["error"], Value::Null);
@@ -303,7 +303,7 @@ fn a_token_needs_the_right_to_the_whole_agents_memory() {
 }
 
 #[test]
-fn an_agent_without_a_class_calls_no_class() {
+fn an_agent_without_a_class_makes_no_call_to_one() {
     let alice = furnished();
     result(&alice, "resources/list", json!({}));
     result(&alice, "prompts/list", json!({}));

@@ -138,7 +138,7 @@ impl Place<'_> {
 }
 
 #[test]
-fn a_method_shows_what_its_operation_shows_to_the_same_caller() {
+fn mcp_methods_show_the_same_data_as_their_operations() {
     let mut alice = standing();
     let before = alice.db.dump();
     let mut tried = 0;
@@ -282,7 +282,7 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
 
 /// The preset that reads holds no operation that writes, and none of its tools writes.
 #[test]
-fn a_token_that_reads_is_shown_no_tool_that_it_may_not_call() {
+fn a_read_only_token_sees_no_tool_it_may_not_call() {
     let mut alice = standing();
     for kind in KINDS {
         let token = bearer(kind, &alice, "search");

@@ -27,7 +27,7 @@ fn write(alice: &Alice, content: &str) {
 }
 
 #[test]
-fn a_client_with_a_handshake_follows_a_resource_until_it_leaves() {
+fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
     let alice = furnished();
     let client = Client::with(&alice, &json!({}));
     let uri = json!({"uri": MEMORY});
@@ -75,7 +75,7 @@ fn a_client_with_a_handshake_follows_a_resource_until_it_leaves() {
 }
 
 #[test]
-fn a_subscription_is_of_a_resource_that_the_caller_may_read() {
+fn a_subscription_needs_a_readable_resource() {
     let alice = furnished();
     let without = ask(&alice, "resources/subscribe", &json!({"uri": MEMORY}));
     assert_eq!(without["error"]["code"], -32600);
@@ -111,7 +111,7 @@ fn a_subscription_is_of_a_resource_that_the_caller_may_read() {
 }
 
 #[test]
-fn a_client_of_the_newest_revision_names_what_it_follows() {
+fn a_client_of_the_newest_revision_lists_its_subscriptions() {
     let alice = furnished();
     let poll = |notifications: Value, resources: Value| {
         let params = json!({"stream": "a", "notifications": notifications, "resources": resources});
@@ -144,7 +144,7 @@ fn a_client_of_the_newest_revision_names_what_it_follows() {
 }
 
 #[test]
-fn a_state_from_elsewhere_is_read_with_the_callers_rights_and_bounded() {
+fn a_foreign_state_is_bounded_and_read_with_the_callers_rights() {
     let alice = furnished();
     let client = Client::with(&alice, &json!({}));
     let mut state = json!({"a": 1, "memory://block/%zz": "x", "nothing": "x"});
@@ -172,7 +172,7 @@ fn a_state_from_elsewhere_is_read_with_the_callers_rights_and_bounded() {
 }
 
 #[test]
-fn a_token_leaves_streams_and_subscriptions_to_others() {
+fn one_token_cannot_use_up_streams_and_subscriptions() {
     let alice = furnished();
     let client = Client::with(&alice, &json!({}));
     let open = |alice: &Alice, stream: &str| {
@@ -213,7 +213,7 @@ fn a_token_leaves_streams_and_subscriptions_to_others() {
 }
 
 #[test]
-fn a_class_says_that_its_resource_has_changed() {
+fn a_class_reports_a_changed_resource() {
     let mut alice = with_class();
     let client = Client::with(&alice, &json!({}));
     let answers = |alice: &mut Alice, version: &'static str| {

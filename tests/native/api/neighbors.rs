@@ -501,7 +501,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Observ
 }
 
 #[test]
-fn other_sessions_change_no_answer_to_a_token_for_one_session() {
+fn other_sessions_do_not_affect_a_session_tokens_answers() {
     let mut cells = 0;
     let mut found = Vec::new();
     for is_searched in [false, true] {

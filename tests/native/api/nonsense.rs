@@ -11,7 +11,7 @@ use api::OPENAPI_JSON;
 use base::packed::pack;
 
 #[test]
-fn nonsense_is_refused_by_name_and_writes_nothing() {
+fn invalid_input_is_refused_by_name_and_writes_nothing() {
     let alice = Alice::with_session();
     alice.say(&["one"]);
     let before = alice.db.dump();
@@ -80,7 +80,7 @@ fn nonsense_is_refused_by_name_and_writes_nothing() {
 }
 
 #[test]
-fn an_unknown_operation_is_refused_with_the_nearest_name() {
+fn an_unknown_operation_suggests_the_nearest_name() {
     let alice = Alice::default();
     for (name, near) in [
         ("createSesion", Some("createSession")),
@@ -102,7 +102,7 @@ fn an_unknown_operation_is_refused_with_the_nearest_name() {
 }
 
 #[test]
-fn a_callers_text_never_becomes_sql() {
+fn callers_text_never_becomes_sql() {
     let alice = Alice::with_session();
     let hostile = [
         "'; DROP TABLE cf_agents_events; --",
@@ -189,7 +189,7 @@ fn strange_cursors() -> Vec<String> {
 }
 
 #[test]
-fn a_strange_cursor_is_refused_by_name_or_leads_to_a_page() {
+fn an_invalid_cursor_is_refused_or_leads_to_a_page() {
     let alice = furnished();
     let document: Value = serde_json::from_str(OPENAPI_JSON).unwrap();
     let mut pages = 0;

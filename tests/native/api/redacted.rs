@@ -52,7 +52,7 @@ fn with_credentials() -> Alice {
 }
 
 #[test]
-fn credentials_are_shown_to_the_secret_alone() {
+fn only_the_secret_sees_credentials() {
     let mut tried = 0;
     for kind in KINDS {
         let mut alice = with_credentials();
@@ -85,7 +85,7 @@ fn credentials_are_shown_to_the_secret_alone() {
 }
 
 #[test]
-fn a_reader_sees_which_headers_are_set_and_where_calls_go() {
+fn a_reader_sees_header_names_and_target_hosts() {
     for kind in [Kind::ReadPreset, Kind::Secret] {
         let mut alice = with_credentials();
         let token = bearer(kind, &alice, "listTools");
@@ -114,7 +114,7 @@ fn a_reader_sees_which_headers_are_set_and_where_calls_go() {
 }
 
 #[test]
-fn an_address_is_shown_without_what_may_be_a_credential() {
+fn possible_credentials_in_a_url_are_redacted() {
     use base::outbound::redact_url;
     for (url, shown) in [
         ("https://a.example/x/y?k=1#f", "https://a.example"),

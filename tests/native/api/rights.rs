@@ -32,7 +32,7 @@ fn field_of(error: base::error::Error) -> String {
 }
 
 #[test]
-fn a_right_that_is_null_or_of_a_wrong_type_is_refused_by_its_name() {
+fn an_invalid_right_is_refused_by_name() {
     let alice = Alice::with_session();
     let whole = json!({"sessionId": "s", "preset": "chat", "operations": ["search"], "holder": "h",
         "limits": {"turnsPerMinute": 5, "tokensPerDay": 5}, "expiresIn": 60,
@@ -109,7 +109,7 @@ fn a_right_that_is_null_or_of_a_wrong_type_is_refused_by_its_name() {
 
 /// Any mixture of fields: what is accepted restricts by every restriction that is written.
 #[test]
-fn what_is_accepted_has_every_restriction_that_was_written() {
+fn every_accepted_grant_keeps_all_its_restrictions() {
     let alice = Alice::with_session();
     let choices: [(&str, &[Value]); 6] = [
         (
@@ -193,7 +193,7 @@ fn what_is_accepted_has_every_restriction_that_was_written() {
 }
 
 #[test]
-fn limits_of_a_grant_need_the_one_whose_turns_they_count() {
+fn limits_of_a_grant_need_a_holder() {
     let alice = Alice::with_session();
     let limited = json!({"preset": "read", "limits": {"turnsPerMinute": 1}, "expiresIn": 60});
     assert_eq!(granted(&alice, &limited).unwrap_err(), "holder");
@@ -215,7 +215,7 @@ fn limits_of_a_grant_need_the_one_whose_turns_they_count() {
 
 /// `traceparent` and `tracestate`, with every kind of caller and every sampler.
 #[test]
-fn a_trace_that_a_token_names_is_neither_recorded_nor_joined() {
+fn a_trace_sent_with_a_token_is_neither_recorded_nor_joined() {
     let samplers = [
         None,
         Some(Sampler::default()),

@@ -52,7 +52,7 @@ fn a_long_table_is_counted_up_to_a_thousand() {
 }
 
 #[test]
-fn a_token_for_one_session_gets_no_hint() {
+fn a_session_token_gets_no_hint() {
     let mut alice = Alice::with_session();
     let mut scope = TokenScope {
         expires_at: i64::MAX,

@@ -447,7 +447,7 @@ fn copy_of(file: &[u8], caller: Caller) -> Alice {
 }
 
 #[test]
-fn no_request_keeps_an_agent_busy_for_a_second() {
+fn no_request_blocks_an_agent_for_a_second() {
     let mut filled = Alice::default();
     fill(&filled);
     let file = filled.db.bytes();

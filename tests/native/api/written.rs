@@ -310,7 +310,7 @@ fn bound(operation: &str, body: &Value) -> usize {
 }
 
 #[test]
-fn no_answer_is_written_longer_than_its_bound() {
+fn no_answer_exceeds_its_bound() {
     let asked: Vec<&str> = asks().iter().map(|(operation, _)| *operation).collect();
     for operation in READS {
         assert!(
