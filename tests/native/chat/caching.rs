@@ -103,7 +103,7 @@ fn blocks(body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_text_before_the_newest_message_is_the_same_from_turn_to_turn() {
+fn the_prefix_before_the_newest_message_is_stable() {
     for provider in Provider::ALL {
         let alice = agent(provider);
         for turn in 1..=TURNS {
@@ -198,7 +198,7 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
 }
 
 #[test]
-fn cached_tokens_are_counted_over_turns_whatever_becomes_of_them() {
+fn cached_tokens_are_counted_across_turns() {
     let alice = agent(Provider::OpenAi);
     let say = |cached: i64| {
         let whole = json!({

@@ -21,7 +21,7 @@ use chat::run::resume::resume_some_turns;
 use store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
 
 #[test]
-fn a_service_is_notified_of_a_turns_end_once() {
+fn a_service_is_notified_once_when_a_turn_ends() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -49,7 +49,7 @@ fn a_service_is_notified_of_a_turns_end_once() {
 }
 
 #[test]
-fn a_call_is_signed_with_a_key_that_is_derived_from_the_secret() {
+fn a_callback_is_signed_with_a_derived_key() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -82,7 +82,7 @@ fn a_call_is_signed_with_a_key_that_is_derived_from_the_secret() {
 }
 
 #[test]
-fn while_the_secret_is_replaced_a_call_has_both_signatures_and_its_older_id_counts() {
+fn during_rotation_a_callback_carries_both_signatures() {
     let mut alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -131,7 +131,7 @@ fn a_turn_without_the_setting_writes_no_row() {
 }
 
 #[test]
-fn a_call_is_tried_with_growing_pauses_and_then_stored_as_failed() {
+fn a_failing_callback_is_retried_then_stored_as_failed() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -188,7 +188,7 @@ fn a_service_is_notified_once_it_is_available_again() {
 }
 
 #[test]
-fn a_bounded_number_of_failed_calls_is_stored() {
+fn a_bounded_number_of_failed_callbacks_is_stored() {
     let alice = Alice::called_back();
     for n in 0..MAX_FAILED + 3 {
         alice.outbound.answer(said("Hello!"));
@@ -199,7 +199,7 @@ fn a_bounded_number_of_failed_calls_is_stored() {
 }
 
 #[test]
-fn every_end_of_a_turn_is_reported() {
+fn every_kind_of_turn_end_is_reported() {
     let alice = Alice::called_back();
     // A turn that fails.
     alice
@@ -231,7 +231,7 @@ fn every_end_of_a_turn_is_reported() {
 }
 
 #[test]
-fn a_callback_starts_no_callback() {
+fn a_turn_started_by_a_callback_sends_none() {
     let alice = Alice::called_back();
     // The service says which call it answers.
     alice.outbound.answer(said("Zero."));
@@ -271,7 +271,7 @@ fn a_callback_starts_no_callback() {
 }
 
 #[test]
-fn a_call_is_where_the_operator_allows_it() {
+fn callbacks_go_only_to_allowed_urls() {
     let alice = Alice::with_model();
     for (callback, code, field) in [
         (
@@ -316,7 +316,7 @@ fn a_call_is_where_the_operator_allows_it() {
 }
 
 #[test]
-fn a_message_that_was_deleted_is_not_reported() {
+fn a_deleted_message_is_not_reported() {
     let alice = Alice::called_back();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
@@ -339,7 +339,7 @@ fn a_message_that_was_deleted_is_not_reported() {
 /// After a failure of any statement: the turn's end is told at least once, always with
 /// one id.
 #[test]
-fn each_end_is_reported_whichever_statement_fails() {
+fn each_turn_end_is_reported_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::called_back();
         let begun = alice
@@ -388,7 +388,7 @@ fn each_end_is_reported_whichever_statement_fails() {
 }
 
 #[test]
-fn an_operations_writes_are_shown_where_sockets_watch() {
+fn writes_of_operations_are_broadcast_to_open_sockets() {
     let alice = Alice::with_model();
     let changed = |operation: &str, body: Value| {
         let agent = alice.agent(&alice.db);

@@ -31,7 +31,7 @@ fn sessions(look: &RecoveryRound) -> Vec<&str> {
 }
 
 #[test]
-fn turns_that_were_cut_off_are_resumed_a_few_at_a_time() {
+fn interrupted_turns_are_resumed_in_small_batches() {
     let alice = Alice::with_turns_cut_off(MAX_RESUMED + 2);
     let look = alice.recover(&alice.db);
     assert_eq!(sessions(&look), ["s0", "s1", "s2", "s3"]);
@@ -47,7 +47,7 @@ fn turns_that_were_cut_off_are_resumed_a_few_at_a_time() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_is_resumed_at_once_for_a_client_that_asks() {
+fn an_interrupted_turn_resumes_at_once_when_a_client_asks() {
     let alice = Alice::with_turns_cut_off(MAX_RESUMED + 1);
     let look = alice.recover(&alice.db);
     let last = format!("s{MAX_RESUMED}");
@@ -61,7 +61,7 @@ fn a_turn_that_was_cut_off_is_resumed_at_once_for_a_client_that_asks() {
 }
 
 #[test]
-fn a_turn_that_can_not_be_read_blocks_no_other() {
+fn an_unreadable_turn_blocks_no_other() {
     let alice = Alice::with_turns_cut_off(3);
     let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
@@ -73,7 +73,7 @@ fn a_turn_that_can_not_be_read_blocks_no_other() {
 }
 
 #[test]
-fn a_turn_whose_storage_fails_blocks_no_other_and_is_retried() {
+fn a_turn_with_a_storage_error_is_retried_and_blocks_no_other() {
     let alice = Alice::with_turns_cut_off(3);
     let look = alice.recover(&Failing::with(&alice.db, "s1"));
     assert_eq!(sessions(&look), ["s0", "s2"]);
@@ -83,7 +83,7 @@ fn a_turn_whose_storage_fails_blocks_no_other_and_is_retried() {
 }
 
 #[test]
-fn a_turn_that_kills_the_object_is_counted_before_it_is_tried_and_given_up() {
+fn a_turn_that_crashes_the_object_is_abandoned_after_a_few_tries() {
     let mut alice = Alice::with_turns_cut_off(1);
     let mut tries = 0;
     while alice.turn_rows() > 0 {
@@ -111,7 +111,7 @@ fn a_turn_that_kills_the_object_is_counted_before_it_is_tried_and_given_up() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_can_be_stopped_before_it_is_resumed() {
+fn an_interrupted_turn_can_be_cancelled_before_it_resumes() {
     let alice = Alice::with_turns_cut_off(1);
     let stopped = alice.ok("cancelTurn", json!({"sessionId": "s0"}));
     assert_eq!(stopped, json!({"cancelled": true}));
@@ -122,7 +122,7 @@ fn a_turn_that_was_cut_off_can_be_stopped_before_it_is_resumed() {
 }
 
 #[test]
-fn turns_for_which_there_is_no_capacity_wait_and_are_not_counted() {
+fn turns_waiting_for_capacity_are_not_counted_as_attempts() {
     use base::budget::{ByteBudget, Reservation, TURNS};
     let alice = Alice::with_turns_cut_off(1);
     let others = Reservation::take(&TURNS, TURNS.with(ByteBudget::max_bytes), "Others").unwrap();

@@ -95,7 +95,7 @@ fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
 }
 
 #[test]
-fn a_caller_that_waits_for_a_turn_of_a_destroyed_agent_is_notified_that_it_was_cancelled() {
+fn a_waiting_caller_learns_that_its_turn_was_cancelled() {
     let mut context = Context::from_waker(Waker::noop());
     for (phase, is_used_again) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
         let what = format!("{phase:?} {is_used_again}");

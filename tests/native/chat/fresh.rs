@@ -32,7 +32,7 @@ fn with_memory() -> Alice {
 }
 
 #[test]
-fn what_one_conversation_writes_is_in_anothers_next_request_behind_the_same_prefix() {
+fn new_memory_reaches_other_sessions_without_changing_the_prefix() {
     let alice = with_memory();
     alice.asks_model("one", 0, "Hello.");
     let before = alice.asks_model("two", 0, "Hello.");
@@ -53,7 +53,7 @@ fn what_one_conversation_writes_is_in_anothers_next_request_behind_the_same_pref
 }
 
 #[test]
-fn all_sessions_know_it_in_their_instructions_once_their_prompts_are_refreshed() {
+fn new_memory_is_in_the_instructions_after_a_prompt_refresh() {
     let alice = with_memory();
     for session in ["one", "two"] {
         alice.asks_model(session, 0, "Hello.");
@@ -75,7 +75,7 @@ fn all_sessions_know_it_in_their_instructions_once_their_prompts_are_refreshed()
 }
 
 #[test]
-fn more_prompts_than_one_call_refreshes_are_refreshed_by_the_next() {
+fn one_call_refreshes_a_bounded_number_of_prompts() {
     let alice = Alice::default();
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5001)
                INSERT INTO cf_agents_prompts (scope, prompt, hash, sections, frozen_at)
@@ -88,7 +88,7 @@ fn more_prompts_than_one_call_refreshes_are_refreshed_by_the_next() {
 }
 
 #[test]
-fn a_block_that_another_agent_keeps_reminds_unless_its_definition_says_otherwise() {
+fn a_remote_block_reminds_unless_its_definition_overrides_it() {
     let alice = Alice::default();
     for (label, source, said, holds) in [
         ("a", json!({"agent": "user-1"}), None, "remind"),

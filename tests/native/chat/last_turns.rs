@@ -126,7 +126,7 @@ const DEEDS: &[(&str, Deed)] = &[
 ];
 
 #[test]
-fn a_turn_that_is_over_stays_over_and_counts_once() {
+fn a_finished_turn_stays_finished_and_is_counted_once() {
     for (name, deed) in DEEDS {
         let mut alice = Alice::with_model();
         alice.turn("s", "hi");
@@ -153,7 +153,7 @@ fn an_appended_message_starts_no_turn() {
 }
 
 #[test]
-fn an_answer_that_gets_another_place_ends_its_turn_by_the_row() {
+fn a_moved_answer_ends_its_turn_by_the_turn_row() {
     let mut alice = Alice::with_model();
     for n in 1..=2 {
         let body = json!({"id": "s", "message": user(&format!("go {n}"))});
@@ -172,7 +172,7 @@ fn an_answer_that_gets_another_place_ends_its_turn_by_the_row() {
 }
 
 #[test]
-fn a_turn_that_says_nothing_ends_by_the_row() {
+fn a_turn_without_output_ends_by_the_turn_row() {
     let mut alice = Alice::with_model();
     alice.turn("s", "hi");
     let begun = alice.begin(&json!({"id": "s", "message": user("stop")}));
@@ -185,7 +185,7 @@ fn a_turn_that_says_nothing_ends_by_the_row() {
 
 /// A turn of an earlier life of the session, which still runs somewhere.
 #[test]
-fn a_turn_writes_nothing_into_another_turns_session() {
+fn a_turn_writes_nothing_into_another_session() {
     let mut alice = Alice::with_model();
     let body = json!({"id": "s", "message": user("hi")});
     let stale = alice.begin(&body).unwrap();
@@ -203,7 +203,7 @@ fn a_turn_writes_nothing_into_another_turns_session() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_counts_what_it_spent_before_and_after_once() {
+fn an_interrupted_turn_counts_all_its_usage_once() {
     for passing in 0.. {
         let mut alice = Alice::with_model();
         define(&alice, "echo", false);
@@ -231,7 +231,7 @@ fn a_turn_that_was_cut_off_counts_what_it_spent_before_and_after_once() {
 }
 
 #[test]
-fn an_agent_keeps_few_rows_of_turns_that_are_over() {
+fn old_rows_of_finished_turns_are_deleted() {
     let mut alice = Alice::with_model();
     let sessions: Vec<String> = (0..40).map(|n| format!("s{n}")).collect();
     for session in &sessions[..30] {
@@ -261,7 +261,7 @@ fn an_agent_keeps_few_rows_of_turns_that_are_over() {
 }
 
 #[test]
-fn a_session_learns_from_its_own_turns_alone() {
+fn calibration_uses_only_the_sessions_own_turns() {
     let alice = Alice::with_model();
     let estimate = |session: &str| {
         let context = alice.ok("buildWorkingContext", json!({"sessionId": session}));
@@ -297,7 +297,7 @@ fn a_session_learns_from_its_own_turns_alone() {
 
 /// Anything in any order: the session's spending is the sum of its answers' spending.
 #[test]
-fn each_answer_counts_once_after_any_events() {
+fn each_answer_is_counted_once_whatever_follows() {
     for seed in 1..=30 {
         let mut alice = Alice::with_model();
         define(&alice, "echo", false);

@@ -173,7 +173,7 @@ fn stands(alice: &Alice, place: &Place) -> (String, Vec<String>) {
 }
 
 #[test]
-fn what_is_dictated_has_the_source_of_who_dictated_it() {
+fn dictated_text_keeps_the_source_of_its_author() {
     for way in WAYS {
         let source = if way == "import" { "import" } else { "tool" };
         for place in &PLACES {
@@ -191,7 +191,7 @@ fn what_is_dictated_has_the_source_of_who_dictated_it() {
 }
 
 #[test]
-fn what_the_user_said_stays_the_agents_own() {
+fn text_copied_from_the_user_is_attributed_to_the_agent() {
     for way in WAYS {
         for place in &PLACES {
             let said = "Remember that I pay invoices on Fridays.";
@@ -212,7 +212,7 @@ fn what_the_user_said_stays_the_agents_own() {
 }
 
 #[test]
-fn without_such_a_text_all_is_as_before() {
+fn other_text_is_attributed_as_before() {
     for place in &PLACES {
         let alice = furnished();
         alice
@@ -229,7 +229,7 @@ fn without_such_a_text_all_is_as_before() {
 }
 
 #[test]
-fn a_source_stays_when_the_text_is_copied_added_to_and_reverted() {
+fn a_source_survives_copies_appends_and_reverts() {
     let alice = written("tool", &PLACES[0], "Go on.", ORDER);
     let source = |label: &str| alice.ok("getBlock", json!({"label": label}))["textSource"].clone();
     assert_eq!(source("memory"), "tool");
@@ -272,7 +272,7 @@ fn a_source_stays_when_the_text_is_copied_added_to_and_reverted() {
 }
 
 #[test]
-fn a_sessions_block_keeps_its_source_in_a_fork_and_a_file() {
+fn a_session_block_keeps_its_source_in_forks_and_exports() {
     let alice = Alice::with_session();
     let block = json!({"sessionId": "s", "label": "own", "kind": "writable"});
     alice.ok("defineBlock", block);

@@ -126,7 +126,7 @@ fn shape(chunks: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn an_answer_in_any_pieces_gives_the_chunks_of_an_ordinary_answer() {
+fn any_chunking_yields_the_same_stream_as_a_direct_call() {
     let expected = shape(&ordinary(&with_tool()));
     assert!(expected.len() > 8, "{expected:?}");
     let mut dice = Dice(7);
@@ -170,7 +170,7 @@ fn an_answer_in_any_pieces_gives_the_chunks_of_an_ordinary_answer() {
 }
 
 #[test]
-fn nothing_but_the_turn_of_a_served_model_waits_elsewhere() {
+fn only_turns_of_hosted_models_use_a_lease() {
     for (model, may) in [
         ("openai:m", true),
         ("workers-ai:@cf/m", true),
@@ -189,7 +189,7 @@ fn nothing_but_the_turn_of_a_served_model_waits_elsewhere() {
 }
 
 #[test]
-fn a_turn_that_is_cancelled_meanwhile_ends_and_gives_its_call_up() {
+fn cancelling_a_turn_ends_its_leased_call() {
     let alice = Alice::with_model();
     let (lease, asked) = lease();
     let mut begun = alice.begins_as_usual();
@@ -209,7 +209,7 @@ fn a_turn_that_is_cancelled_meanwhile_ends_and_gives_its_call_up() {
 }
 
 #[test]
-fn a_holder_that_is_lost_before_the_answer_leaves_the_call_to_the_object() {
+fn if_the_holder_is_lost_early_the_object_makes_the_call() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Here."));
     let (lease, _) = lease();
@@ -225,7 +225,7 @@ fn a_holder_that_is_lost_before_the_answer_leaves_the_call_to_the_object() {
 }
 
 #[test]
-fn an_answer_that_has_begun_is_asked_for_again_and_the_turn_is_there_once() {
+fn an_interrupted_answer_is_requested_again_and_stored_once() {
     let alice = Alice::with_model();
     let (lease, asked) = lease();
     let mut begun = alice.begins_as_usual();
@@ -261,7 +261,7 @@ fn an_answer_that_has_begun_is_asked_for_again_and_the_turn_is_there_once() {
 }
 
 #[test]
-fn the_object_may_die_at_every_message_of_its_holder() {
+fn a_crash_at_any_message_of_the_holder_is_recovered() {
     let answer = said("One two.").unwrap();
     let bytes = bytes_of(&answer);
     let arrivals: Vec<Arrival> = std::iter::once(head(&answer))
@@ -294,7 +294,7 @@ fn the_object_may_die_at_every_message_of_its_holder() {
 }
 
 #[test]
-fn what_a_holder_reports_is_what_an_ordinary_call_reports() {
+fn a_holder_reports_the_same_as_a_direct_call() {
     let silence_ms = 60_000;
     for failure in [
         CallFailure::TimedOut { silence_ms },

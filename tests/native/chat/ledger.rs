@@ -100,7 +100,7 @@ fn stopped(alice: &Alice) {
 }
 
 #[test]
-fn a_stopped_turn_counts_the_same_everywhere() {
+fn a_stopped_turn_has_the_same_usage_in_every_total() {
     let pieces = pieces();
     // Each order in which these pieces may have come, up to each of them; in the first step
     // and in the one after a tool.
@@ -139,7 +139,7 @@ fn a_stopped_turn_counts_the_same_everywhere() {
 }
 
 #[test]
-fn a_turn_that_ends_or_fails_counts_the_same_everywhere() {
+fn a_finished_or_failed_turn_has_the_same_usage_in_every_total() {
     let whole = |usage: Option<Value>| {
         let chunk = json!({"choices": [{"delta": {"content": "Said."}, "finish_reason": "stop"}]});
         let usage = usage

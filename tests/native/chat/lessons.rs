@@ -129,7 +129,7 @@ fn play(seed: u64, has_neighbours: bool) -> Received {
 }
 
 #[test]
-fn other_sessions_lessons_change_nothing_that_a_model_is_sent() {
+fn other_sessions_calibration_does_not_change_a_request() {
     for seed in 1..=10 {
         let (alone, beside) = (play(seed, false), play(seed, true));
         for (number, pair) in alone.sent.iter().zip(&beside.sent).enumerate() {
@@ -149,7 +149,7 @@ impl Alice {
 }
 
 #[test]
-fn a_long_message_of_one_session_shortens_no_other() {
+fn a_long_message_shortens_no_other_session() {
     let alice = Alice::with_model();
     let talk = |number| alice.talks(number);
     (0..8).for_each(|number| assert!(talk(number) > 0));
@@ -161,7 +161,7 @@ fn a_long_message_of_one_session_shortens_no_other() {
 }
 
 #[test]
-fn a_window_that_the_provider_names_applies_for_the_whole_agent() {
+fn a_window_reported_by_the_provider_applies_to_the_whole_agent() {
     let alice = Alice::with_model();
     let talk = |number| alice.talks(number);
     (0..8).for_each(|number| assert!(talk(number) > 0));
@@ -174,7 +174,7 @@ fn a_window_that_the_provider_names_applies_for_the_whole_agent() {
 }
 
 #[test]
-fn a_sessions_lessons_outlive_its_last_turns_row() {
+fn a_sessions_calibration_outlives_its_turn_row() {
     let alice = Alice::with_model();
     for number in 0..4 {
         alice.outbound.answer(Ok(reported("Yes.", 30_000)));

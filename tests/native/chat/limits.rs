@@ -105,7 +105,7 @@ const TOKENS: &str = "limits.tokensPerDay";
 const COST: &str = "limits.costPerDay";
 
 #[test]
-fn an_agent_without_limits_has_no_row_of_them() {
+fn an_agent_without_limits_has_no_limit_rows() {
     let alice = Alice::with_model();
     alice.is_answered("one");
     alice.ok("addUsage", json!({"sessionId": "s", "inputTokens": 5}));
@@ -118,7 +118,7 @@ fn an_agent_without_limits_has_no_row_of_them() {
 }
 
 #[test]
-fn turns_beyond_the_minutes_are_refused_until_the_oldest_is_a_minute_old() {
+fn turns_over_the_minute_limit_wait_for_the_oldest_to_expire() {
     let alice = limited(json!({"turnsPerMinute": 2}));
     alice.is_answered("one");
     alice.host.advance(10_500);
@@ -132,7 +132,7 @@ fn turns_beyond_the_minutes_are_refused_until_the_oldest_is_a_minute_old() {
 }
 
 #[test]
-fn the_minute_continues_at_midnight() {
+fn the_minute_window_spans_midnight() {
     let alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 1_000}));
     alice.goes_to(DAY_MS - 1_000);
     alice.is_answered("one");
@@ -144,7 +144,7 @@ fn the_minute_continues_at_midnight() {
 }
 
 #[test]
-fn the_days_tokens_are_refused_until_midnight() {
+fn the_daily_token_limit_resets_at_midnight() {
     let alice = limited(json!({"tokensPerDay": 24}));
     alice.is_answered("one");
     alice.is_answered_in("t", "one");
@@ -157,7 +157,7 @@ fn the_days_tokens_are_refused_until_midnight() {
 }
 
 #[test]
-fn the_days_cost_is_by_the_agents_prices() {
+fn the_daily_cost_uses_the_agents_prices() {
     let alice = Alice::with_model();
     alice.ok(
         "configureAgent",
@@ -171,7 +171,7 @@ fn the_days_cost_is_by_the_agents_prices() {
 }
 
 #[test]
-fn spending_before_the_limit_was_set_counts_and_so_does_reported_spending() {
+fn earlier_and_reported_usage_counts_toward_a_new_limit() {
     let alice = Alice::with_model();
     alice.is_answered("one");
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
@@ -187,14 +187,14 @@ fn spending_before_the_limit_was_set_counts_and_so_does_reported_spending() {
 }
 
 #[test]
-fn the_limit_that_lasts_longest_is_reported() {
+fn the_limit_with_the_latest_reset_is_reported() {
     let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
     alice.is_answered("one");
     assert_eq!(alice.waits("two").1, TOKENS);
 }
 
 #[test]
-fn every_entry_point_that_begins_a_turn_is_limited() {
+fn every_entry_point_that_starts_a_turn_is_limited() {
     let alice = limited(json!({"turnsPerMinute": 1}));
     alice.is_answered("one");
     alice.waits("by chat");
@@ -220,7 +220,7 @@ fn every_entry_point_that_begins_a_turn_is_limited() {
 }
 
 #[test]
-fn of_two_turns_for_the_last_place_one_begins() {
+fn only_one_of_two_turns_gets_the_last_slot() {
     let alice = limited(json!({"turnsPerMinute": 1}));
     let first = alice
         .begin(&json!({"id": "s", "message": user("one")}))
@@ -232,7 +232,7 @@ fn of_two_turns_for_the_last_place_one_begins() {
 }
 
 #[test]
-fn of_two_turns_for_the_last_tokens_the_second_ends_before_its_model_is_asked() {
+fn a_turn_ends_before_its_model_call_if_another_spent_the_budget() {
     let alice = limited(json!({"tokensPerDay": 12}));
     let begin = |session: &str| {
         let body = json!({"id": session, "message": user("one")});
@@ -253,7 +253,7 @@ fn of_two_turns_for_the_last_tokens_the_second_ends_before_its_model_is_asked() 
 }
 
 #[test]
-fn a_turn_killed_after_it_was_accepted_counts_once() {
+fn a_turn_that_dies_after_admission_counts_once() {
     let mut alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 10_000}));
     drop(alice.begin(&json!({"id": "s", "message": user("one")})));
     alice.dies();
@@ -267,7 +267,7 @@ fn a_turn_killed_after_it_was_accepted_counts_once() {
 }
 
 #[test]
-fn a_call_that_dies_with_the_object_is_counted_and_so_is_the_one_that_takes_its_place() {
+fn a_call_lost_in_a_crash_and_its_retry_both_count() {
     let mut alice = limited(json!({"tokensPerDay": 10_000}));
     alice.outbound.falls_silent.set(true);
     let begun = alice
@@ -291,7 +291,7 @@ fn a_call_that_dies_with_the_object_is_counted_and_so_is_the_one_that_takes_its_
 }
 
 #[test]
-fn stopping_an_answer_does_not_get_around_a_limit() {
+fn stopping_an_answer_does_not_evade_a_limit() {
     let alice = limited(json!({"tokensPerDay": 20}));
     alice.outbound.falls_silent.set(true);
     let long = "many words ".repeat(20);
@@ -313,7 +313,7 @@ fn stopping_an_answer_does_not_get_around_a_limit() {
 }
 
 #[test]
-fn a_provider_that_reports_nothing_is_estimated_and_one_that_refuses_costs_nothing() {
+fn unreported_usage_is_estimated_and_refusals_are_free() {
     let alice = limited(json!({"tokensPerDay": 20}));
     for _ in 0..3 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
@@ -325,7 +325,7 @@ fn a_provider_that_reports_nothing_is_estimated_and_one_that_refuses_costs_nothi
 }
 
 #[test]
-fn a_turn_ends_at_the_step_where_the_day_is_spent_and_keeps_what_it_has() {
+fn a_turn_that_exhausts_the_budget_ends_and_keeps_its_output() {
     let alice = limited(json!({"tokensPerDay": 20}));
     define(&alice, "echo", false);
     alice
@@ -355,7 +355,7 @@ fn a_turn_ends_at_the_step_where_the_day_is_spent_and_keeps_what_it_has() {
 }
 
 #[test]
-fn a_turn_that_continues_after_a_clients_answer_is_the_same_turn_and_its_tokens_count() {
+fn continuing_after_a_client_result_is_the_same_turn() {
     let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 1_000}));
     let tools =
         json!([{"name": "where", "description": "Where?", "parameters": {"type": "object"}}]);
@@ -382,7 +382,7 @@ fn a_turn_that_continues_after_a_clients_answer_is_the_same_turn_and_its_tokens_
 }
 
 #[test]
-fn a_message_that_waits_counts_when_it_comes_and_never_again() {
+fn a_queued_message_counts_once_when_it_starts() {
     let alice = limited(json!({"turnsPerMinute": 2}));
     let queued = |text: &str| json!({"id": "s", "message": user(text), "whenBusy": "queue"});
     let first = alice.begin(&queued("one")).unwrap();
@@ -400,7 +400,7 @@ fn a_message_that_waits_counts_when_it_comes_and_never_again() {
 }
 
 #[test]
-fn a_message_that_waited_for_a_spent_day_is_stored_and_its_turn_says_why() {
+fn a_queued_message_over_the_limit_is_stored_with_a_failed_turn() {
     let alice = limited(json!({"tokensPerDay": 12}));
     let queued = |text: &str| json!({"id": "s", "message": user(text), "whenBusy": "queue"});
     let first = alice.begin(&queued("one")).unwrap();
@@ -419,7 +419,7 @@ fn a_message_that_waited_for_a_spent_day_is_stored_and_its_turn_says_why() {
 }
 
 #[test]
-fn a_message_that_replaces_a_turn_stops_none_if_it_is_refused() {
+fn a_refused_replacement_stops_no_turn() {
     let mut alice = limited(json!({"turnsPerMinute": 1}));
     let replacing = json!({"id": "s", "message": user("two"), "whenBusy": "replace"});
     let first = alice
@@ -434,7 +434,7 @@ fn a_message_that_replaces_a_turn_stops_none_if_it_is_refused() {
 }
 
 #[test]
-fn summaries_are_counted_and_stop_when_the_day_is_spent() {
+fn summaries_count_toward_the_daily_limit() {
     let alice = Alice::with_session();
     let settings = [("MODEL", "openai:m"), ("OPENAI_API_KEY", "k")]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
@@ -460,7 +460,7 @@ fn summaries_are_counted_and_stop_when_the_day_is_spent() {
 }
 
 #[test]
-fn a_token_is_limited_by_its_own_limits_and_by_the_agents() {
+fn a_token_is_subject_to_its_own_and_the_agents_limits() {
     let mut alice = limited(json!({"turnsPerMinute": 3}));
     alice.caller = held("token a", json!({"turnsPerMinute": 1}));
     alice.is_answered("one");
@@ -476,7 +476,7 @@ fn a_token_is_limited_by_its_own_limits_and_by_the_agents() {
 }
 
 #[test]
-fn a_token_spends_its_own_tokens_alone() {
+fn a_tokens_usage_is_counted_separately() {
     let mut alice = Alice::with_model();
     alice.is_answered("by the secret");
     alice.caller = held("token a", json!({"tokensPerDay": 12}));
@@ -515,7 +515,7 @@ fn define_tool(alice: &mut Alice) {
 }
 
 #[test]
-fn rows_of_earlier_days_go_when_another_is_written() {
+fn usage_rows_of_earlier_days_are_deleted_on_write() {
     let mut alice = Alice::with_model();
     for day in 0..4 {
         alice.goes_to(day * DAY_MS + 1_000);
@@ -527,7 +527,7 @@ fn rows_of_earlier_days_go_when_another_is_written() {
 }
 
 #[test]
-fn a_clock_that_goes_back_opens_no_limit() {
+fn a_clock_that_moves_back_does_not_lift_a_limit() {
     let mut alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
     alice.caller = held("token", json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
     alice.goes_to(3 * DAY_MS);
@@ -545,7 +545,7 @@ fn a_clock_that_goes_back_opens_no_limit() {
 }
 
 #[test]
-fn limits_that_are_nonsense_are_refused_and_change_nothing() {
+fn invalid_limits_are_refused_and_change_nothing() {
     let alice = limited(json!({"turnsPerMinute": 5}));
     for (limits, field) in [
         (json!(5), "limits"),
@@ -578,7 +578,7 @@ fn limits_that_are_nonsense_are_refused_and_change_nothing() {
 }
 
 #[test]
-fn prices_stay_while_a_limit_needs_them() {
+fn prices_cannot_be_removed_while_a_limit_needs_them() {
     let alice = Alice::with_model();
     let prices = json!({"input": 1, "output": 1});
     alice.ok(
@@ -606,7 +606,7 @@ fn prices_stay_while_a_limit_needs_them() {
 }
 
 #[test]
-fn tokens_of_one_principal_share_what_they_count() {
+fn tokens_of_one_principal_share_a_count() {
     let mut alice = Alice::with_model();
     let mint = |alice: &Alice, more: Value| {
         let mut body = json!({"expiresIn": 60, "limits": {"turnsPerMinute": 1}});
@@ -649,7 +649,7 @@ fn tokens_of_one_principal_share_what_they_count() {
 /// Every statement of a limited turn fails once. A turn that is refused left nothing; a
 /// turn that began is counted.
 #[test]
-fn a_turn_and_its_count_are_written_together() {
+fn a_turn_and_its_usage_are_written_atomically() {
     for passing in 0.. {
         let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 1_000}));
         let before = alice.db.dump();
@@ -669,7 +669,7 @@ fn a_turn_and_its_count_are_written_together() {
 }
 
 #[test]
-fn a_service_that_runs_the_turn_may_come_back_when_it_is_notified() {
+fn a_notified_service_can_start_the_next_turn() {
     let alice = limited(json!({"turnsPerMinute": 1}));
     let run = |text: &str| {
         let agent = alice.agent(&alice.db);

@@ -21,7 +21,7 @@ fn long() -> String {
 }
 
 #[test]
-fn a_listener_that_stops_reading_after_the_turns_end_gets_an_error() {
+fn a_stalled_listener_gets_an_error_after_the_turn() {
     let alice = Alice::with_model();
     alice.outbound.answer(said(&long()));
     let begun = alice
@@ -41,7 +41,7 @@ fn a_listener_that_stops_reading_after_the_turns_end_gets_an_error() {
 }
 
 #[test]
-fn a_listener_that_reads_slowly_receives_all_of_it() {
+fn a_slow_listener_receives_everything() {
     let alice = Alice::with_model();
     alice.outbound.answer(said(&long()));
     let begun = alice
@@ -63,7 +63,7 @@ fn a_listener_that_reads_slowly_receives_all_of_it() {
 }
 
 #[test]
-fn a_running_turn_keeps_its_chunks_for_all_listeners() {
+fn a_running_turn_buffers_its_chunks_for_all_listeners() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello."));
     let begun = alice
@@ -77,7 +77,7 @@ fn a_running_turn_keeps_its_chunks_for_all_listeners() {
 }
 
 #[test]
-fn listeners_that_resume_share_one_copy_of_what_was_said_before() {
+fn resuming_listeners_share_one_copy_of_the_backlog() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello."));
     let begun = alice

@@ -54,7 +54,7 @@ fn waiting(alice: &Alice) -> usize {
 }
 
 #[test]
-fn an_output_that_is_too_long_for_the_model_is_stored_whole_and_the_model_reads_a_part() {
+fn a_long_output_is_stored_whole_and_truncated_for_the_model() {
     let alice = alice();
     alice.ok("defineTool", tool(&json!({})));
     for (bytes, is_whole) in [(262_144, true), (262_145, false), (1 << 20, false)] {
@@ -79,7 +79,7 @@ fn an_output_that_is_too_long_for_the_model_is_stored_whole_and_the_model_reads_
 }
 
 #[test]
-fn json_that_is_too_long_stays_json_in_the_log() {
+fn long_json_stays_json_in_the_log() {
     let alice = alice();
     alice.ok("defineTool", tool(&json!({})));
     let output = json!({"rows": vec!["a \"quoted\" row\n"; 30_000]});
@@ -92,7 +92,7 @@ fn json_that_is_too_long_stays_json_in_the_log() {
 }
 
 #[test]
-fn outputs_that_the_turns_row_has_no_capacity_for_are_stored_whole() {
+fn outputs_too_large_for_the_turn_row_are_stored_separately() {
     let alice = alice();
     alice.ok("configureAgent", json!({"maxContextTokens": 1_000_000}));
     alice.ok("defineTool", tool(&json!({"maxOutputBytes": 524_288})));
@@ -130,7 +130,7 @@ fn a_tools_own_limit_ends_its_call() {
 }
 
 #[test]
-fn the_whole_outputs_of_a_turn_have_a_limit() {
+fn the_outputs_of_a_turn_are_bounded_together() {
     let alice = alice();
     alice.ok("defineTool", tool(&json!({})));
     let output = long(1 << 20);
@@ -152,7 +152,7 @@ fn the_whole_outputs_of_a_turn_have_a_limit() {
 }
 
 #[test]
-fn a_whole_output_outlives_the_object() {
+fn a_long_output_survives_a_crash() {
     let mut alice = alice();
     alice.ok("defineTool", tool(&json!({})));
     let output = long(1 << 20);

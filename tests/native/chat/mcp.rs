@@ -127,7 +127,7 @@ fn off() -> Value {
 }
 
 #[test]
-fn a_servers_tools_are_listed_and_called_as_the_protocol_says() {
+fn tools_are_listed_and_called_as_the_protocol_specifies() {
     let alice = Alice::with_model();
     *alice.outbound.session.borrow_mut() = Some("S-1".to_owned());
     let more = json!({"needsApproval": false, "headers": {"x-team": "blue"}, "timeoutMs": 7_000, "maxOutputBytes": 2_000});
@@ -194,7 +194,7 @@ fn a_servers_tools_are_listed_and_called_as_the_protocol_says() {
 }
 
 #[test]
-fn a_result_is_what_the_server_says_or_why_there_is_none() {
+fn a_result_is_the_servers_answer_or_an_error() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}});
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": text("Streamed.")});
@@ -277,7 +277,7 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
 }
 
 #[test]
-fn a_servers_requests_to_its_client_are_refused() {
+fn requests_from_a_server_are_refused() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let request = |id: Value, method: &str| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": {}});
     let mut messages = vec![request(json!("p"), "ping")];
@@ -295,7 +295,7 @@ fn a_servers_requests_to_its_client_are_refused() {
 }
 
 #[test]
-fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
+fn defining_a_server_that_cannot_list_tools_writes_nothing() {
     let alice = Alice::with_model();
     let note = || Ok(ScriptedAnswer::text(202, ""));
     let page = |cursor: &str| result(2, json!({"tools": [], "nextCursor": cursor}));
@@ -391,7 +391,7 @@ fn nothing_is_written_for_a_server_that_does_not_list_its_tools() {
 }
 
 #[test]
-fn a_list_has_pages() {
+fn all_pages_of_a_list_are_read() {
     let alice = Alice::with_model();
     alice.answers([
         begun(),
@@ -407,7 +407,7 @@ fn a_list_has_pages() {
 }
 
 #[test]
-fn a_server_without_a_handshake_is_spoken_to_in_the_newest_revision() {
+fn the_newest_revision_needs_no_handshake() {
     let alice = Alice::with_model();
     let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported protocol version"}});
     let refused = ScriptedAnswer {
@@ -450,7 +450,7 @@ fn a_server_without_a_handshake_is_spoken_to_in_the_newest_revision() {
 }
 
 #[test]
-fn arguments_that_a_server_wants_in_headers_are_repeated_there() {
+fn arguments_mapped_to_headers_are_sent_there_too() {
     let alice = Alice::with_model();
     let mark = |kind: &str, name: &str| json!({"type": kind, "x-mcp-header": name});
     let schema = json!({"type": "object", "properties": {
@@ -497,7 +497,7 @@ fn arguments_that_a_server_wants_in_headers_are_repeated_there() {
 }
 
 #[test]
-fn a_server_that_answers_the_handshake_in_any_revision_from_here_is_spoken_to_in_it() {
+fn any_supported_revision_from_the_handshake_is_used() {
     for (revision, has_note) in [
         ("2026-07-28", false),
         ("2025-11-25", true),
@@ -530,7 +530,7 @@ fn a_server_that_answers_the_handshake_in_any_revision_from_here_is_spoken_to_in
 }
 
 #[test]
-fn a_session_that_the_server_forgot_is_begun_again_once() {
+fn an_expired_session_is_reinitialized_once() {
     let alice = Alice::with_model();
     let session = |name: &str| *alice.outbound.session.borrow_mut() = Some(name.to_owned());
     session("S-1");
@@ -595,7 +595,7 @@ fn a_session_that_the_server_forgot_is_begun_again_once() {
 }
 
 #[test]
-fn a_tool_of_a_server_needs_approval_unless_the_operator_says_otherwise() {
+fn server_tools_need_approval_unless_disabled() {
     let alice = Alice::with_server(&json!([tool("a")]), &json!({}));
     assert_eq!(alice.tools(), [("gh_a".to_owned(), true)]);
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
@@ -611,7 +611,7 @@ fn a_tool_of_a_server_needs_approval_unless_the_operator_says_otherwise() {
 }
 
 #[test]
-fn an_approval_is_for_the_definition_that_the_user_saw() {
+fn an_approval_applies_to_the_definition_shown() {
     let alice = Alice::with_server(&json!([tool("a")]), &json!({}));
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     alice.says("go");
@@ -630,7 +630,7 @@ fn an_approval_is_for_the_definition_that_the_user_saw() {
 }
 
 #[test]
-fn a_list_is_asked_for_again_once_it_is_old() {
+fn a_stale_list_is_fetched_again() {
     let alice = Alice::with_server(&json!([tool("a"), tool("b")]), &off());
     alice.outbound.answer(said("Hi."));
     alice.says("1");
@@ -670,7 +670,7 @@ fn a_list_is_asked_for_again_once_it_is_old() {
 }
 
 #[test]
-fn a_list_is_asked_for_again_soon_after_its_server_reported_a_change() {
+fn a_list_changed_notification_triggers_a_refresh() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let reports = |id: i64| {
         let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"});
@@ -703,7 +703,7 @@ fn a_list_is_asked_for_again_soon_after_its_server_reported_a_change() {
 }
 
 #[test]
-fn an_unavailable_server_costs_a_turn_its_time_and_nothing_else() {
+fn an_unavailable_server_only_delays_the_turn() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     for (answer, problem) in [
         (
@@ -757,7 +757,7 @@ fn an_unavailable_server_costs_a_turn_its_time_and_nothing_else() {
 }
 
 #[test]
-fn a_silent_server_holds_a_turn_for_three_seconds() {
+fn a_silent_server_delays_a_turn_by_three_seconds() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     alice.host.advance(REFRESH_EVERY_MS);
     alice.outbound.slept.borrow_mut().clear();
@@ -773,7 +773,7 @@ fn a_silent_server_holds_a_turn_for_three_seconds() {
 }
 
 #[test]
-fn a_call_is_made_only_with_the_definition_that_the_model_saw() {
+fn a_call_needs_the_definition_the_model_saw() {
     let alice = Rc::new(Alice::with_server(&json!([tool("a")]), &off()));
     let same = Rc::clone(&alice);
     // While the model answers, the list changes.
@@ -796,7 +796,7 @@ fn a_call_is_made_only_with_the_definition_that_the_model_saw() {
 }
 
 #[test]
-fn a_call_of_another_tool_never_becomes_a_call_of_a_servers() {
+fn a_call_of_another_tool_never_reaches_the_server() {
     for more in [off(), json!({})] {
         let alice = Rc::new(Alice::with_model());
         let own = json!({"name": "gh_a", "description": "", "url": "https://tools.example/t"});
@@ -822,7 +822,7 @@ fn a_call_of_another_tool_never_becomes_a_call_of_a_servers() {
 }
 
 #[test]
-fn no_two_tools_have_one_name() {
+fn tool_names_are_unique() {
     let alice = Alice::with_model();
     let own =
         |name: &str| json!({"name": name, "description": "", "url": "https://tools.example/t"});
@@ -882,7 +882,7 @@ fn an_agent_has_at_most_128_tools_and_16_servers() {
 }
 
 #[test]
-fn a_server_may_be_at_allowed_addresses() {
+fn servers_are_allowed_only_at_permitted_urls() {
     let alice = Alice::with_model();
     alice.outbound.bindings.borrow_mut().push("GH".to_owned());
     let calls = || alice.outbound.calls.borrow().len();
@@ -987,7 +987,7 @@ fn a_server_may_be_at_allowed_addresses() {
 }
 
 #[test]
-fn a_server_that_repeats_a_secret_does_not_spread_it() {
+fn a_secret_repeated_by_a_server_is_redacted() {
     const SECRET: &str = "hunter2-hunter2";
     let alice = Alice::with_model();
     for (name, value) in [
@@ -1040,7 +1040,7 @@ fn a_server_that_repeats_a_secret_does_not_spread_it() {
 }
 
 #[test]
-fn only_the_operator_brings_a_server_in() {
+fn only_the_operator_adds_a_server() {
     let mut alice = Alice::with_server(&json!([tool("a")]), &off());
     let scope = TokenScope {
         session_id: None,
@@ -1060,7 +1060,7 @@ fn only_the_operator_brings_a_server_in() {
 }
 
 #[test]
-fn a_damaged_row_of_a_server_says_so() {
+fn a_corrupt_server_row_is_reported() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     alice
         .db
@@ -1081,7 +1081,7 @@ fn cut_after(ids: &[&str], retry_ms: i64, last: Option<CallFailure>) -> Answer {
 }
 
 #[test]
-fn a_stream_that_breaks_is_resumed_after_the_servers_pause_and_nothing_is_called_twice() {
+fn a_broken_stream_resumes_after_the_retry_delay_without_a_second_call() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let lost = || CallFailure::Unreachable {
         cause: String::new(),
@@ -1122,7 +1122,7 @@ fn a_stream_that_breaks_is_resumed_after_the_servers_pause_and_nothing_is_called
 }
 
 #[test]
-fn a_stream_is_resumed_a_few_times_and_only_if_the_server_keeps_it() {
+fn resuming_is_limited_and_needs_server_support() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let ended = "Error: `gh_a` returned no result: it ended its answer without a result.";
     let cut = || cut_after(&["e"], 1, None);
@@ -1140,7 +1140,7 @@ fn a_stream_is_resumed_a_few_times_and_only_if_the_server_keeps_it() {
 }
 
 #[test]
-fn a_server_is_asked_first_whether_it_supports_the_newest_revision() {
+fn the_newest_revision_is_probed_first() {
     let refused = |data: Value| {
         let refused = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32022, "message": "Unsupported", "data": data}});
         Ok(ScriptedAnswer {

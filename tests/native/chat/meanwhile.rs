@@ -274,7 +274,7 @@ fn own(moment: Moment) -> (&'static [&'static str], &'static [&'static str]) {
 }
 
 #[test]
-fn each_write_is_where_it_was_put_and_the_answer_follows_it() {
+fn concurrent_writes_keep_their_position_before_the_answer() {
     for (what, write, rows, texts) in WRITES {
         for moment in MOMENTS {
             let (alice, chunks) = turn_with(moment, write);
@@ -343,7 +343,7 @@ fn the_next_step_reads_what_was_appended_while_a_tool_ran() {
 }
 
 #[test]
-fn an_answer_that_is_made_again_is_beside_the_old_one_and_its_followers() {
+fn a_regenerated_answer_is_a_sibling_of_the_old_one() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("One."));
     alice.says("hi");
@@ -373,7 +373,7 @@ const CLIENT_TOOLS: &str =
     r#"[{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]"#;
 
 #[test]
-fn a_turn_that_continues_after_a_clients_answer_follows_what_comes_meanwhile() {
+fn a_continued_turn_follows_messages_appended_meanwhile() {
     let alice = Alice::with_model();
     let tools: Value = serde_json::from_str(CLIENT_TOOLS).unwrap();
     let call = |id: &str| calls(&[(id, "where", json!({}))]);
@@ -418,7 +418,7 @@ fn a_turn_that_continues_after_a_clients_answer_follows_what_comes_meanwhile() {
 }
 
 #[test]
-fn a_callers_turn_answers_with_the_message_that_holds_its_answer() {
+fn run_turn_returns_the_message_with_its_answer() {
     let alice = Rc::new(Alice::with_model());
     let same = Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
@@ -437,7 +437,7 @@ fn a_callers_turn_answers_with_the_message_that_holds_its_answer() {
 
 /// Plays turns with and without tools, appends at every moment and the object's death.
 #[test]
-fn at_random_all_that_is_appended_to_the_conversation_stays_in_view() {
+fn random_appends_stay_on_the_visible_path() {
     for seed in 1..=40_u64 {
         println!("seed {seed}");
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

@@ -227,7 +227,7 @@ fn allowed(opened: &str) -> String {
 }
 
 #[test]
-fn a_person_authorizes_the_agent_and_its_requests_carry_the_token() {
+fn a_user_authorizes_the_agent_and_requests_carry_the_token() {
     let alice = Alice::with_oauth();
     let opened = alice.began();
     let sent = alice.sent_since(1);
@@ -307,7 +307,7 @@ fn a_person_authorizes_the_agent_and_its_requests_carry_the_token() {
 }
 
 #[test]
-fn an_answer_counts_once_within_ten_minutes_and_from_the_issuer_alone() {
+fn an_authorization_response_is_valid_once_for_ten_minutes() {
     let alice = Alice::with_oauth();
     alice.began();
     let unknown = |page: ReturnPage| {
@@ -348,7 +348,7 @@ fn an_answer_counts_once_within_ten_minutes_and_from_the_issuer_alone() {
 }
 
 #[test]
-fn a_state_that_no_agent_created_is_refused_before_an_agent_is_woken() {
+fn an_unknown_state_is_refused_without_waking_an_agent() {
     let alice = Alice::with_oauth();
     let address = format!("{CALLBACK}?{}", allowed(&alice.began()));
     let Route::OAuthReturn { agent, returned } = route::parse("GET", &address).unwrap() else {
@@ -376,7 +376,7 @@ fn a_state_that_no_agent_created_is_refused_before_an_agent_is_woken() {
 }
 
 #[test]
-fn a_token_is_renewed_before_its_end_and_once_if_the_server_refuses_it() {
+fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     let alice = Alice::authorized();
     alice.host.advance(3_540_000);
     let from = alice.count_sent() + 1;
@@ -432,7 +432,7 @@ fn a_token_is_renewed_before_its_end_and_once_if_the_server_refuses_it() {
 }
 
 #[test]
-fn a_tool_that_needs_more_scopes_has_the_person_asked_for_all_of_them() {
+fn a_tool_that_needs_more_scopes_requests_all_of_them() {
     let alice = Alice::authorized();
     alice.challenges(r#"Bearer error="insufficient_scope", scope="write""#);
     let read = alice.uses_it(vec![status(403)]);
@@ -458,7 +458,7 @@ fn a_tool_that_needs_more_scopes_has_the_person_asked_for_all_of_them() {
 }
 
 #[test]
-fn metadata_that_name_another_server_or_lack_a_protection_are_refused() {
+fn metadata_of_another_issuer_or_without_pkce_are_refused() {
     let alice = Alice::with_oauth();
     let before = alice.db.dump();
     let of = |resource: &str, issuer: &str| {
@@ -545,7 +545,7 @@ fn metadata_that_name_another_server_or_lack_a_protection_are_refused() {
 }
 
 #[test]
-fn metadata_are_searched_for_where_the_standards_have_them() {
+fn metadata_are_discovered_at_the_standard_locations() {
     let alice = Alice::with_oauth();
     alice.challenges("Bearer");
     let issuer = "https://login.example/tenant";
@@ -586,7 +586,7 @@ fn metadata_are_searched_for_where_the_standards_have_them() {
 }
 
 #[test]
-fn a_client_is_the_configured_one_or_described_by_a_document_before_it_is_registered() {
+fn client_registration_prefers_configuration_then_a_metadata_document() {
     let supported = json!({"client_id_metadata_document_supported": true});
     let alice = Alice::with_oauth();
     let opened = alice.is_wanted(
@@ -639,7 +639,7 @@ fn a_client_is_the_configured_one_or_described_by_a_document_before_it_is_regist
 }
 
 #[test]
-fn a_removed_server_takes_its_tokens_along_and_a_receipt_counts_them() {
+fn removing_a_server_deletes_its_tokens() {
     let count = |alice: &Alice| {
         let sql = "SELECT count(*) FROM cf_agents_tool_authorizations";
         base::columns::find_value::<i64>(&alice.db, sql, &[])
@@ -700,7 +700,7 @@ fn a_removed_server_takes_its_tokens_along_and_a_receipt_counts_them() {
 }
 
 #[test]
-fn another_key_or_no_key_is_as_no_authorization() {
+fn another_key_or_none_counts_as_not_authorized() {
     let alice = Alice::authorized();
     let set = |name: &str, value: &str| {
         let mut settings = alice.outbound.settings.borrow_mut();

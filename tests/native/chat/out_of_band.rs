@@ -77,7 +77,7 @@ fn both() -> Vec<(String, String)> {
 }
 
 #[test]
-fn an_answer_that_comes_during_the_turn_is_accepted_at_its_end() {
+fn an_answer_during_the_turn_is_applied_at_its_end() {
     let alice = Alice::with_model();
     let work = alice.asked_where();
     alice.frame("c1", "Rome").unwrap();
@@ -91,7 +91,7 @@ fn an_answer_that_comes_during_the_turn_is_accepted_at_its_end() {
 }
 
 #[test]
-fn an_answer_survives_the_object_while_the_turn_runs() {
+fn an_answer_survives_a_crash_during_the_turn() {
     let mut alice = Alice::with_model();
     drop(alice.asked_where());
     alice.frame("c1", "Rome").unwrap();
@@ -109,7 +109,7 @@ fn an_answer_survives_the_object_while_the_turn_runs() {
 /// The object dies after a statement around the turn's end fails. The test tries every
 /// statement.
 #[test]
-fn an_answer_is_accepted_once_whichever_statement_fails() {
+fn an_answer_is_applied_once_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::with_model();
         let work = alice.asked_where();
@@ -146,7 +146,7 @@ fn an_answer_is_accepted_once_whichever_statement_fails() {
 }
 
 #[test]
-fn an_answer_that_is_left_over_after_the_turn_is_accepted_by_the_next_scan() {
+fn a_leftover_answer_is_applied_by_the_next_scan() {
     let mut alice = Alice::with_model();
     let work = alice.asked_where();
     alice.will_ask();
@@ -177,7 +177,7 @@ fn an_answer_to_an_unknown_call_is_dropped() {
 }
 
 #[test]
-fn a_long_answer_is_stored_in_parts_and_too_much_is_refused() {
+fn a_long_answer_is_stored_in_parts_up_to_a_limit() {
     let alice = Alice::with_model();
     let work = alice.asked_where();
     let long = "é".repeat(1_200_000);
@@ -195,7 +195,7 @@ fn a_long_answer_is_stored_in_parts_and_too_much_is_refused() {
 }
 
 #[test]
-fn clearing_and_deleting_a_session_deletes_its_out_of_band_results() {
+fn clearing_or_deleting_a_session_deletes_out_of_band_results() {
     for operation in ["clearMessages", "deleteSession"] {
         let alice = Alice::with_model();
         drop(alice.asked_where());
@@ -206,7 +206,7 @@ fn clearing_and_deleting_a_session_deletes_its_out_of_band_results() {
 }
 
 #[test]
-fn a_look_that_leaves_answers_says_so() {
+fn a_scan_reports_whether_answers_remain() {
     let alice = Alice::with_model();
     for session in 0..5 {
         alice.ok("createSession", json!({"id": format!("s{session}")}));

@@ -51,7 +51,7 @@ fn states(alice: &Alice) -> Vec<Value> {
 }
 
 #[test]
-fn a_call_that_the_class_spares_is_made_at_once() {
+fn a_call_that_the_class_exempts_runs_without_approval() {
     let alice = Alice::with_class();
     let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
     for answer in [pay, word("false"), word("paid 5"), said("Paid.")] {
@@ -76,7 +76,7 @@ fn a_call_that_the_class_spares_is_made_at_once() {
 }
 
 #[test]
-fn anything_but_the_classs_clear_word_means_that_the_user_is_asked() {
+fn only_an_explicit_false_skips_approval() {
     let away = || {
         Err(CallFailure::Unreachable {
             cause: "away".to_owned(),
@@ -113,7 +113,7 @@ fn anything_but_the_classs_clear_word_means_that_the_user_is_asked() {
 }
 
 #[test]
-fn of_several_calls_each_is_asked_about() {
+fn the_class_decides_for_each_of_several_calls() {
     let alice = Alice::with_class();
     let pay = |id, sum| (id, "pay", json!({"sum": sum}));
     let asked = calls(&[pay("c1", 5), pay("c2", 500)]);
@@ -127,7 +127,7 @@ fn of_several_calls_each_is_asked_about() {
 /// The object dies while the class thinks. The next life asks the class about the same call,
 /// and the model is not asked again.
 #[test]
-fn a_question_to_the_class_survives_the_objects_death() {
+fn the_approval_decision_survives_a_crash() {
     let mut alice = Alice::with_class();
     let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
     alice.outbound.answer(pay);
@@ -160,7 +160,7 @@ fn a_question_to_the_class_survives_the_objects_death() {
 }
 
 #[test]
-fn a_classs_block_learns_which_session_asks_and_a_service_does_not() {
+fn a_classs_block_receives_the_session_and_a_service_does_not() {
     for (service, reply) in [(OWN_CLASS, json!("s")), ("NOTES", Value::Null)] {
         let alice = Alice::with_model();
         alice

@@ -126,7 +126,7 @@ fn asked(model: &str, call: ScriptedAnswer, said: fn(&str) -> ScriptedAnswer) ->
 }
 
 #[test]
-fn signed_thoughts_come_back_where_they_stood() {
+fn signed_thinking_is_sent_back_in_place() {
     let [first, second, third] = asked(
         "anthropic:claude-sonnet-4-5",
         anthropic_call(),
@@ -146,7 +146,7 @@ fn signed_thoughts_come_back_where_they_stood() {
 }
 
 #[test]
-fn thoughts_without_a_signature_are_not_sent_and_the_model_thinks_no_more_in_this_turn() {
+fn unsigned_thinking_is_dropped_and_disables_thinking() {
     let call = events(&[
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "Hm."}}),
         json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": "t", "name": "look", "input": {}}}),
@@ -159,7 +159,7 @@ fn thoughts_without_a_signature_are_not_sent_and_the_model_thinks_no_more_in_thi
 }
 
 #[test]
-fn signatures_of_calls_come_back_with_their_calls() {
+fn call_signatures_are_sent_back_with_their_calls() {
     let extra = json!({"google": {"thought_signature": "c2ln"}});
     let call = completion(
         &look(&json!({"extra_content": extra})),
@@ -176,7 +176,7 @@ fn signatures_of_calls_come_back_with_their_calls() {
 }
 
 #[test]
-fn a_classs_model_gets_back_what_it_gave() {
+fn a_classs_model_receives_the_data_it_returned() {
     let kept = json!({"parts": [{"type": "reasoning", "text": "Hm.", "providerOptions": {"maker": {"itemId": "rs_1"}}}]});
     let call = completion(&look(&json!({})), "tool_calls", &json!({"kept": kept}));
     let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
@@ -187,7 +187,7 @@ fn a_classs_model_gets_back_what_it_gave() {
 }
 
 #[test]
-fn another_model_gets_nothing_that_this_one_gave() {
+fn provider_data_is_sent_only_to_its_own_model() {
     let kept = json!({"parts": []});
     let alice = thinking("own:one");
     let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": kept}));
@@ -206,7 +206,7 @@ fn another_model_gets_nothing_that_this_one_gave() {
 }
 
 #[test]
-fn what_is_too_long_is_not_stored_and_the_turn_continues() {
+fn too_long_provider_data_is_dropped_and_the_turn_continues() {
     let kept = json!({"parts": ["x".repeat(70_000)]});
     let call = completion(&look(&json!({})), "tool_calls", &json!({"kept": kept}));
     let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
@@ -217,7 +217,7 @@ fn what_is_too_long_is_not_stored_and_the_turn_continues() {
 /// A file is data: what a provider takes for its own words or its own ids comes from the
 /// provider alone, or with who trusts the file.
 #[test]
-fn a_file_brings_nothing_that_a_provider_would_take_for_its_own() {
+fn an_untrusted_file_cannot_supply_provider_data() {
     let kept = json!({"parts": [{"type": "text", "length": 3, "providerOptions": {"maker": {"itemId": "msg_1"}}}]});
     let alice = thinking("own:mock");
     let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": kept}));
@@ -243,7 +243,7 @@ fn a_file_brings_nothing_that_a_provider_would_take_for_its_own() {
 
 /// Estimates do not count what comes back, so a small window gets little of it.
 #[test]
-fn a_small_window_gets_back_less() {
+fn a_small_window_limits_the_provider_data_sent_back() {
     let parts = |bytes: usize| json!({"parts": ["x".repeat(bytes)]});
     for (bytes, comes_back) in [(11_000, true), (17_000, false)] {
         let alice = thinking("own:mock");

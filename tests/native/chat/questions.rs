@@ -99,7 +99,7 @@ impl Alice {
 }
 
 #[test]
-fn a_turn_ends_with_a_tools_question_and_continues_with_the_answer() {
+fn a_tools_question_ends_the_turn_and_its_answer_continues_it() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     let chunks = alice.is_asked("its secret state");
     assert_eq!(
@@ -187,7 +187,7 @@ fn a_turn_ends_with_a_tools_question_and_continues_with_the_answer() {
 }
 
 #[test]
-fn a_wrong_answer_is_refused_and_the_question_stays() {
+fn an_invalid_answer_is_refused_and_the_question_stays_open() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.is_asked("x");
     let before = (alice.events(), alice.outbound.calls.borrow().len());
@@ -225,7 +225,7 @@ fn a_wrong_answer_is_refused_and_the_question_stays() {
 }
 
 #[test]
-fn an_approved_call_may_ask_and_ask_again_a_few_times() {
+fn an_approved_call_may_ask_a_few_times() {
     let alice = Alice::with_asking_server(&json!({}));
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     alice.says("book");
@@ -284,7 +284,7 @@ fn an_approved_call_may_ask_and_ask_again_a_few_times() {
 }
 
 #[test]
-fn a_question_survives_the_object_before_and_during_the_repeated_call() {
+fn a_question_survives_a_crash_at_any_point() {
     let mut alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.is_asked("x");
     alice.dies();
@@ -312,7 +312,7 @@ fn a_question_survives_the_object_before_and_during_the_repeated_call() {
 }
 
 #[test]
-fn all_calls_of_a_message_are_answered_before_one_is_repeated() {
+fn all_questions_of_a_message_are_answered_before_any_call_resumes() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     let both = [
         ("c1", "gh_a", json!({"q": 1})),
@@ -351,7 +351,7 @@ fn all_calls_of_a_message_are_answered_before_one_is_repeated() {
 }
 
 #[test]
-fn a_file_or_a_fork_continues_no_call() {
+fn imports_and_forks_resume_no_call() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.is_asked("x");
     let file = alice.export("s").unwrap();
@@ -376,7 +376,7 @@ fn a_file_or_a_fork_continues_no_call() {
 }
 
 #[test]
-fn a_socket_answers_a_question_too() {
+fn a_question_can_be_answered_over_a_socket() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.is_asked("x");
     let frame = |output: &Value| {
@@ -400,7 +400,7 @@ fn a_socket_answers_a_question_too() {
 }
 
 #[test]
-fn a_tool_that_changed_since_it_asked_is_not_called() {
+fn a_tool_changed_since_its_question_is_not_called() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.is_asked("x");
     alice.ok("removeTool", json!({"name": "gh"}));
@@ -414,7 +414,7 @@ fn a_tool_that_changed_since_it_asked_is_not_called() {
 }
 
 #[test]
-fn the_model_learns_of_questions_that_a_turn_cannot_show() {
+fn questions_that_cannot_be_displayed_become_tool_errors() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     let ask = |method: &str, params: &Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}});
     for (asked, reply) in [
@@ -444,7 +444,7 @@ fn the_model_learns_of_questions_that_a_turn_cannot_show() {
 }
 
 #[test]
-fn many_questions_of_one_step_are_bounded() {
+fn questions_per_step_are_limited() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     let ids: Vec<String> = (0..9).map(|n| format!("c{n}")).collect();
     let many: Vec<(&str, &str, Value)> = ids
@@ -464,7 +464,7 @@ fn many_questions_of_one_step_are_bounded() {
 }
 
 #[test]
-fn a_tool_of_ones_own_may_ask_and_run_turn_returns_the_question() {
+fn a_custom_tool_may_ask_and_run_turn_returns_the_question() {
     let alice = Alice::with_model();
     define(&alice, "book", false);
     alice.outbound.answer(calls(&[("c1", "book", json!({}))]));

@@ -76,7 +76,7 @@ const MESSAGES: [&str; 6] = [
 ];
 
 #[test]
-fn messages_wait_and_are_answered_in_order() {
+fn queued_messages_are_answered_in_order() {
     let alice = Alice::with_model();
     let (work, first) = alice.busy();
     let second = alice.queue("second");
@@ -101,7 +101,7 @@ fn messages_wait_and_are_answered_in_order() {
 }
 
 #[test]
-fn a_turn_alone_writes_no_row_of_the_queue() {
+fn a_turn_without_waiters_writes_no_queue_row() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("One."));
     let begun = alice.begin(&when_busy("first", "queue")).unwrap();
@@ -110,7 +110,7 @@ fn a_turn_alone_writes_no_row_of_the_queue() {
 }
 
 #[test]
-fn a_client_that_sends_its_whole_history_has_its_new_message_wait() {
+fn a_whole_history_queues_only_its_new_message() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     let partial =
@@ -127,7 +127,7 @@ fn a_client_that_sends_its_whole_history_has_its_new_message_wait() {
 }
 
 #[test]
-fn a_message_that_is_sent_again_waits_where_it_waited() {
+fn a_resent_message_keeps_its_place_in_the_queue() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     let one = alice.queue("second");
@@ -142,7 +142,7 @@ fn a_message_that_is_sent_again_waits_where_it_waited() {
 }
 
 #[test]
-fn a_line_has_an_end() {
+fn the_queue_has_a_maximum_length() {
     let alice = Alice::with_model();
     let (_work, _) = alice.busy();
     for n in 0..MAX_WAITING {
@@ -164,7 +164,7 @@ fn a_line_has_an_end() {
 }
 
 #[test]
-fn waiting_messages_are_bounded_in_bytes() {
+fn queued_messages_are_bounded_in_bytes() {
     let alice = Alice::with_model();
     let (_work, _) = alice.busy();
     let long = |id: &str| {
@@ -178,7 +178,7 @@ fn waiting_messages_are_bounded_in_bytes() {
 }
 
 #[test]
-fn only_a_new_message_waits() {
+fn only_new_messages_are_queued() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Zero."));
     alice.says("zero");
@@ -195,7 +195,7 @@ fn only_a_new_message_waits() {
 }
 
 #[test]
-fn a_message_that_replaces_the_turn_goes_before_those_that_wait() {
+fn a_replacing_message_precedes_the_queue() {
     let alice = Alice::with_model();
     let (work, first) = alice.busy();
     let waits = alice.queue("later");
@@ -220,7 +220,7 @@ fn a_message_that_replaces_the_turn_goes_before_those_that_wait() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_is_replaced_at_once() {
+fn an_interrupted_turn_is_replaced_at_once() {
     let mut alice = Alice::with_model();
     drop(alice.busy());
     alice.comes_back();
@@ -234,7 +234,7 @@ fn a_turn_that_was_cut_off_is_replaced_at_once() {
 }
 
 #[test]
-fn to_replace_a_turn_a_token_must_be_allowed_to_stop_it() {
+fn replacing_a_turn_needs_the_right_to_stop_it() {
     for (operations, expected) in [
         (&["chat"][..], Some("forbidden")),
         (&["chat", "cancelTurn"], None),
@@ -254,7 +254,7 @@ fn to_replace_a_turn_a_token_must_be_allowed_to_stop_it() {
 }
 
 #[test]
-fn a_waiting_message_is_withdrawn() {
+fn a_queued_message_can_be_withdrawn() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     let second = alice.queue("second");
@@ -279,7 +279,7 @@ fn a_waiting_message_is_withdrawn() {
 }
 
 #[test]
-fn a_turn_is_stopped_by_the_name_of_its_message() {
+fn a_turn_is_stopped_by_its_message_id() {
     let alice = Alice::with_model();
     let (work, first) = alice.busy();
     let cancel = |id: &str| alice.ok("cancelTurn", json!({"sessionId": "s", "messageId": id}));
@@ -290,7 +290,7 @@ fn a_turn_is_stopped_by_the_name_of_its_message() {
 }
 
 #[test]
-fn a_page_waits_withdraws_its_message_and_receives_its_turn() {
+fn a_page_queues_withdraws_and_receives_its_turn() {
     let alice = Alice::with_model();
     alice.audience.are_there.set(true);
     let (work, _) = alice.busy();
@@ -331,7 +331,7 @@ fn a_page_waits_withdraws_its_message_and_receives_its_turn() {
 }
 
 #[test]
-fn a_message_of_a_server_waits_and_is_joined_while_it_waits() {
+fn a_server_can_queue_a_message_and_join_it() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     let agent = alice.agent(&alice.db);
@@ -360,7 +360,7 @@ fn a_message_of_a_server_waits_and_is_joined_while_it_waits() {
 }
 
 #[test]
-fn clearing_and_deleting_a_session_deletes_its_queue() {
+fn clearing_or_deleting_a_session_deletes_its_queue() {
     for operation in ["clearMessages", "deleteSession"] {
         let alice = Alice::with_model();
         let (work, _) = alice.busy();
@@ -385,7 +385,7 @@ fn clearing_and_deleting_a_session_deletes_its_queue() {
 }
 
 #[test]
-fn a_forked_or_exported_session_leaves_its_queue_where_it_is() {
+fn forks_and_exports_do_not_include_the_queue() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     alice.queue("second");
@@ -400,7 +400,7 @@ fn a_forked_or_exported_session_leaves_its_queue_where_it_is() {
 
 /// The object dies at each moment of a line of three: each message is answered once.
 #[test]
-fn each_message_is_answered_once_and_in_order_whichever_statement_fails() {
+fn each_message_is_answered_once_in_order_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::with_model();
         define(&alice, "echo", false);
@@ -446,7 +446,7 @@ fn each_message_is_answered_once_and_in_order_whichever_statement_fails() {
 }
 
 #[test]
-fn a_message_that_a_server_has_wait_survives_the_object_and_its_caller() {
+fn a_servers_queued_message_survives_a_crash_and_its_caller() {
     let mut alice = Alice::with_model();
     let (work, _) = alice.busy();
     {
@@ -471,7 +471,7 @@ fn a_message_that_a_server_has_wait_survives_the_object_and_its_caller() {
 }
 
 #[test]
-fn a_waiting_message_that_another_build_stored_is_dropped_and_its_session_continues() {
+fn an_unreadable_queued_message_of_another_build_is_dropped() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     let second = alice.queue("second");
@@ -499,7 +499,7 @@ fn a_waiting_message_that_another_build_stored_is_dropped_and_its_session_contin
 }
 
 #[test]
-fn a_tools_answer_that_comes_out_of_band_continues_before_the_queue() {
+fn an_out_of_band_tool_result_continues_before_the_queue() {
     let alice = Alice::with_model();
     let work = alice.asked_where();
     alice.frame("c1", "Rome").unwrap();
@@ -514,7 +514,7 @@ fn a_tools_answer_that_comes_out_of_band_continues_before_the_queue() {
 }
 
 #[test]
-fn a_message_waits_behind_a_queue_that_was_not_resumed() {
+fn a_new_message_waits_behind_a_queue_that_has_not_resumed() {
     let mut alice = Alice::with_model();
     let (work, _) = alice.busy();
     alice.queue("second");
@@ -545,7 +545,7 @@ fn a_message_waits_behind_a_queue_that_was_not_resumed() {
 }
 
 #[test]
-fn calls_that_wait_for_an_approval_do_not_block_the_queue() {
+fn calls_awaiting_approval_do_not_block_the_queue() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     let (work, _) = alice.busy();
@@ -557,7 +557,7 @@ fn calls_that_wait_for_an_approval_do_not_block_the_queue() {
 }
 
 #[test]
-fn the_agent_says_what_becomes_of_a_message_that_says_nothing() {
+fn the_agents_setting_applies_to_messages_without_when_busy() {
     let plain = json!({"id": "s", "message": user("second")});
     let reject = json!({"id": "s", "message": user("second"), "whenBusy": "reject"});
     for (setting, waits) in [("reject", false), ("queue", true), ("replace", true)] {

@@ -71,7 +71,7 @@ fn asked(turns: &[Value]) -> Vec<&str> {
 /// A local run can't serve the default model, and the demo answers. Nothing names a model
 /// that nobody asked.
 #[test]
-fn the_demo_that_replaces_the_default_model_is_named() {
+fn a_demo_fallback_is_recorded() {
     let alice = Alice::default();
     alice.outbound.bindings.borrow_mut().push("AI".to_owned());
     alice.outbound.answer(Err(CallFailure::RemoteOnly {
@@ -87,7 +87,7 @@ fn the_demo_that_replaces_the_default_model_is_named() {
 }
 
 #[test]
-fn a_plain_turn_reports_what_it_did_and_writes_no_row_for_it() {
+fn a_simple_turn_is_recorded_without_an_extra_row() {
     let alice = Alice::with_model();
     alice.turn_in("s", "hi");
     let turns = alice.turns("s");
@@ -128,7 +128,7 @@ fn a_plain_turn_reports_what_it_did_and_writes_no_row_for_it() {
 }
 
 #[test]
-fn a_turns_tools_are_reported_with_their_kinds_and_without_their_content() {
+fn a_turns_tools_are_recorded_by_kind_without_content() {
     let alice = Alice::with_model();
     define(&alice, "weather", false);
     define(&alice, "asks", true);
@@ -209,7 +209,7 @@ fn a_turns_tools_are_reported_with_their_kinds_and_without_their_content() {
 }
 
 #[test]
-fn a_failure_that_said_nothing_has_a_record_with_code_and_sentence_and_costs_one_row() {
+fn a_failure_without_output_is_recorded_in_one_row() {
     let alice = Alice::with_model();
     alice.fail_in("s", "hi");
     assert_eq!(alice.failures_kept(), 1);
@@ -237,7 +237,7 @@ fn a_failure_that_said_nothing_has_a_record_with_code_and_sentence_and_costs_one
 }
 
 #[test]
-fn a_failure_after_some_words_is_reported_once() {
+fn a_failure_after_partial_output_is_recorded_once() {
     let alice = Alice::with_model();
     let chunk = json!({"choices": [{"delta": {"content": "Well, "}}]});
     alice
@@ -260,7 +260,7 @@ fn a_failure_after_some_words_is_reported_once() {
 }
 
 #[test]
-fn a_turn_that_was_given_up_after_deaths_says_so() {
+fn a_turn_abandoned_after_crashes_is_recorded_as_such() {
     let mut alice = Alice::with_turns_cut_off(1);
     for _ in 0..2 {
         assert_eq!(alice.recover(&alice.db).works.len(), 1);
@@ -284,7 +284,7 @@ fn a_turn_that_was_given_up_after_deaths_says_so() {
 }
 
 #[test]
-fn a_turn_that_was_resumed_says_how_often_and_who_asked() {
+fn a_resumed_turn_records_its_attempts_and_caller() {
     let mut alice = Alice::with_model();
     drop(
         alice
@@ -307,7 +307,7 @@ fn a_turn_that_was_resumed_says_how_often_and_who_asked() {
 }
 
 #[test]
-fn turns_of_all_sessions_come_newest_first_at_any_length_of_page() {
+fn turns_of_all_sessions_are_listed_newest_first() {
     let alice = Alice::with_model();
     let order = [0, 1, 0, 2, 2, 1, 0, 3, 0];
     for (n, session) in order.iter().enumerate() {
@@ -343,7 +343,7 @@ fn turns_of_all_sessions_come_newest_first_at_any_length_of_page() {
 }
 
 #[test]
-fn a_page_follows_the_turns_and_not_the_events_between_them() {
+fn a_page_is_counted_in_turns_not_events() {
     let alice = Alice::with_model();
     alice.turn_in("s", "first");
     let texts: Vec<String> = (0..1_000).map(|n| format!("text {n}")).collect();
@@ -372,7 +372,7 @@ fn a_page_follows_the_turns_and_not_the_events_between_them() {
 }
 
 #[test]
-fn an_older_turn_stays_reported_whatever_becomes_of_newer_ones() {
+fn older_turns_stay_recorded_whatever_follows() {
     let alice = Alice::with_model();
     for text in ["a", "b", "c", "d"] {
         alice.turn_in("s", text);
@@ -413,7 +413,7 @@ fn an_older_turn_stays_reported_whatever_becomes_of_newer_ones() {
 }
 
 #[test]
-fn turns_are_reported_alike_whether_or_not_neighbors_have_pushed_the_last_ones_row_out() {
+fn records_do_not_depend_on_whether_the_turn_row_still_exists() {
     let alice = Alice::with_model();
     let texts: Vec<String> = (0..1_200).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -447,7 +447,7 @@ fn turns_are_reported_alike_whether_or_not_neighbors_have_pushed_the_last_ones_r
 }
 
 #[test]
-fn nobody_forges_a_record_by_an_import_or_an_append() {
+fn imports_and_appends_cannot_forge_a_record() {
     let alice = Alice::with_model();
     alice.turn_in("s", "hi");
     let file = alice.export("s").unwrap();
@@ -459,7 +459,7 @@ fn nobody_forges_a_record_by_an_import_or_an_append() {
 }
 
 #[test]
-fn a_session_keeps_its_newest_failures_whatever_its_neighbors_do() {
+fn a_sessions_failures_do_not_depend_on_other_sessions() {
     let alice = Alice::with_model();
     let each = usize::try_from(MAX_FAILED_EACH).unwrap();
     for n in 0..each + 3 {
@@ -520,7 +520,7 @@ fn outage(alice: &Alice, sessions: i64, failed: i64, silent: i64) {
 }
 
 #[test]
-fn the_agents_failures_are_read_within_a_bound_and_none_is_left_out() {
+fn reading_all_failures_is_bounded_and_complete() {
     let steps = |sessions: i64, silent: i64| {
         let alice = Alice::with_model();
         outage(&alice, sessions, MAX_FAILED_EACH, silent);
@@ -566,7 +566,7 @@ fn the_agents_failures_are_read_within_a_bound_and_none_is_left_out() {
 }
 
 #[test]
-fn a_turn_that_was_stopped_before_it_said_anything_has_a_record_for_one_row() {
+fn a_turn_stopped_before_any_output_is_recorded_in_one_row() {
     let alice = Alice::with_model();
     alice.turn_in("s", "hi");
     alice.host.advance(1_000);
@@ -615,7 +615,7 @@ fn a_turn_that_was_stopped_before_it_said_anything_has_a_record_for_one_row() {
 }
 
 #[test]
-fn who_stops_turn_after_turn_loses_no_failure_and_keeps_a_bounded_number() {
+fn repeated_stops_are_bounded_and_displace_no_failure() {
     let alice = Alice::with_model();
     alice.fail_in("s", "hi");
     let each = usize::try_from(MAX_SILENT_EACH).unwrap();
@@ -635,7 +635,7 @@ fn who_stops_turn_after_turn_loses_no_failure_and_keeps_a_bounded_number() {
 }
 
 #[test]
-fn a_turn_that_was_stopped_after_a_death_or_lost_its_place_has_a_record() {
+fn a_turn_stopped_after_a_crash_is_recorded() {
     let mut alice = Alice::with_turns_cut_off(1);
     alice.dies();
     alice.ok("cancelTurn", json!({"sessionId": "s0"}));
@@ -656,7 +656,7 @@ fn a_turn_that_was_stopped_after_a_death_or_lost_its_place_has_a_record() {
 }
 
 #[test]
-fn a_token_of_one_session_sees_its_turns_alone() {
+fn a_session_token_sees_only_its_turns() {
     let mut alice = Alice::with_model();
     alice.turn_in("s", "mine");
     alice.turn_in("t", "theirs");
@@ -685,7 +685,7 @@ fn a_token_of_one_session_sees_its_turns_alone() {
 }
 
 #[test]
-fn a_very_long_session_id_leads_back_to_its_turn() {
+fn a_turn_id_works_with_a_very_long_session_id() {
     let alice = Alice::with_model();
     let long = "é".repeat(200);
     alice.turn_in(&long, "hi");

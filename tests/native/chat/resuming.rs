@@ -66,7 +66,7 @@ fn chunks(frames: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn a_late_acknowledgement_gets_the_chunks_of_the_turn_that_has_ended() {
+fn a_late_acknowledgement_gets_the_chunks_of_a_finished_turn() {
     let alice = Alice::with_model();
     let (state, id) = alice.late("Here it is.");
     let (frames, freed) = alice.acknowledges(&state, &id);
@@ -82,7 +82,7 @@ fn a_late_acknowledgement_gets_the_chunks_of_the_turn_that_has_ended() {
 }
 
 #[test]
-fn the_chunks_of_an_offered_turn_are_released_in_time() {
+fn chunks_held_for_a_resume_are_released_after_a_timeout() {
     let alice = Alice::with_model();
     let (state, id) = alice.late("Here it is.");
     for _ in 0..2 {
@@ -112,7 +112,7 @@ fn a_cleared_session_replays_nothing() {
 }
 
 #[test]
-fn no_chunks_are_stored_where_no_socket_waits_for_them() {
+fn no_chunks_are_kept_without_a_waiting_socket() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello."));
     let begun = alice

@@ -22,7 +22,7 @@ impl Alice {
 }
 
 #[test]
-fn a_turn_is_answered_whole() {
+fn a_turn_returns_its_whole_answer() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));
     let ran = alice.ok("runTurn", asks("hi"));
@@ -59,7 +59,7 @@ fn a_repeated_request_returns_the_answer_without_a_call() {
 }
 
 #[test]
-fn an_answer_whose_place_was_taken_is_found_again() {
+fn an_answer_moved_by_another_write_is_found() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Late."));
     let agent = alice.agent(&alice.db);
@@ -78,7 +78,7 @@ fn an_answer_whose_place_was_taken_is_found_again() {
 }
 
 #[test]
-fn a_message_that_was_written_otherwise_is_refused() {
+fn a_message_written_by_another_operation_is_refused() {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok("appendMessage", asks("appended"));
@@ -94,7 +94,7 @@ fn a_message_that_was_written_otherwise_is_refused() {
 }
 
 #[test]
-fn another_text_under_the_id_of_an_answered_message_is_refused() {
+fn another_text_under_an_answered_id_is_refused() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));
     let first = alice.ok("runTurn", asks("hi"));
@@ -118,7 +118,7 @@ fn another_text_under_the_id_of_an_answered_message_is_refused() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_is_joined() {
+fn an_interrupted_turn_is_joined() {
     let mut alice = Alice::with_model();
     {
         let agent = alice.agent(&alice.db);
@@ -136,7 +136,7 @@ fn a_turn_that_was_cut_off_is_joined() {
 /// After a failure of any statement: the message is there at most once, and a call that
 /// is sent again has its answer.
 #[test]
-fn it_may_be_repeated_whichever_statement_fails() {
+fn run_turn_can_be_repeated_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::with_model();
         alice.outbound.answer(said("Once."));
@@ -162,7 +162,7 @@ fn it_may_be_repeated_whichever_statement_fails() {
 }
 
 #[test]
-fn a_turn_that_fails_is_an_error_and_may_be_tried_again_if_it_said_nothing() {
+fn a_failed_turn_without_output_can_be_retried() {
     let alice = Alice::with_model();
     alice
         .outbound
@@ -176,7 +176,7 @@ fn a_turn_that_fails_is_an_error_and_may_be_tried_again_if_it_said_nothing() {
 }
 
 #[test]
-fn a_turn_that_failed_half_way_fails_again_and_names_what_it_said() {
+fn a_repeated_failed_turn_returns_the_same_error() {
     let alice = Alice::with_model();
     let mut broken =
         ScriptedAnswer::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n");
@@ -192,7 +192,7 @@ fn a_turn_that_failed_half_way_fails_again_and_names_what_it_said() {
 }
 
 #[test]
-fn a_turn_that_reaches_its_steps_says_so() {
+fn reaching_the_step_limit_is_reported() {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"maxSteps": 1}));
     define(&alice, "echo", false);
@@ -204,7 +204,7 @@ fn a_turn_that_reaches_its_steps_says_so() {
 }
 
 #[test]
-fn a_turn_that_stops_for_an_approval_or_a_client_says_so() {
+fn stopping_for_an_approval_or_client_tool_is_reported() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
@@ -221,7 +221,7 @@ fn a_turn_that_stops_for_an_approval_or_a_client_says_so() {
 }
 
 #[test]
-fn a_token_asks_for_no_more_than_a_chat_request_may() {
+fn run_turn_needs_the_rights_of_a_chat_request() {
     let scoped = |operations: &[&str]| {
         let mut alice = Alice::with_model();
         alice.caller = Caller::Scoped(TokenScope {
@@ -256,7 +256,7 @@ fn a_token_asks_for_no_more_than_a_chat_request_may() {
 }
 
 #[test]
-fn nonsense_is_refused_and_writes_nothing() {
+fn invalid_input_is_refused_and_writes_nothing() {
     let alice = Alice::with_model();
     let before = alice.db.dump();
     for (body, field) in [
@@ -299,7 +299,7 @@ fn nonsense_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn a_file_holds_no_word_of_who_asked() {
+fn an_export_does_not_contain_the_caller() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));
     alice.ok("runTurn", asks("hi"));

@@ -80,7 +80,7 @@ fn find<'a>(spans: &'a [Span], name: &str) -> &'a Span {
 }
 
 #[test]
-fn a_turn_is_in_its_callers_trace_and_so_are_its_calls() {
+fn a_turn_and_its_calls_are_in_the_callers_trace() {
     let alice = Alice::with_receiver();
     define(&alice, "weather", false);
     alice
@@ -146,7 +146,7 @@ fn a_turn_is_in_its_callers_trace_and_so_are_its_calls() {
 }
 
 #[test]
-fn a_request_to_a_model_says_which_model_answered_and_where() {
+fn a_model_span_names_the_model_and_its_server() {
     let alice = Alice::with_receiver();
     alice.set(Setting::OpenAiBaseUrl, "https://models.example:8443/v1");
     let chunk = json!({"model": "m-2026-01-01", "choices": [{"delta": {"content": "Yes."}}]});
@@ -182,7 +182,7 @@ fn a_request_to_a_model_says_which_model_answered_and_where() {
 }
 
 #[test]
-fn an_operation_on_memory_names_its_block_and_its_entry_and_counts_them() {
+fn a_memory_span_names_its_block_and_entry() {
     let alice = Alice::with_receiver();
     let trace = alice.trace_of("01");
     let noted = |operation: &str, body: Value| {
@@ -220,7 +220,7 @@ fn an_operation_on_memory_names_its_block_and_its_entry_and_counts_them() {
 }
 
 #[test]
-fn a_message_to_a_server_of_tools_names_the_calls_span_in_itself() {
+fn an_mcp_message_carries_its_calls_span() {
     let alice = Alice::with_receiver();
     let tools = json!([{"name": "a", "description": "A.", "inputSchema": {"type": "object"}}]);
     alice
@@ -251,7 +251,7 @@ fn a_message_to_a_server_of_tools_names_the_calls_span_in_itself() {
 }
 
 #[test]
-fn content_leaves_only_if_a_setting_says_so_and_then_bounded() {
+fn content_is_recorded_only_if_enabled_and_then_bounded() {
     let alice = Alice::with_receiver();
     alice.set(Setting::OtelCaptureContent, "true");
     define(&alice, "weather", false);
@@ -276,7 +276,7 @@ fn content_leaves_only_if_a_setting_says_so_and_then_bounded() {
 }
 
 #[test]
-fn a_trace_that_its_caller_does_not_record_is_passed_on_and_leaves_no_span() {
+fn an_unsampled_trace_is_propagated_without_spans() {
     let alice = Alice::with_receiver();
     alice.outbound.answer(said("Yes."));
     alice.says_in(&alice.trace_of("00"), "hi");
@@ -294,7 +294,7 @@ fn a_trace_that_its_caller_does_not_record_is_passed_on_and_leaves_no_span() {
 }
 
 #[test]
-fn a_turn_that_is_resumed_after_a_death_stays_in_its_trace() {
+fn a_resumed_turn_stays_in_its_trace() {
     let mut alice = Alice::with_receiver();
     let body = json!({"id": "s", "message": user("Go.")});
     let request = alice.trace_of("01");
@@ -317,7 +317,7 @@ fn a_turn_that_is_resumed_after_a_death_stays_in_its_trace() {
 }
 
 #[test]
-fn a_failed_turn_is_a_failed_span() {
+fn a_failed_turn_has_an_error_span() {
     let alice = Alice::with_receiver();
     alice.says_in(&alice.trace_of("01"), "hi");
     let spans = alice.spans().take_batch();
@@ -329,7 +329,7 @@ fn a_failed_turn_is_a_failed_span() {
 }
 
 #[test]
-fn spans_go_to_the_receiver_alone_with_its_headers() {
+fn spans_are_sent_only_to_the_collector_with_its_headers() {
     let alice = Alice::with_receiver();
     alice.set(Setting::OtelHeaders, "authorization=Bearer%20k");
     alice.set(Setting::OtelServiceName, "memory");
@@ -357,7 +357,7 @@ fn spans_go_to_the_receiver_alone_with_its_headers() {
 }
 
 #[test]
-fn a_receiver_that_fails_is_left_alone_for_a_while_and_loses_spans() {
+fn a_failing_collector_is_paused_and_loses_spans() {
     let alice = Alice::with_receiver();
     let span = || Span::new(&alice.trace_of("01"), "x", SpanKind::Internal, (0, 1));
     let send = || wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
@@ -400,7 +400,7 @@ fn a_receiver_that_fails_is_left_alone_for_a_while_and_loses_spans() {
 }
 
 #[test]
-fn without_a_receiver_or_with_an_unknown_sampler_nothing_is_recorded() {
+fn without_a_collector_or_a_known_sampler_nothing_is_recorded() {
     let alice = Alice::with_model();
     assert!(make_queue(&alice.outbound).is_none());
     for address in ["otel.example", "ftp://otel.example", "javascript:1"] {

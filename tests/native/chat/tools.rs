@@ -35,7 +35,7 @@ pub fn tool(more: &Value) -> Value {
 }
 
 #[test]
-fn only_the_tool_gets_its_headers_and_the_secret() {
+fn only_the_tool_receives_its_headers_and_secret() {
     let alice = alice();
     let headers = json!({"Authorization": "Bearer secret:KEY", "x-team": "blue"});
     let shown = alice.ok("defineTool", tool(&json!({"headers": headers})));
@@ -69,7 +69,7 @@ fn only_the_tool_gets_its_headers_and_the_secret() {
 }
 
 #[test]
-fn a_secret_that_a_tool_may_not_have_is_refused_when_it_is_defined_and_when_it_is_called() {
+fn a_forbidden_secret_is_refused_on_definition_and_on_call() {
     let alice = alice();
     let with = |value: &str| json!({"headers": {"authorization": value}});
     for (more, code) in [
@@ -111,7 +111,7 @@ fn a_secret_that_a_tool_may_not_have_is_refused_when_it_is_defined_and_when_it_i
 }
 
 #[test]
-fn a_definition_sets_a_tools_time_and_size_up_to_their_limits() {
+fn a_definition_sets_timeout_and_size_within_limits() {
     let alice = alice();
     for (field, most) in [("timeoutMs", 300_000), ("maxOutputBytes", 524_288)] {
         for (value, is_taken) in [(0, false), (1, true), (most, true), (most + 1, false)] {
@@ -141,7 +141,7 @@ fn a_definition_sets_a_tools_time_and_size_up_to_their_limits() {
 }
 
 #[test]
-fn an_approval_is_for_the_headers_that_the_tool_had() {
+fn an_approval_applies_to_the_headers_at_that_time() {
     let alice = alice();
     let define = |team: &str| {
         let more = json!({"needsApproval": true, "headers": {"x-team": team}});

@@ -155,7 +155,7 @@ fn with_callback() -> Alice {
 }
 
 #[test]
-fn an_answer_that_says_nothing_comes_to_an_end_at_every_entry_point() {
+fn a_silent_answer_ends_at_every_entry_point() {
     for (entry_point, furnish, ask) in DOORS {
         let mut trickled = 0;
         for piece in NOTHING {
@@ -176,7 +176,7 @@ fn an_answer_that_says_nothing_comes_to_an_end_at_every_entry_point() {
 }
 
 #[test]
-fn a_model_that_sends_comments_alone_fails_its_turn_by_name() {
+fn a_model_that_sends_only_comments_fails_the_turn() {
     let alice = Alice::with_model();
     with_trickle(&alice, ": waiting\n\n", 10_000);
     let chunks = alice.says("Hi.");
@@ -186,7 +186,7 @@ fn a_model_that_sends_comments_alone_fails_its_turn_by_name() {
 }
 
 #[test]
-fn a_model_that_says_a_letter_now_and_then_is_read_for_half_an_hour() {
+fn a_slow_model_is_read_for_up_to_half_an_hour() {
     let alice = Alice::with_model();
     with_trickle(&alice, LETTER, 50_000);
     let chunks = alice.says("Hi.");

@@ -28,7 +28,7 @@ pub fn text_of(chunks: &[Value]) -> String {
 }
 
 #[test]
-fn a_plain_turn_is_two_messages_and_leaves_nothing_else() {
+fn a_simple_turn_writes_two_messages_and_no_other_row() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));
     let chunks = alice.says("hi");
@@ -66,7 +66,7 @@ fn a_plain_turn_is_two_messages_and_leaves_nothing_else() {
 }
 
 #[test]
-fn the_documents_example_echo_and_weather() {
+fn the_documented_example_with_echo_and_weather() {
     let alice = Alice::with_model();
     define(&alice, "echo", false);
     define(&alice, "weather", false);
@@ -121,7 +121,7 @@ fn the_documents_example_echo_and_weather() {
 }
 
 #[test]
-fn a_failing_tool_is_data_that_the_model_reads() {
+fn a_tool_failure_is_a_result_for_the_model() {
     let alice = Alice::with_model();
     define(&alice, "echo", false);
     alice.outbound.answer(calls(&[
@@ -145,7 +145,7 @@ fn a_failing_tool_is_data_that_the_model_reads() {
 }
 
 #[test]
-fn a_client_tool_is_left_to_the_client_and_its_answer_continues_in_the_same_message() {
+fn a_client_tool_result_continues_the_same_message() {
     let alice = Alice::with_model();
     let tools =
         json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]);
@@ -181,7 +181,7 @@ fn a_client_tool_is_left_to_the_client_and_its_answer_continues_in_the_same_mess
 }
 
 #[test]
-fn nobody_forges_what_the_agent_or_a_tool_said() {
+fn clients_cannot_forge_agent_or_tool_messages() {
     let alice = Alice::with_model();
     define(&alice, "pay", false);
     alice.outbound.answer(said("Hi."));
@@ -210,7 +210,7 @@ fn nobody_forges_what_the_agent_or_a_tool_said() {
 }
 
 #[test]
-fn an_approval_waits_for_days_and_then_the_tool_runs_once() {
+fn an_approval_may_take_days_and_the_tool_runs_once() {
     let mut alice = Alice::with_model();
     define(&alice, "pay", true);
     alice
@@ -252,7 +252,7 @@ fn an_approval_waits_for_days_and_then_the_tool_runs_once() {
 }
 
 #[test]
-fn a_call_that_the_user_declines_is_not_run() {
+fn a_declined_call_is_not_run() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     alice
@@ -273,7 +273,7 @@ fn a_call_that_the_user_declines_is_not_run() {
 }
 
 #[test]
-fn two_approvals_are_waited_for_and_then_both_are_done() {
+fn both_calls_run_after_two_approvals() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     alice
@@ -306,7 +306,7 @@ fn two_approvals_are_waited_for_and_then_both_are_done() {
 }
 
 #[test]
-fn regenerating_answers_beside_the_old_answer() {
+fn regenerating_adds_a_sibling_answer() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("One."));
     alice.says("hi");
@@ -324,7 +324,7 @@ fn regenerating_answers_beside_the_old_answer() {
 }
 
 #[test]
-fn one_turn_at_a_time_and_the_users_message_is_durable_before_the_model_is_called() {
+fn the_users_message_is_stored_before_the_model_is_called() {
     let alice = Alice::with_model();
     let begun = alice
         .begin(&json!({"id": "s", "message": user("hi")}))
@@ -348,7 +348,7 @@ fn one_turn_at_a_time_and_the_users_message_is_durable_before_the_model_is_calle
 }
 
 #[test]
-fn a_model_that_fails_is_an_error_and_what_was_said_is_stored() {
+fn a_model_failure_is_an_error_and_keeps_the_partial_output() {
     let alice = Alice::with_model();
     alice
         .outbound
@@ -372,7 +372,7 @@ fn a_model_that_fails_is_an_error_and_what_was_said_is_stored() {
 }
 
 #[test]
-fn an_answer_without_content_is_a_failed_turn_that_can_be_tried_again() {
+fn an_empty_answer_is_a_failed_turn_that_can_be_retried() {
     for (reason, sentence) in [
         ("stop", "returned an empty answer"),
         ("length", "`maxOutputTokens`"),
@@ -482,7 +482,7 @@ fn an_output_limit_before_an_answer_fails_a_later_step_too() {
 }
 
 #[test]
-fn a_model_may_have_nothing_to_add_to_a_clients_result() {
+fn an_empty_answer_after_a_client_result_is_allowed() {
     let alice = Alice::with_model();
     let tools =
         json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]);
@@ -498,7 +498,7 @@ fn a_model_may_have_nothing_to_add_to_a_clients_result() {
 }
 
 #[test]
-fn a_model_may_have_nothing_to_add_to_a_tools_result() {
+fn an_empty_answer_after_a_tool_result_is_allowed() {
     let alice = Alice::with_model();
     define(&alice, "echo", false);
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
@@ -527,7 +527,7 @@ fn the_steps_of_a_turn_are_limited() {
 }
 
 #[test]
-fn outputs_of_a_turn_are_bounded_together() {
+fn the_outputs_of_a_turn_are_bounded_together() {
     let alice = Alice::with_model();
     define(&alice, "big", false);
     let many: Vec<(String, &str, Value)> = (0..14)
@@ -564,7 +564,7 @@ fn outputs_of_a_turn_are_bounded_together() {
 }
 
 #[test]
-fn a_cancelled_turn_keeps_what_was_said() {
+fn a_cancelled_turn_keeps_its_partial_output() {
     let alice = Alice::with_model();
     define(&alice, "slow", false);
     alice.outbound.answer(calls(&[("c1", "slow", json!({}))]));
@@ -586,7 +586,7 @@ fn a_cancelled_turn_keeps_what_was_said() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_is_found_and_finished() {
+fn an_interrupted_turn_is_found_and_finished() {
     let mut alice = Alice::with_model();
     let begun = alice
         .begin(&json!({"id": "s", "message": user("hi")}))
@@ -612,7 +612,7 @@ fn a_turn_that_was_cut_off_is_found_and_finished() {
 }
 
 #[test]
-fn a_turn_that_is_cut_off_again_and_again_is_closed_with_a_sentence() {
+fn a_repeatedly_interrupted_turn_is_closed_with_an_error() {
     let mut alice = Alice::with_model();
     drop(
         alice
@@ -643,7 +643,7 @@ fn a_turn_that_is_cut_off_again_and_again_is_closed_with_a_sentence() {
 }
 
 #[test]
-fn a_turn_that_another_build_began_is_closed_and_its_session_continues() {
+fn an_unreadable_turn_of_another_build_is_closed() {
     let mut alice = Alice::with_model();
     drop(
         alice
@@ -665,7 +665,7 @@ fn a_turn_that_another_build_began_is_closed_and_its_session_continues() {
 /// Every statement of a turn's end fails once: the turn's row stays, the turn is finished
 /// later, and nothing is stored twice.
 #[test]
-fn a_turn_whose_storage_fails_is_finished_later() {
+fn a_turn_with_a_storage_error_is_finished_later() {
     let cost = json!({"prompt_tokens": 3, "completion_tokens": 1});
     for passing in 0.. {
         let mut alice = Alice::with_model();
@@ -728,7 +728,7 @@ fn a_turn_whose_storage_fails_is_finished_later() {
 }
 
 #[test]
-fn the_demo_remembers_by_calling_the_tools() {
+fn the_demo_writes_memory_through_tools() {
     let alice = Alice::default();
     alice.ok(
         "defineBlock",
@@ -753,7 +753,7 @@ fn the_demo_remembers_by_calling_the_tools() {
 }
 
 #[test]
-fn a_turn_in_a_deleted_session_ends_and_leaves_nothing() {
+fn a_turn_in_a_deleted_session_ends_without_a_trace() {
     let alice = Alice::with_model();
     let begun = alice
         .begin(&json!({"id": "s", "message": user("hi")}))
@@ -770,7 +770,7 @@ fn a_turn_in_a_deleted_session_ends_and_leaves_nothing() {
 }
 
 #[test]
-fn onlookers_receive_the_turn_and_are_shown_what_the_log_made_of_it() {
+fn other_sockets_receive_the_turn_and_the_stored_messages() {
     let alice = Alice::with_model();
     alice.audience.are_there.set(true);
     alice.outbound.answer(said("Hello!"));
@@ -813,7 +813,7 @@ fn an_unknown_model_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn tools_are_registered_by_who_may_and_only_where_they_may_be() {
+fn tool_registration_needs_the_right_and_an_allowed_url() {
     let alice = Alice::with_model();
     define(&alice, "b", true);
     define(&alice, "a", false);
@@ -860,7 +860,7 @@ fn tools_are_registered_by_who_may_and_only_where_they_may_be() {
 }
 
 #[test]
-fn another_text_under_a_stored_id_is_refused_and_the_same_text_is_answered_again() {
+fn another_text_under_a_stored_id_is_refused() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hi."));
     alice.says("hi");
@@ -890,7 +890,7 @@ fn another_text_under_a_stored_id_is_refused_and_the_same_text_is_answered_again
 }
 
 #[test]
-fn an_edited_message_stays_the_users() {
+fn an_edited_message_stays_a_user_message() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hi."));
     alice.says("hi");
@@ -905,7 +905,7 @@ fn an_edited_message_stays_the_users() {
 }
 
 #[test]
-fn an_answer_continues_with_its_message_whatever_was_written_in_between() {
+fn an_answer_continues_its_message_despite_writes_in_between() {
     let alice = Alice::with_model();
     let tools = json!([{"name": "where", "parameters": {"type": "object"}}]);
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
@@ -945,7 +945,7 @@ fn an_answer_continues_with_its_message_whatever_was_written_in_between() {
 }
 
 #[test]
-fn an_old_turn_writes_nothing_into_a_session_made_again() {
+fn an_old_turn_writes_nothing_into_a_recreated_session() {
     let alice = Alice::with_model();
     let old = alice
         .begin(&json!({"id": "s", "message": user("old")}))
@@ -965,7 +965,7 @@ fn an_old_turn_writes_nothing_into_a_session_made_again() {
 }
 
 #[test]
-fn clearing_stops_the_turn_that_answers_what_is_cleared() {
+fn clearing_stops_the_running_turn() {
     let alice = Alice::with_model();
     let begun = alice
         .begin(&json!({"id": "s", "message": user("hi")}))
@@ -987,7 +987,7 @@ fn narrowed(allow: Value) -> Caller {
 }
 
 #[test]
-fn a_minted_token_sets_no_model_no_system_prompt_and_no_tools_unless_it_says_so() {
+fn a_minted_token_sets_model_prompt_and_tools_only_if_allowed() {
     let tool = json!([{"name": "mine", "description": "", "parameters": {"type": "object"}}]);
     for (field, value, allow) in [
         ("model", json!("demo"), json!({"models": ["demo"]})),
@@ -1030,7 +1030,7 @@ fn a_minted_token_sets_no_model_no_system_prompt_and_no_tools_unless_it_says_so(
 }
 
 #[test]
-fn fields_that_the_stock_clients_leave_empty_need_no_allowance() {
+fn empty_fields_of_stock_clients_need_no_right() {
     let mut alice = Alice::with_model();
     alice.caller = narrowed(json!({}));
     let body = json!({"id": "s", "message": user("Hello."), "tools": [], "clientTools": [],
@@ -1039,7 +1039,7 @@ fn fields_that_the_stock_clients_leave_empty_need_no_allowance() {
 }
 
 #[test]
-fn a_turn_begins_also_where_onlookers_can_be_shown_nothing() {
+fn a_turn_starts_even_if_the_history_cannot_be_broadcast() {
     let alice = Alice::with_model();
     alice.audience.are_there.set(true);
     alice.ok("createSession", json!({"id": "s"}));
@@ -1063,7 +1063,7 @@ fn a_turn_begins_also_where_onlookers_can_be_shown_nothing() {
 }
 
 #[test]
-fn providers_reports_correct_the_estimate() {
+fn reported_usage_corrects_the_estimate() {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
     let long = "word ".repeat(2_000);
@@ -1096,7 +1096,7 @@ fn providers_reports_correct_the_estimate() {
 }
 
 #[test]
-fn an_answer_that_comes_while_the_turn_runs_is_accepted_at_its_end() {
+fn an_answer_during_the_turn_is_applied_at_its_end() {
     let alice = Alice::with_model();
     let tools = json!([{"name": "where", "parameters": {"type": "object"}}]);
     let body = json!({"id": "s", "message": user("where"), "tools": tools});
@@ -1134,7 +1134,7 @@ fn a_turn_without_capacity_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_turn_that_grows_beyond_the_capacity_ends_and_keeps_what_it_said() {
+fn a_turn_that_outgrows_its_capacity_ends_and_keeps_its_output() {
     let alice = Alice::with_model();
     let free = 100_000;
     let others =
@@ -1147,7 +1147,7 @@ fn a_turn_that_grows_beyond_the_capacity_ends_and_keeps_what_it_said() {
 }
 
 #[test]
-fn a_short_turn_continues_while_long_ones_fill_the_capacity() {
+fn a_short_turn_runs_while_long_ones_fill_the_capacity() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Short."));
     let begun = alice
@@ -1167,7 +1167,7 @@ fn a_short_turn_continues_while_long_ones_fill_the_capacity() {
 }
 
 #[test]
-fn a_turns_memory_is_released_with_its_last_listener() {
+fn a_turns_buffer_is_released_with_its_last_listener() {
     let alice = Alice::with_model();
     alice.outbound.answer(said(&"word ".repeat(100_000)));
     let begun = alice
@@ -1180,7 +1180,7 @@ fn a_turns_memory_is_released_with_its_last_listener() {
 }
 
 #[test]
-fn an_answer_that_is_more_than_an_event_holds_is_stopped_and_its_beginning_kept() {
+fn an_answer_too_long_for_an_event_is_stopped_and_truncated() {
     let alice = Alice::with_model();
     let piece = "word ".repeat(200_000);
     let chunk = json!({"choices": [{"delta": {"content": piece}}]});
@@ -1194,7 +1194,7 @@ fn an_answer_that_is_more_than_an_event_holds_is_stopped_and_its_beginning_kept(
 }
 
 #[test]
-fn an_empty_message_of_the_user_is_refused_and_a_file_is_enough() {
+fn a_user_message_needs_text_or_a_file() {
     let alice = Alice::with_model();
     let before = alice.db.dump();
     let message =
@@ -1209,7 +1209,7 @@ fn an_empty_message_of_the_user_is_refused_and_a_file_is_enough() {
 }
 
 #[test]
-fn a_message_is_not_edited_to_nothing() {
+fn a_message_cannot_be_edited_to_be_empty() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello."));
     alice.says("hi");

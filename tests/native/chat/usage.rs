@@ -65,7 +65,7 @@ fn priced() -> Alice {
 }
 
 #[test]
-fn a_turn_with_prices_says_what_it_cost() {
+fn a_turn_with_prices_reports_its_cost() {
     let alice = priced();
     let chunks = alice.spends("s", "one", (1_000, 400, 100));
     let usage = json!({"inputTokens": 1_000, "outputTokens": 100, "cachedInputTokens": 400, "cost": 0.0024});
@@ -84,7 +84,7 @@ fn a_turn_with_prices_says_what_it_cost() {
 }
 
 #[test]
-fn a_turn_without_prices_costs_nothing_and_says_nothing() {
+fn a_turn_without_prices_reports_no_cost() {
     let alice = Alice::with_model();
     let chunks = alice.spends("s", "one", (1_000, 400, 100));
     assert_eq!(
@@ -95,7 +95,7 @@ fn a_turn_without_prices_costs_nothing_and_says_nothing() {
 }
 
 #[test]
-fn usage_comes_by_turn_by_day_and_by_model() {
+fn usage_is_reported_by_turn_day_and_model() {
     let alice = priced();
     let start = alice.host.now_ms();
     alice.spends("s", "one", (100, 0, 1));
@@ -155,7 +155,7 @@ fn usage_comes_by_turn_by_day_and_by_model() {
 }
 
 #[test]
-fn pages_of_usage_follow_each_other() {
+fn usage_is_paged() {
     let alice = Alice::with_model();
     for number in 0..5 {
         alice.spends("s", &format!("{number}"), (number + 1, 0, 0));
@@ -198,7 +198,7 @@ fn pages_of_usage_follow_each_other() {
 }
 
 #[test]
-fn a_log_without_turns_is_scanned_page_by_page() {
+fn events_without_turns_are_scanned_page_by_page() {
     let alice = Alice::with_model();
     alice.spends("s", "one", (7, 0, 0));
     let events: Vec<Value> = (0..1_000)
@@ -214,7 +214,7 @@ fn a_log_without_turns_is_scanned_page_by_page() {
 
 /// The sum of all days is the whole spending, wherever it is kept.
 #[test]
-fn nothing_spent_is_lost_or_counted_twice() {
+fn usage_is_neither_lost_nor_counted_twice() {
     let alice = Alice::with_model();
     let mut spent = 0;
     // More sessions than rows of last turns are kept, more days than one row holds.
@@ -251,7 +251,7 @@ fn nothing_spent_is_lost_or_counted_twice() {
 }
 
 #[test]
-fn a_later_turn_of_the_same_day_writes_no_further_row() {
+fn a_later_turn_of_the_same_day_adds_no_row() {
     let alice = Alice::with_model();
     for text in ["one", "two", "three"] {
         alice.spends("s", text, (3, 0, 1));
@@ -269,7 +269,7 @@ fn a_later_turn_of_the_same_day_writes_no_further_row() {
 }
 
 #[test]
-fn summaries_are_asked_of_their_own_model_and_counted() {
+fn summaries_use_their_own_model_and_are_counted() {
     let alice = priced();
     alice.ok("configureAgent", json!({"summaryModel": "openai:small"}));
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
@@ -350,7 +350,7 @@ fn the_prompt_is_refreshed_as_configured() {
 }
 
 #[test]
-fn settings_reach_the_model() {
+fn model_settings_are_sent_to_the_model() {
     let alice = Alice::with_model();
     alice.ok(
         "configureAgent",
@@ -380,7 +380,7 @@ fn settings_reach_the_model() {
 }
 
 #[test]
-fn failed_turns_are_counted_whether_they_said_anything_or_not() {
+fn failed_turns_are_counted_with_or_without_output() {
     let alice = Alice::with_model();
     alice.spends("s", "fine", (1, 0, 1));
     // The model fails at once; breaks off while it speaks; calls tools without end.

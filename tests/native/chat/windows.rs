@@ -90,7 +90,7 @@ fn tokens(request: &[Value]) -> i64 {
 }
 
 #[test]
-fn the_text_before_the_newest_message_stays_until_the_window_is_full() {
+fn the_prefix_is_stable_until_the_window_is_full() {
     let alice = Alice::with_window(2_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
     alice.talk(0..80);
@@ -142,7 +142,7 @@ fn the_conversation_is_compacted_before_the_window_is_full() {
 }
 
 #[test]
-fn a_caller_that_disables_compaction_gets_a_note_about_omitted_messages() {
+fn without_compaction_a_note_names_omitted_messages() {
     let alice = Alice::with_window(2_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
     alice.talk(0..40);
@@ -153,7 +153,7 @@ fn a_caller_that_disables_compaction_gets_a_note_about_omitted_messages() {
 }
 
 #[test]
-fn a_refusal_for_length_leads_to_one_compaction_and_one_more_try() {
+fn a_length_error_triggers_one_compaction_and_one_retry() {
     let alice = Alice::with_model();
     alice.talk(0..20);
     alice.outbound.answer(refused(9_000, 4_500));
@@ -199,7 +199,7 @@ fn a_refusal_for_length_leads_to_one_compaction_and_one_more_try() {
 }
 
 #[test]
-fn a_summary_that_fails_keeps_no_turn_from_its_answer() {
+fn a_failed_summary_does_not_fail_the_turn() {
     let alice = Alice::with_model();
     alice.talk(0..20);
     alice.outbound.answer(refused(9_000, 4_500));
@@ -212,7 +212,7 @@ fn a_summary_that_fails_keeps_no_turn_from_its_answer() {
 }
 
 #[test]
-fn a_second_refusal_ends_the_turn_and_the_next_turn_sends_less() {
+fn a_second_length_error_ends_the_turn_and_shrinks_the_next_request() {
     let alice = Alice::with_model();
     alice.ok("configureCompaction", json!({"compactAfter": null}));
     alice.talk(0..20);
@@ -235,7 +235,7 @@ fn a_second_refusal_ends_the_turn_and_the_next_turn_sends_less() {
 }
 
 #[test]
-fn an_answer_that_begins_with_the_refusal_is_one() {
+fn a_length_error_inside_a_stream_is_recognized() {
     let alice = Alice::with_model();
     alice.talk(0..10);
     let error = json!({"error": {"message": "the request exceeds the available context size", "type": "exceed_context_size_error", "n_prompt_tokens": 2_000, "n_ctx": 1_000, "code": 400}});
@@ -250,7 +250,7 @@ fn an_answer_that_begins_with_the_refusal_is_one() {
 }
 
 #[test]
-fn whenever_the_object_dies_the_turn_frees_capacity_and_ends_once() {
+fn a_crash_at_any_point_frees_capacity_and_ends_the_turn_once() {
     const PARTS: usize = 3;
     let answer = |alice: &Alice, number: usize| {
         alice.outbound.answer(match number {
@@ -292,7 +292,7 @@ fn whenever_the_object_dies_the_turn_frees_capacity_and_ends_once() {
 }
 
 #[test]
-fn a_window_smaller_than_the_prompt_is_an_error_that_says_the_sizes() {
+fn a_window_smaller_than_the_prompt_is_an_error_with_sizes() {
     let alice = Alice::with_window(1_000);
     alice.ok(
         "configureAgent",
@@ -309,7 +309,7 @@ fn a_window_smaller_than_the_prompt_is_an_error_that_says_the_sizes() {
 }
 
 #[test]
-fn a_long_output_is_cut_for_a_small_window_and_whole_in_the_log() {
+fn a_long_output_is_truncated_for_the_model_but_not_in_the_log() {
     let alice = Alice::with_window(4_000);
     alice.talk(0..3);
     crate::chat::turns::define(&alice, "t", false);
@@ -338,7 +338,7 @@ fn a_long_output_is_cut_for_a_small_window_and_whole_in_the_log() {
 }
 
 #[test]
-fn files_are_named_when_the_window_moves() {
+fn files_are_named_instead_of_sent_when_the_window_moves() {
     let alice = Alice::with_window(4_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
     let parts = json!([{"type": "text", "text": "See."}, {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"}]);
