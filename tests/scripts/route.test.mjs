@@ -153,7 +153,7 @@ test("a_browser_that_comes_back_reaches_the_agent_that_its_state_names", async (
   assert.deepEqual(asked, []);
 });
 
-test("a_state_that_no_agent_created_is_refused_before_an_agent_is_woken", async () => {
+test("an_unknown_state_is_refused_without_waking_an_agent", async () => {
   const { env, asked } = bindings(["SESSION_AGENT"]);
   const back = (state) =>
     routeSessionAgent(new Request(`https://agent.example/oauth/callback?code=x&state=${state}`), env);

@@ -270,7 +270,7 @@ test("a_cancelled_turn_keeps_what_was_said_and_is_not_sent_again", async () => {
   assert.equal(model.requests.length - asked, 2);
 });
 
-test("regenerating_answers_beside_the_old_answer", async () => {
+test("regenerating_adds_a_sibling_answer", async () => {
   const chat = openChat("again");
   model.next(say("First."), say("Second."), say("Third."));
   await chat.sendMessage({ text: "Say it." });
