@@ -206,7 +206,7 @@ fn a_summary_replaces_what_it_covers() {
 }
 
 #[test]
-fn every_page_has_the_summaries_also_one_that_begins_inside_a_range() {
+fn every_page_shows_summaries_even_one_that_starts_inside_a_range() {
     let alice = numbered(10);
     let page = alice.ok("getHistory", json!({"sessionId": "s", "limit": 4}));
     assert_eq!(shown(&page), "m7 m8 m9 m10");
@@ -241,7 +241,7 @@ fn every_page_has_the_summaries_also_one_that_begins_inside_a_range() {
 }
 
 #[test]
-fn a_summary_that_reaches_the_root_ends_the_history() {
+fn a_summary_up_to_the_root_ends_the_history() {
     let alice = numbered(5);
     cover(&alice, "1", "4", "S");
     assert_eq!(history(&alice, json!({})), "S m5");
@@ -256,7 +256,7 @@ fn a_summary_that_reaches_the_root_ends_the_history() {
 }
 
 #[test]
-fn a_branch_that_leaves_the_range_reads_the_originals() {
+fn a_branch_from_inside_the_range_shows_the_originals() {
     let alice = numbered(8);
     cover(&alice, "3", "6", "S");
     alice.ok(
@@ -269,7 +269,7 @@ fn a_branch_that_leaves_the_range_reads_the_originals() {
 }
 
 #[test]
-fn of_two_overlapping_overlays_the_one_that_ends_later_counts_and_then_the_wider() {
+fn the_later_ending_then_the_wider_of_two_overlays_applies() {
     let alice = numbered(8);
     cover(&alice, "3", "5", "A");
     let wider = cover(&alice, "2", "7", "B");
@@ -283,7 +283,7 @@ fn of_two_overlapping_overlays_the_one_that_ends_later_counts_and_then_the_wider
 }
 
 #[test]
-fn deleting_an_overlay_brings_the_originals_back_and_the_feed_says_so() {
+fn deleting_an_overlay_restores_and_reports_the_originals() {
     let alice = numbered(4);
     let overlay = cover(&alice, "2", "3", "S");
     let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
@@ -319,7 +319,7 @@ fn deleting_an_overlay_brings_the_originals_back_and_the_feed_says_so() {
 }
 
 #[test]
-fn deleting_at_its_edges_does_not_undo_an_overlay() {
+fn deleting_the_first_or_last_event_keeps_an_overlay() {
     for (doomed, expected) in [
         (vec!["3"], "m1 m2 S m8"),
         (vec!["7"], "m1 m2 S m8"),
@@ -341,7 +341,7 @@ fn deleting_at_its_edges_does_not_undo_an_overlay() {
 }
 
 #[test]
-fn an_overlay_needs_a_path_and_words() {
+fn an_overlay_needs_a_path_and_a_summary() {
     let alice = numbered(6);
     alice.ok(
         "appendMessage",
@@ -364,7 +364,7 @@ fn an_overlay_needs_a_path_and_words() {
 }
 
 #[test]
-fn an_edge_inside_a_turn_moves_to_its_ends() {
+fn an_edge_inside_a_turn_moves_to_the_turns_edge() {
     let alice = Alice::with_session();
     let events = json!([
         {"id": "u", "action": "user_message", "content": "u"},
@@ -408,7 +408,7 @@ fn a_fork_keeps_the_overlays_of_its_path() {
 }
 
 #[test]
-fn head_and_tail_stay_and_the_middle_is_summarized() {
+fn head_and_tail_are_kept_and_the_middle_is_summarized() {
     let alice = numbered(10);
     alice.ok(
         "configureCompaction",
@@ -428,7 +428,7 @@ fn head_and_tail_stay_and_the_middle_is_summarized() {
 }
 
 #[test]
-fn the_next_compaction_updates_the_summary_and_is_not_shown_the_originals() {
+fn the_next_compaction_updates_the_summary_without_the_originals() {
     let alice = numbered(10);
     alice.ok(
         "configureCompaction",
@@ -460,7 +460,7 @@ fn the_next_compaction_updates_the_summary_and_is_not_shown_the_originals() {
 }
 
 #[test]
-fn the_cost_of_a_summary_is_counted_though_the_object_dies_before_the_next() {
+fn a_summarys_cost_is_counted_even_if_the_object_then_crashes() {
     let alice = Alice::with_session();
     let long = "word ".repeat(6_000);
     let texts: Vec<&str> = (0..10).map(|_| long.as_str()).collect();
@@ -520,7 +520,7 @@ fn planned(alice: &Alice, scripted: &Scripted<'_>) -> (String, Option<Value>, [i
 }
 
 #[test]
-fn a_compaction_reads_as_much_as_it_covers_and_decides_as_if_it_had_read_all() {
+fn a_compaction_reads_only_what_it_covers() {
     let mut partly = 0;
     for seed in 1..=12_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -566,7 +566,7 @@ fn a_compaction_reads_as_much_as_it_covers_and_decides_as_if_it_had_read_all() {
 }
 
 #[test]
-fn two_hundred_appends_over_the_threshold_cost_a_handful_of_summaries() {
+fn two_hundred_appends_over_the_threshold_cost_few_summaries() {
     for settings in [
         json!({"compactAfter": 1000, "tailTokenBudget": 200}),
         json!({"compactAfter": 500, "tailTokenBudget": 2000}),
@@ -619,7 +619,7 @@ fn without_a_threshold_nothing_is_compacted_automatically() {
 }
 
 #[test]
-fn a_failing_summariser_loses_nothing_and_is_reported() {
+fn a_failing_summarizer_loses_nothing_and_is_reported() {
     let alice = numbered(30);
     alice.ok(
         "configureCompaction",
@@ -661,7 +661,7 @@ fn a_failing_summariser_loses_nothing_and_is_reported() {
 }
 
 #[test]
-fn messages_changed_while_they_were_summarized_are_not_covered() {
+fn messages_changed_during_summarizing_are_not_covered() {
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     for (operation, input) in [
@@ -717,7 +717,7 @@ fn messages_changed_while_they_were_summarized_are_not_covered() {
 }
 
 #[test]
-fn a_session_is_compacted_once_at_a_time() {
+fn a_session_has_one_compaction_at_a_time() {
     let alice = numbered(20);
     alice.ok(
         "configureCompaction",
@@ -766,7 +766,7 @@ fn only_the_branch_that_grew_is_compacted() {
 }
 
 #[test]
-fn an_estimate_counts_the_prompt_and_what_is_read() {
+fn an_estimate_counts_the_prompt_and_the_visible_messages() {
     let alice = numbered(4);
     alice.ok(
         "configureAgent",
@@ -787,7 +787,7 @@ fn an_estimate_counts_the_prompt_and_what_is_read() {
 }
 
 #[test]
-fn settings_of_a_session_come_before_the_agents() {
+fn session_settings_precede_the_agents() {
     let alice = Alice::with_session();
     let default = json!({"compactAfter": null, "protectHead": 3, "tailTokenBudget": 20000, "minTailMessages": 2});
     assert_eq!(alice.ok("configureCompaction", json!({})), default);
@@ -822,7 +822,7 @@ fn settings_of_a_session_come_before_the_agents() {
 }
 
 #[test]
-fn a_compaction_of_an_empty_session_says_why_not() {
+fn a_compaction_of_an_empty_session_returns_the_reason() {
     let alice = Alice::with_session();
     let outcome = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(outcome["reason"], "nothing_to_compact");

@@ -32,7 +32,7 @@ fn prompt_tokens(alice: &Alice) -> i64 {
 }
 
 #[test]
-fn the_prompt_counts_as_it_is_frozen_or_as_it_would_be() {
+fn the_prompt_counts_as_frozen_or_as_rendered() {
     let alice = with_block();
     let before = alice.db.dump();
     let tokens = prompt_tokens(&alice);
@@ -54,7 +54,7 @@ fn the_prompt_counts_as_it_is_frozen_or_as_it_would_be() {
 }
 
 #[test]
-fn tools_count_that_a_turn_would_have() {
+fn tools_of_a_turn_are_counted() {
     let alice = with_block();
     assert_eq!(estimate(&alice)["tools"], 0);
     let mut last = 0;
@@ -86,7 +86,7 @@ fn tools_count_that_a_turn_would_have() {
 }
 
 #[test]
-fn an_unavailable_backend_fails_no_estimate() {
+fn an_unavailable_backend_does_not_fail_an_estimate() {
     let alice = with_block();
     alice
         .outbound
@@ -105,7 +105,7 @@ fn an_unavailable_backend_fails_no_estimate() {
 }
 
 #[test]
-fn providers_reports_correct_every_estimate() {
+fn reported_usage_corrects_every_estimate() {
     let alice = with_block();
     alice.say(&["a message of some words and then some more of them"]);
     let before = estimate(&alice);
@@ -159,7 +159,7 @@ fn two_sessions() -> Alice {
 }
 
 #[test]
-fn a_callers_report_about_a_context_corrects_the_sessions_estimates() {
+fn a_callers_report_corrects_the_sessions_estimates() {
     let alice = two_sessions();
     let honest = context_tokens(&alice, "s");
     let body = json!({"sessionId": "s", "inputTokens": 2 * honest});
@@ -190,7 +190,7 @@ fn a_callers_report_about_a_context_corrects_the_sessions_estimates() {
 }
 
 #[test]
-fn a_repeated_report_teaches_once_and_a_report_of_a_context_writes_no_row_more() {
+fn a_repeated_report_is_used_once_and_adds_no_row() {
     let alice = two_sessions();
     let written = |body: Value| {
         alice.db.take_costs();
@@ -215,7 +215,7 @@ fn a_repeated_report_teaches_once_and_a_report_of_a_context_writes_no_row_more()
 
 /// The sums stand in the last turn's row where there is one, and turns go on from them.
 #[test]
-fn reports_and_turns_teach_the_same_sums() {
+fn reports_and_turns_update_the_same_sums() {
     let counts = |alice: &Alice, text: &str, tokens: i64| {
         let answer = json!({
             "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
@@ -243,7 +243,7 @@ fn reports_and_turns_teach_the_same_sums() {
 
 /// After a turn, a report of a context writes a row more: the last turn's.
 #[test]
-fn a_report_beside_a_turn_leaves_the_turn_as_it_is() {
+fn a_report_during_a_turn_does_not_change_the_turn() {
     let alice = two_sessions();
     let report = json!({"sessionId": "s", "inputTokens": 90_000, "contextTokens": 45_000});
     let written = |body: Value| {
@@ -273,7 +273,7 @@ fn a_report_beside_a_turn_leaves_the_turn_as_it_is() {
 }
 
 #[test]
-fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
+fn prompt_and_tools_count_toward_the_compaction_threshold() {
     // The messages alone are far below the threshold.
     let alice = with_block();
     alice.ok(
@@ -299,7 +299,7 @@ fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
 /// Random play: the estimate that goes on from an earlier one is the estimate of an agent
 /// that just woke up.
 #[test]
-fn an_estimate_that_continues_from_an_earlier_one_is_the_same() {
+fn an_incremental_estimate_equals_a_full_one() {
     let mut compared = 0;
     for seed in 1..=40_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

@@ -85,7 +85,7 @@ fn compare(alice: &Alice, limit: usize, max_tokens: Option<i64>, game: &str) -> 
 }
 
 #[test]
-fn a_context_is_the_same_however_it_is_made() {
+fn fast_and_slow_paths_build_the_same_context() {
     let mut plain = 0;
     let mut others = 0;
     for seed in 1..=games(GAMES.0, GAMES.1) {
@@ -113,7 +113,7 @@ fn a_context_is_the_same_however_it_is_made() {
 }
 
 #[test]
-fn messages_of_every_form_are_read_alike() {
+fn all_message_shapes_are_read_alike() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let user = |parts: Value| json!({"role": "user", "parts": parts});
     let agent = |parts: Value| json!({"role": "assistant", "parts": parts});
@@ -163,7 +163,7 @@ fn messages_of_every_form_are_read_alike() {
 }
 
 #[test]
-fn a_text_alone_is_read_alike() {
+fn a_message_with_one_text_is_read_alike() {
     for role in ["user", "assistant", "system"] {
         for text in [
             "",
@@ -186,7 +186,7 @@ fn a_text_alone_is_read_alike() {
 }
 
 #[test]
-fn an_escape_hides_no_file() {
+fn an_escaped_key_does_not_hide_a_file() {
     let alice = Alice::with_session();
     let hidden = r#"{"sessionId":"s","message":{"role":"user","parts":[{"type":"\u0066ile","mediaType":"image/png","url":"https://example.com/a.png"}]}}"#;
     alice
@@ -198,7 +198,7 @@ fn an_escape_hides_no_file() {
 }
 
 #[test]
-fn a_damaged_message_is_named() {
+fn a_corrupt_message_is_named() {
     let alice = Alice::with_session();
     let message = json!({"id": "m1", "role": "user", "parts": [{"type": "text", "text": "Hi"}]});
     let append = json!({"sessionId": "s", "message": message});

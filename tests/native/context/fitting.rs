@@ -59,7 +59,7 @@ fn check_pairs(context: &Value) {
 }
 
 #[test]
-fn the_newest_messages_that_fit_are_selected_and_no_pair_is_cut() {
+fn the_newest_messages_are_selected_and_no_pair_is_split() {
     let alice = Alice::with_session();
     for number in 0..40 {
         turn(&alice, number);
@@ -86,7 +86,7 @@ fn the_newest_messages_that_fit_are_selected_and_no_pair_is_cut() {
 }
 
 #[test]
-fn the_text_before_the_newest_messages_changes_seldom() {
+fn the_prefix_rarely_changes() {
     let alice = Alice::with_session();
     let mut before: Vec<String> = Vec::new();
     let mut changes = 0;
@@ -101,7 +101,7 @@ fn the_text_before_the_newest_messages_changes_seldom() {
 }
 
 #[test]
-fn one_message_that_is_longer_than_the_budget_is_cut_and_not_dropped() {
+fn a_message_longer_than_the_budget_is_truncated_not_dropped() {
     let alice = Alice::with_session();
     turn(&alice, 1);
     let long = format!("BEGIN {} What is it?", "word ".repeat(100_000));
@@ -117,7 +117,7 @@ fn one_message_that_is_longer_than_the_budget_is_cut_and_not_dropped() {
 }
 
 #[test]
-fn a_budget_without_capacity_is_refused_with_the_sizes() {
+fn a_budget_smaller_than_the_prompt_is_refused_with_sizes() {
     let alice = Alice::with_session();
     alice.ok(
         "configureAgent",
@@ -141,7 +141,7 @@ fn a_budget_without_capacity_is_refused_with_the_sizes() {
 }
 
 #[test]
-fn the_newest_summary_stays_when_messages_after_it_go() {
+fn the_newest_summary_is_kept_when_later_messages_are_dropped() {
     let alice = Alice::with_session();
     for number in 0..30 {
         turn(&alice, number);
@@ -207,7 +207,7 @@ fn older_files_are_named_instead_of_sent() {
 }
 
 #[test]
-fn a_context_with_memory_can_be_sent_as_it_is() {
+fn a_context_with_memory_is_ready_to_send() {
     let alice = Alice::with_session();
     alice.ok(
         "configureAgent",
@@ -270,7 +270,7 @@ fn a_context_with_memory_can_be_sent_as_it_is() {
 }
 
 #[test]
-fn a_context_with_memory_and_no_format_has_the_tools_and_the_reminder_beside() {
+fn a_context_without_a_format_lists_tools_and_reminder_separately() {
     let alice = Alice::with_session();
     alice.ok(
         "defineBlock",
@@ -311,7 +311,7 @@ fn a_context_with_memory_and_no_format_has_the_tools_and_the_reminder_beside() {
 }
 
 #[test]
-fn a_caller_that_may_not_freeze_a_prompt_gets_it_without() {
+fn a_caller_that_may_not_freeze_a_prompt_gets_a_rendered_one() {
     let mut alice = Alice::with_session();
     alice.ok(
         "defineBlock",
@@ -333,7 +333,7 @@ fn a_caller_that_may_not_freeze_a_prompt_gets_it_without() {
 }
 
 #[test]
-fn documents_that_are_loaded_fit_too() {
+fn loaded_documents_count_toward_the_budget() {
     let alice = Alice::with_session();
     alice.ok(
         "defineBlock",

@@ -20,7 +20,7 @@ fn append(alice: &Alice, id: &str, role: &str, parts: Value) {
 }
 
 #[test]
-fn older_messages_are_short_and_the_newest_are_whole() {
+fn older_messages_are_truncated_and_the_newest_are_whole() {
     let alice = Alice::with_session();
     let long = "x".repeat(3_000);
     let text = "y".repeat(10_001);
@@ -121,7 +121,7 @@ fn an_unloaded_document_is_removed_and_a_loaded_one_is_whole() {
 }
 
 #[test]
-fn files_in_a_tools_output_are_named() {
+fn files_in_a_tool_output_are_named() {
     let alice = Alice::with_session();
     let url = format!("data:image/png;base64,{}", "A".repeat(2_000));
     append(

@@ -8,7 +8,7 @@ use context::compaction::act::CompactionReason;
 use models::TokenUsage;
 
 #[test]
-fn the_summary_of_a_purged_session_is_not_written_into_a_later_one() {
+fn a_purged_sessions_summary_is_not_written_into_a_new_session() {
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     let file = alice.export("s").unwrap().replace("m7", "[redacted]");
@@ -29,7 +29,7 @@ fn the_summary_of_a_purged_session_is_not_written_into_a_later_one() {
 }
 
 #[test]
-fn a_change_during_a_part_ends_the_compaction_before_the_next_request() {
+fn a_change_between_two_parts_ends_the_compaction() {
     // Each message is a part. The fourth is the first that is not protected.
     for (deleted, what) in [(4, "the last event of part 2"), (3, "the event above it")] {
         let alice = Alice::with_session();

@@ -40,7 +40,7 @@ fn next(alice: &Alice) -> Value {
 }
 
 #[test]
-fn the_next_turns_request_is_shown_verbatim_for_every_provider() {
+fn the_preview_equals_the_request_sent_for_every_provider() {
     for provider in Provider::ALL {
         let alice = furnished(provider);
         let shown = next(&alice);
@@ -57,7 +57,7 @@ fn the_next_turns_request_is_shown_verbatim_for_every_provider() {
 }
 
 #[test]
-fn looking_at_the_next_request_writes_nothing() {
+fn previewing_the_next_request_writes_nothing() {
     let alice = furnished(Provider::OpenAi);
     let before = alice.db.dump();
     next(&alice);

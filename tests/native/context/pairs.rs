@@ -131,7 +131,7 @@ fn tool_turn(alice: &Alice, number: usize) {
 }
 
 #[test]
-fn three_turns_with_one_id_keep_their_results() {
+fn repeated_call_ids_keep_their_results() {
     let alice = Alice::with_session();
     let mut begun: Vec<String> = Vec::new();
     for number in 1..=3 {
@@ -154,7 +154,7 @@ fn three_turns_with_one_id_keep_their_results() {
 }
 
 #[test]
-fn a_model_that_always_says_call_0_is_understood_whatever_is_summarized() {
+fn a_model_that_reuses_call_0_works_with_any_summary() {
     let alice = Alice::with_model();
     define(&alice, "weather", false);
     let turn = |number: usize| {
@@ -219,7 +219,7 @@ fn shape_of(shape: &[(String, String)], call: &str) -> String {
 
 /// A stored message and a later one share an id, and the budget cuts between them.
 #[test]
-fn stored_messages_with_one_id_keep_their_results_in_any_window() {
+fn stored_messages_with_equal_call_ids_keep_their_results() {
     let alice = Alice::with_session();
     let message = |id: &str, n: usize| {
         json!({"sessionId": "s", "message": {"id": id, "role": "assistant", "parts": [
@@ -251,7 +251,7 @@ fn stored_messages_with_one_id_keep_their_results_in_any_window() {
 }
 
 #[test]
-fn a_call_that_waits_is_not_summarized_because_a_later_one_has_its_id() {
+fn a_pending_call_is_not_summarized_when_its_id_is_reused() {
     let alice = Alice::with_model();
     let tools =
         json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}]);
@@ -270,7 +270,7 @@ fn a_call_that_waits_is_not_summarized_because_a_later_one_has_its_id() {
 }
 
 #[test]
-fn a_summary_ends_before_a_call_whose_result_came_late() {
+fn a_summary_stops_before_a_call_with_a_late_result() {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
     tool_turn(&alice, 1);
@@ -610,7 +610,7 @@ impl Game {
 }
 
 #[test]
-fn every_call_has_its_own_result_in_thousands_of_windows() {
+fn random_windows_keep_every_call_with_its_result() {
     let mut cells = 0;
     let games = games(25, 80);
     for seed in 1..=games {

@@ -39,7 +39,7 @@ fn compact(alice: &Alice) -> Value {
 }
 
 #[test]
-fn a_service_writes_the_summary_in_place_of_a_model() {
+fn a_service_writes_the_summary_instead_of_a_model() {
     let alice = served();
     alice.outbound.answer(ScriptedAnswer::json(
         &json!({"summary": "They said ten numbers."}),
@@ -71,7 +71,7 @@ fn a_service_writes_the_summary_in_place_of_a_model() {
 type Answer = fn() -> Result<ScriptedAnswer, CallFailure>;
 
 #[test]
-fn whatever_a_service_answers_nothing_is_lost_and_nothing_of_it_is_repeated() {
+fn an_invalid_service_answer_loses_nothing_and_is_not_quoted() {
     let answers: [Answer; 6] = [
         || ScriptedAnswer::json(&json!({"summary": 7})),
         || ScriptedAnswer::json(&json!(["secret"])),
@@ -97,7 +97,7 @@ fn whatever_a_service_answers_nothing_is_lost_and_nothing_of_it_is_repeated() {
 }
 
 #[test]
-fn a_service_is_bound_and_an_empty_object_lifts_the_deployed_one() {
+fn an_empty_object_overrides_the_deployed_service() {
     let alice = talkative();
     let error = alice
         .call(

@@ -12,7 +12,7 @@ fn build(alice: &Alice, more: Value) -> Value {
 }
 
 #[test]
-fn a_turn_is_built_lived_and_written_back() {
+fn a_turn_is_built_run_and_persisted() {
     let alice = Alice::with_session();
     alice.ok(
         "configureAgent",
@@ -79,7 +79,7 @@ fn a_turn_is_built_lived_and_written_back() {
 }
 
 #[test]
-fn a_message_of_the_ai_sdk_unfolds_into_calls_and_results() {
+fn an_ai_sdk_message_expands_into_calls_and_results() {
     let alice = Alice::with_session();
     alice.ok("appendMessage", json!({"sessionId": "s", "message": {"id": "m", "role": "assistant", "parts": [
         {"type": "step-start"},
@@ -117,7 +117,7 @@ fn a_message_of_the_ai_sdk_unfolds_into_calls_and_results() {
 }
 
 #[test]
-fn a_window_never_begins_or_ends_inside_a_pair() {
+fn a_window_never_starts_or_ends_inside_a_pair() {
     let alice = Alice::with_session();
     for n in 0..20 {
         alice.ok("appendEvents", json!({"sessionId": "s", "events": [
@@ -154,7 +154,7 @@ fn a_window_never_begins_or_ends_inside_a_pair() {
 }
 
 #[test]
-fn older_outputs_are_shortened_in_copies_alone() {
+fn older_outputs_are_truncated_only_in_copies() {
     let alice = Alice::with_session();
     let long = "x".repeat(3000);
     let mut events = vec![
@@ -170,7 +170,7 @@ fn older_outputs_are_shortened_in_copies_alone() {
 }
 
 #[test]
-fn an_item_that_is_not_a_message_is_refused_by_its_place() {
+fn an_invalid_item_is_refused_with_its_index() {
     let alice = Alice::with_session();
     for (message, field) in [
         (
@@ -225,7 +225,7 @@ fn an_item_that_is_not_a_message_is_refused_by_its_place() {
 }
 
 #[test]
-fn a_context_comes_ready_for_the_provider_that_is_named() {
+fn a_context_has_the_format_of_the_named_provider() {
     let alice = Alice::with_session();
     alice.ok(
         "configureAgent",
@@ -285,7 +285,7 @@ fn a_context_comes_ready_for_the_provider_that_is_named() {
 }
 
 #[test]
-fn a_users_files_go_along_and_come_back() {
+fn a_users_files_are_sent_and_persisted() {
     let alice = Alice::with_session();
     let image =
         json!({"mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"});
@@ -325,7 +325,7 @@ fn a_users_files_go_along_and_come_back() {
 }
 
 #[test]
-fn files_that_no_model_could_be_sent_are_refused_by_their_place() {
+fn unsupported_files_are_refused_with_their_index() {
     let alice = Alice::with_session();
     let file = |url: &str| json!({"mediaType": "image/png", "url": url});
     for (message, field) in [
