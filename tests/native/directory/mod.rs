@@ -52,7 +52,7 @@ fn all(town: &Town, prefix: &str, limit: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_page_of_any_size_and_any_beginning_is_a_piece_of_the_sorted_list() {
+fn a_page_is_a_slice_of_the_sorted_list() {
     const NAMES: [&str; 16] = [
         "user",
         "user-x",
@@ -96,7 +96,7 @@ fn a_page_of_any_size_and_any_beginning_is_a_piece_of_the_sorted_list() {
 }
 
 #[test]
-fn an_agent_that_checks_again_writes_nothing() {
+fn an_unchanged_check_writes_nothing() {
     let town = listed(&["user:1"]);
     let part = town.part("part:user:");
     let before = part.dump();
@@ -105,7 +105,7 @@ fn an_agent_that_checks_again_writes_nothing() {
 }
 
 #[test]
-fn an_agent_that_the_directory_did_not_acknowledge_retries() {
+fn an_unacknowledged_registration_is_retried() {
     let town = town(&["user:1"]);
     town.are_parts_silent.set(true);
     assert!(wait_for(town.member("user:1").join()).is_err());
@@ -116,7 +116,7 @@ fn an_agent_that_the_directory_did_not_acknowledge_retries() {
 }
 
 #[test]
-fn what_has_left_is_in_no_part_and_the_next_of_its_name_is() {
+fn an_agent_that_left_is_in_no_shard_and_a_new_one_is_listed() {
     let town = listed(&["user:1", "plain"]);
     for name in ["user:1", "plain"] {
         wait_for(town.member(name).leave()).unwrap();
@@ -132,7 +132,7 @@ fn what_has_left_is_in_no_part_and_the_next_of_its_name_is() {
 }
 
 #[test]
-fn a_name_that_is_listed_and_has_no_agent_is_written_out_when_it_is_erased() {
+fn a_stale_name_without_an_agent_is_removed_when_erased() {
     let town = listed(&["user:1"]);
     let sql = "DELETE FROM cf_agents_config WHERE key = 'directory'";
     town.member("user:1").db.run(sql, &[]).unwrap();
@@ -141,7 +141,7 @@ fn a_name_that_is_listed_and_has_no_agent_is_written_out_when_it_is_erased() {
 }
 
 #[test]
-fn without_the_directorys_word_nothing_is_destroyed() {
+fn without_the_directorys_answer_nothing_is_destroyed() {
     let town = listed(&["user:1"]);
     town.ok("user:1", "createSession", json!({"id": "s"}));
     town.are_parts_silent.set(true);
@@ -164,7 +164,7 @@ fn without_the_directorys_word_nothing_is_destroyed() {
 }
 
 #[test]
-fn a_part_that_could_not_say_that_it_is_empty_says_so_later() {
+fn an_empty_shard_is_reported_later_if_the_first_report_fails() {
     use directory::part::DirectoryPart;
     let town = listed(&["user:1"]);
     let db = town.part("part:user:");
@@ -188,7 +188,7 @@ fn a_part_that_could_not_say_that_it_is_empty_says_so_later() {
 }
 
 #[test]
-fn a_late_word_about_an_earlier_lifetime_changes_nothing() {
+fn a_late_message_of_an_earlier_lifetime_is_ignored() {
     let town = listed(&["user:1"]);
     let left = json!({"do": "leave", "name": "user:1", "life": "l-another"}).to_string();
     wait_for(town.ask_part("part:user:", &left)).unwrap();
@@ -279,7 +279,7 @@ fn a_prefix_without_agents_has_an_empty_result() {
 }
 
 #[test]
-fn a_cursor_that_no_page_can_have_given_is_refused() {
+fn an_invalid_cursor_is_refused() {
     let town = listed(&["a", "b"]);
     let long = "x".repeat(202);
     let error = town
@@ -291,7 +291,7 @@ fn a_cursor_that_no_page_can_have_given_is_refused() {
 }
 
 #[test]
-fn a_page_among_a_million_agents_reads_as_many_rows_as_it_shows() {
+fn a_page_reads_only_its_rows_among_a_million_agents() {
     let town = listed(&["user:0"]);
     let part = town.part("part:user:");
     part.run(
@@ -311,7 +311,7 @@ fn a_page_among_a_million_agents_reads_as_many_rows_as_it_shows() {
 }
 
 #[test]
-fn a_search_asks_the_agents_of_one_beginning_alone() {
+fn a_search_covers_only_agents_with_the_prefix() {
     let town = listed(&["user:1:a", "user:1:b", "user:2:a"]);
     for name in ["user:1:a", "user:1:b", "user:2:a"] {
         town.ok(name, "createSession", json!({"id": "s"}));
@@ -345,7 +345,7 @@ fn a_search_asks_the_agents_of_one_beginning_alone() {
 }
 
 #[test]
-fn a_user_is_erased_with_all_agents_and_the_backend_that_they_share() {
+fn erasing_a_user_deletes_all_agents_and_their_shared_backend() {
     let town = listed(&["user:42", "user:42:a", "user:42:b", "user:420", "operator"]);
     for name in ["user:42", "user:42:a", "user:42:b", "user:420"] {
         town.ok(name, "createSession", json!({"id": "s"}));
@@ -391,7 +391,7 @@ fn a_user_is_erased_with_all_agents_and_the_backend_that_they_share() {
 }
 
 #[test]
-fn more_agents_than_one_request_destroys_have_one_receipt_at_the_end() {
+fn erasing_in_several_requests_ends_with_one_receipt() {
     let numbered = (0..40).map(|n| &*format!("user:7:{n:02}").leak());
     let names: Vec<&'static str> = numbered.chain(["user:7", "operator"]).collect();
     let town = listed(&names);
@@ -421,7 +421,7 @@ fn more_agents_than_one_request_destroys_have_one_receipt_at_the_end() {
 }
 
 #[test]
-fn backends_of_another_name_are_reported_and_deleted_only_if_they_are_named() {
+fn backends_of_other_names_are_reported_and_deleted_only_if_named() {
     let town = listed(&["coder:9:a", "team:9", "person:9", "operator"]);
     for (label, home) in [("team", "team:9"), ("person", "person:{2}")] {
         let block = json!({"label": label, "kind": "writable", "source": {"agent": home}});
@@ -441,7 +441,7 @@ fn backends_of_another_name_are_reported_and_deleted_only_if_they_are_named() {
 }
 
 #[test]
-fn the_agent_that_is_asked_may_be_among_those_that_go() {
+fn the_agent_that_erases_may_be_erased_itself() {
     let town = listed(&["user:42:a", "user:42:b"]);
     let erased = town.ok(
         "user:42:a",
@@ -453,7 +453,7 @@ fn the_agent_that_is_asked_may_be_among_those_that_go() {
 }
 
 #[test]
-fn without_the_binding_all_of_it_is_not_configured() {
+fn without_the_binding_the_directory_is_not_configured() {
     let town = Town::of(&["a"]);
     for (operation, input) in [
         ("listAgents", json!({})),
