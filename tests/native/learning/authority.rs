@@ -259,7 +259,7 @@ fn places(alice: &Alice) -> Vec<&'static str> {
 }
 
 #[test]
-fn words_are_written_no_further_than_who_said_them_could_write() {
+fn learning_writes_only_where_the_speaker_could_write() {
     let mut table = String::from("| how it comes in |");
     for who in Who::ALL {
         table.push_str(&format!(" {} |", who.name()));
@@ -453,7 +453,7 @@ fn learn_and_consolidate(alice: &Alice, taker: &str) {
 }
 
 #[test]
-fn a_fact_is_changed_by_those_alone_who_could_write_it() {
+fn a_fact_is_changed_only_by_those_who_could_write_it() {
     let mut table = String::from("| how a fact is changed or removed |");
     for who in Who::ALL {
         table.push_str(&format!(" {} |", who.name()));
@@ -503,7 +503,7 @@ fn with_bob() -> Alice {
 }
 
 #[test]
-fn a_narrowed_caller_retracts_and_learns_nothing_of_another_session() {
+fn a_restricted_caller_neither_retracts_nor_learns_from_other_sessions() {
     for action in ["forget", "retire", "replace"] {
         let mut alice = with_bob();
         let facts = alice.facts();
@@ -544,7 +544,7 @@ fn a_narrowed_caller_retracts_and_learns_nothing_of_another_session() {
 }
 
 #[test]
-fn what_a_narrowed_caller_said_waits_and_its_own_session_retracts_it() {
+fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
     let mut alice = with_bob();
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.append(json!([user_said(SAID)]));
@@ -599,7 +599,7 @@ fn what_a_narrowed_caller_said_waits_and_its_own_session_retracts_it() {
 }
 
 #[test]
-fn a_sessions_own_block_is_learnt_into_proposed_decided_and_reverted() {
+fn a_session_block_is_learned_into_decided_and_reverted() {
     let mut alice = furnished(true);
     let own = |alice: &Alice| {
         let page = alice.ok("listEntries", json!({"sessionId": "s", "label": "facts"}));
@@ -642,7 +642,7 @@ fn a_sessions_own_block_is_learnt_into_proposed_decided_and_reverted() {
 }
 
 #[test]
-fn a_pass_covers_the_words_of_one_authority() {
+fn a_pass_covers_messages_of_one_authority() {
     let mut alice = furnished(false);
     alice.append(json!([user_said("I like tea.")]));
     alice.as_caller(token(Some("s"), false, None), |alice| {
@@ -667,7 +667,7 @@ fn a_pass_covers_the_words_of_one_authority() {
 }
 
 #[test]
-fn the_older_and_the_newer_authority_of_a_message_are_joined() {
+fn an_edited_message_has_the_narrower_authority_of_both_writers() {
     let mut alice = furnished(false);
     let body = |text: &str| json!({"sessionId": "s", "message": message("m", text)});
     alice.as_caller(token(Some("s"), false, None), |alice| {
@@ -683,7 +683,7 @@ fn the_older_and_the_newer_authority_of_a_message_are_joined() {
 }
 
 #[test]
-fn forks_and_files_keep_the_authority_and_an_untrusted_file_only_narrows_it() {
+fn forks_and_files_keep_the_authority_and_untrusted_files_only_narrow_it() {
     let notes = |alice: &Alice, session: &str| -> Vec<Value> {
         let file = alice.export(session).unwrap();
         let lines = file
@@ -730,7 +730,7 @@ fn forks_and_files_keep_the_authority_and_an_untrusted_file_only_narrows_it() {
 }
 
 #[test]
-fn a_turn_that_answers_a_narrowed_callers_message_reaches_no_further() {
+fn a_turn_for_a_restricted_caller_has_the_same_restrictions() {
     let mut alice = furnished(false);
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.ok(
@@ -746,7 +746,7 @@ fn a_turn_that_answers_a_narrowed_callers_message_reaches_no_further() {
 }
 
 #[test]
-fn a_token_that_may_not_write_a_block_does_not_write_it_by_consolidation_or_as_the_operator() {
+fn a_token_cannot_write_a_block_through_consolidation() {
     let scoped = |operations: &[&str]| {
         Caller::Scoped(TokenScope {
             operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
@@ -786,7 +786,7 @@ fn a_token_that_may_not_write_a_block_does_not_write_it_by_consolidation_or_as_t
 }
 
 #[test]
-fn whoever_caused_it_pays_and_nobody_waits_for_them() {
+fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     let mut alice = furnished(false);
     let holder = Some(("alice", 100));
     let caller = token(Some("s"), false, holder);
@@ -849,7 +849,7 @@ fn spent(alice: &Alice, holder: &str) -> i64 {
 }
 
 #[test]
-fn vectors_count_toward_the_callers_limit_and_words_work_without_them() {
+fn vectors_count_toward_the_callers_limit_and_words_work_without() {
     let mut alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 1_000}}));
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
@@ -887,7 +887,7 @@ fn vectors_count_toward_the_callers_limit_and_words_work_without_them() {
 }
 
 #[test]
-fn whoever_lets_a_session_grow_pays_for_its_summary() {
+fn a_summary_counts_toward_the_limit_of_the_appending_caller() {
     for (holder, pays) in [(Some(("alice", 1_000_000)), true), (None, false)] {
         let mut alice = Alice::with_model();
         alice.ok("createSession", json!({"id": "s"}));
@@ -906,7 +906,7 @@ fn whoever_lets_a_session_grow_pays_for_its_summary() {
 }
 
 #[test]
-fn proposals_of_a_narrowed_session_do_not_block_learning_from_others() {
+fn proposals_of_a_restricted_session_do_not_block_learning() {
     let mut alice = furnished(false);
     for number in 0..25 {
         alice.as_caller(token(Some("s"), false, None), |alice| {
@@ -937,7 +937,7 @@ fn proposals_of_a_narrowed_session_do_not_block_learning_from_others() {
 }
 
 #[test]
-fn an_append_of_a_narrowed_caller_still_writes_one_row() {
+fn an_append_by_a_restricted_caller_writes_one_row() {
     for holder in [None, Some(("alice", 100))] {
         let mut alice = Alice::with_session();
         alice.db.take_costs();
@@ -952,7 +952,7 @@ fn an_append_of_a_narrowed_caller_still_writes_one_row() {
 /// what a narrowed session said is nowhere but in its proposals, its own block, and its log, and
 /// no request about its words holds another's.
 #[test]
-fn random_play_mixes_no_words_of_different_authority() {
+fn random_play_never_mixes_authorities() {
     const WORDS: [&str; 8] = [
         "lisbon", "kettle", "harbour", "otter", "quartz", "violet", "marble", "zebra",
     ];

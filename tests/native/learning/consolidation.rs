@@ -44,7 +44,7 @@ const FACTS: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn doubles_are_merged_and_the_newer_retires_the_older() {
+fn duplicates_are_merged_and_newer_facts_replace_older_ones() {
     let alice = knowing(json!({"review": "auto"}), FACTS);
     let answer = json!({"changes": [
         {"action": "replace", "key": "drink", "content": "The user likes tea, green tea.", "merges": ["tea"]},
@@ -66,7 +66,7 @@ fn doubles_are_merged_and_the_newer_retires_the_older() {
 }
 
 #[test]
-fn changes_that_break_a_rule_are_refused() {
+fn invalid_changes_are_refused() {
     for change in [
         // The older does not retire the newer.
         json!({"action": "retire", "key": "moved", "by": "home"}),
@@ -89,7 +89,7 @@ fn changes_that_break_a_rule_are_refused() {
 }
 
 #[test]
-fn only_what_trusted_entries_say_counts_at_once() {
+fn only_merges_of_trusted_entries_apply_at_once() {
     let merge = |content: &str| json!({"changes": [{"action": "replace", "key": "a", "content": content, "merges": ["b"]}]});
     for (source, content, expected) in [
         ("user", "The user likes tea and cake.", ("applied", "user")),
@@ -157,7 +157,7 @@ fn only_what_trusted_entries_say_counts_at_once() {
 }
 
 #[test]
-fn a_profile_is_written_within_its_budget_and_reverted() {
+fn a_profile_stays_within_its_budget_and_can_be_reverted() {
     let long = "tea Rome ".repeat(100);
     for (source, profile, expected) in [
         (
@@ -211,7 +211,7 @@ fn a_profile_is_written_within_its_budget_and_reverted() {
 }
 
 #[test]
-fn a_large_block_is_put_in_order_step_by_step() {
+fn a_large_block_is_consolidated_step_by_step() {
     let alice = Alice::learner(json!({"review": "auto"}));
     for number in 0..250 {
         alice.ok("setEntry", json!({"label": "facts", "key": format!("k{number}"), "content": format!("The user knows {number}.")}));
@@ -230,7 +230,7 @@ fn a_large_block_is_put_in_order_step_by_step() {
 }
 
 #[test]
-fn the_demo_puts_in_order_what_says_the_same() {
+fn the_demo_merges_equal_entries() {
     let alice = Alice::with_session();
     alice.ok(
         "defineBlock",
@@ -273,7 +273,7 @@ fn outcome_of(done: &Value) -> (String, String, Value) {
 }
 
 #[test]
-fn a_title_says_no_more_than_the_entries_do() {
+fn a_title_contains_only_what_the_entries_state() {
     for (title, expected) in [
         ("Tea and cake", json!("Tea and cake")),
         ("Drinks", json!("Drinks")),
@@ -301,7 +301,7 @@ fn a_title_says_no_more_than_the_entries_do() {
 }
 
 #[test]
-fn each_sentence_of_a_profile_is_in_one_trusted_entry() {
+fn each_profile_sentence_is_from_one_trusted_entry() {
     for (profile, expected) in [
         (
             "The user likes tea. They live in Rome.",
@@ -341,7 +341,7 @@ fn each_sentence_of_a_profile_is_in_one_trusted_entry() {
 }
 
 #[test]
-fn an_entry_that_the_model_saw_in_part_is_not_replaced_automatically() {
+fn an_entry_shown_in_part_is_not_replaced_automatically() {
     let long = format!("The user likes tea. {}", "Tea is good. ".repeat(60));
     let merge = json!({"action": "replace", "key": "a", "content": "The user likes tea and cake.", "merges": ["b"]});
     let retire = json!({"action": "retire", "key": "b", "by": "a"});

@@ -49,7 +49,7 @@ fn state(alice: &Alice) -> (Value, usize, Value) {
 }
 
 #[test]
-fn whichever_statement_of_a_pass_fails_the_pass_is_applied_once() {
+fn a_pass_is_applied_once_whichever_statement_fails() {
     let mut tried = 0;
     loop {
         let alice = alice_with_fact();
@@ -83,7 +83,7 @@ fn whichever_statement_of_a_pass_fails_the_pass_is_applied_once() {
 }
 
 #[test]
-fn a_death_while_the_model_thinks_loses_nothing() {
+fn a_crash_during_the_model_call_loses_nothing() {
     let alice = alice_with_fact();
     alice.outbound.falls_silent.set(true);
     let dump = |alice: &Alice| alice.facts();
@@ -103,7 +103,7 @@ fn a_death_while_the_model_thinks_loses_nothing() {
 }
 
 #[test]
-fn what_is_deleted_while_the_model_thinks_gets_into_no_memory() {
+fn text_deleted_during_the_model_call_is_not_learned() {
     let alice = std::rc::Rc::new(alice_with_fact());
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);
@@ -125,7 +125,7 @@ fn what_is_deleted_while_the_model_thinks_gets_into_no_memory() {
 }
 
 #[test]
-fn what_is_said_while_the_model_thinks_is_covered_next() {
+fn messages_during_the_model_call_are_covered_by_the_next_pass() {
     let alice = std::rc::Rc::new(alice_with_fact());
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);
@@ -139,7 +139,7 @@ fn what_is_said_while_the_model_thinks_is_covered_next() {
 }
 
 #[test]
-fn whichever_statement_of_a_consolidation_fails_it_is_done_once() {
+fn a_consolidation_is_applied_once_whichever_statement_fails() {
     let prepared = || {
         let alice = Alice::trusting();
         alice.ok(

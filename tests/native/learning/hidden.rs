@@ -69,7 +69,7 @@ fn learnt(alice: &Alice, said: &[&str], change: Value) -> Value {
 }
 
 #[test]
-fn an_instruction_that_no_rule_reads_never_applies_automatically() {
+fn an_unreadable_instruction_never_applies_automatically() {
     for (name, order) in disguises() {
         for settings in [
             json!({"review": "auto"}),
@@ -112,7 +112,7 @@ fn an_instruction_that_no_rule_reads_never_applies_automatically() {
 }
 
 #[test]
-fn consolidation_writes_nothing_that_no_rule_reads() {
+fn consolidation_writes_no_unreadable_text() {
     for (name, order) in disguises() {
         let alice = Alice::learner(json!({"review": "auto", "profile": "profile"}));
         alice.ok(
@@ -143,7 +143,7 @@ fn consolidation_writes_nothing_that_no_rule_reads() {
 }
 
 #[test]
-fn what_people_say_in_their_languages_is_learnt() {
+fn facts_in_other_languages_are_learned() {
     for said in [
         "Ich wohne in Köln und mag Äpfel.",
         "J’habite à Orléans : l’été, 25 ℃ !",
@@ -173,7 +173,7 @@ fn what_people_say_in_their_languages_is_learnt() {
 }
 
 #[test]
-fn a_name_is_stored_if_the_fact_or_the_user_says_it() {
+fn a_key_or_title_needs_evidence_in_the_fact_or_the_message() {
     for (key, title, expected_key, expected_title) in [
         (
             "window-seats",

@@ -67,7 +67,7 @@ fn ordered() -> (usize, Value, usize) {
 }
 
 #[test]
-fn memory_is_put_in_order_when_the_agent_is_idle_and_once_a_day() {
+fn memory_is_consolidated_once_a_day_when_idle() {
     let alice = idle(json!({}));
     let due_at = alice.alarm().next_at.unwrap();
     assert_eq!(due_at, alice.host.now_ms() - 10 + IDLE_MS);
@@ -111,7 +111,7 @@ fn memory_is_put_in_order_when_the_agent_is_idle_and_once_a_day() {
 }
 
 #[test]
-fn an_agent_whose_settings_say_nothing_of_it_writes_no_row_for_it() {
+fn an_agent_without_the_setting_writes_no_row_for_it() {
     for settings in [
         json!({"consolidate": "manual"}),
         json!({"review": "propose"}),
@@ -143,7 +143,7 @@ fn an_agent_whose_settings_say_nothing_of_it_writes_no_row_for_it() {
 }
 
 #[test]
-fn an_approved_change_has_memory_put_in_order_too() {
+fn an_approved_change_schedules_a_consolidation() {
     let alice = Alice::learner(json!({"consolidate": "idle"}));
     alice.say(&["I like tea.", "My cat is Tom."]);
     alice.model_proposes(json!([
@@ -161,7 +161,7 @@ fn an_approved_change_has_memory_put_in_order_too() {
 }
 
 #[test]
-fn whichever_statement_fails_the_step_is_applied_once() {
+fn a_step_is_applied_once_whichever_statement_fails() {
     let mut tried = 0;
     loop {
         let alice = idle(json!({}));
@@ -193,7 +193,7 @@ fn whichever_statement_fails_the_step_is_applied_once() {
 }
 
 #[test]
-fn a_death_while_the_model_thinks_loses_nothing_and_doubles_nothing() {
+fn a_crash_during_the_model_call_neither_loses_nor_repeats_a_step() {
     let alice = idle(json!({}));
     alice.host.advance(IDLE_MS);
     alice.outbound.falls_silent.set(true);
@@ -211,7 +211,7 @@ fn a_death_while_the_model_thinks_loses_nothing_and_doubles_nothing() {
 }
 
 #[test]
-fn a_step_by_hand_while_the_model_thinks_counts_and_the_other_does_not() {
+fn a_manual_step_during_the_model_call_supersedes_the_automatic_one() {
     let alice = std::rc::Rc::new(idle(json!({})));
     alice.host.advance(IDLE_MS);
     alice.model_says(ORDER);
@@ -229,7 +229,7 @@ fn a_step_by_hand_while_the_model_thinks_counts_and_the_other_does_not() {
 }
 
 #[test]
-fn what_is_erased_while_the_model_thinks_is_in_no_profile() {
+fn text_erased_during_the_model_call_is_in_no_profile() {
     let alice = std::rc::Rc::new(idle(json!({})));
     alice.host.advance(IDLE_MS);
     alice.model_says(r#"{"changes": [], "profile": "The user likes tea."}"#);
@@ -253,7 +253,7 @@ fn what_is_erased_while_the_model_thinks_is_in_no_profile() {
 }
 
 #[test]
-fn a_large_block_is_consolidated_in_one_round_without_repeated_requests() {
+fn a_large_block_is_consolidated_in_one_round() {
     let alice = idle(json!({}));
     for number in 0..250 {
         alice.ok(
@@ -272,7 +272,7 @@ fn a_large_block_is_consolidated_in_one_round_without_repeated_requests() {
 }
 
 #[test]
-fn failures_are_shown_pause_and_end() {
+fn failures_are_reported_back_off_and_stop() {
     let alice = idle(json!({}));
     alice.host.advance(IDLE_MS);
     let failure = |alice: &Alice| alice.ok("getStats", json!({}))["learning"].clone();
@@ -303,7 +303,7 @@ fn failures_are_shown_pause_and_end() {
 }
 
 #[test]
-fn it_stays_within_the_budget_of_learning() {
+fn consolidation_stays_within_the_learning_budget() {
     // Two looks report 220 tokens.
     let alice = idle(json!({"maxTokensPerDay": 200}));
     alice.host.advance(IDLE_MS);
@@ -321,7 +321,7 @@ fn it_stays_within_the_budget_of_learning() {
 }
 
 #[test]
-fn entries_that_a_caller_writes_are_consolidated_too() {
+fn entries_written_by_a_caller_are_consolidated_too() {
     let alice = Alice::learner(json!({"review": "auto", "consolidate": "idle"}));
     let set = |key: &str, text: &str| {
         let body = json!({"label": "facts", "key": key, "content": text});
@@ -364,7 +364,7 @@ fn entries_that_a_caller_writes_are_consolidated_too() {
 
 /// A clock that jumps ahead and back: what waits then waits no longer than it does otherwise.
 #[test]
-fn nothing_waits_for_a_time_that_a_clock_showed_by_mistake() {
+fn a_clock_that_was_wrong_once_delays_nothing() {
     for ahead in [2 * IDLE_MS, DAY_MS, 40 * DAY_MS, 4_000 * DAY_MS] {
         for after in ["turn", "idle"] {
             let alice = Alice::learner(json!({"review": "auto", "after": after}));

@@ -12,7 +12,7 @@ use base::testing::ScriptedAnswer;
 use models::LEARN_REQUEST;
 
 #[test]
-fn what_the_user_says_becomes_a_fact_with_its_evidence() {
+fn a_users_statement_becomes_a_fact_with_its_evidence() {
     let alice = Alice::trusting();
     let ids = alice.say(&["Hello!", "I like window seats."]);
     alice.model_proposes(json!([adds("seat", "The user likes window seats.", "e2")]));
@@ -48,7 +48,7 @@ fn what_the_user_says_becomes_a_fact_with_its_evidence() {
 }
 
 #[test]
-fn without_a_word_of_the_operator_everything_waits() {
+fn without_the_operators_setting_every_change_waits() {
     let alice = Alice::learner(json!({}));
     alice.say(&["I like window seats."]);
     alice.model_proposes(json!([adds("seat", "The user likes window seats.", "e1")]));
@@ -57,7 +57,7 @@ fn without_a_word_of_the_operator_everything_waits() {
 }
 
 #[test]
-fn entries_that_the_words_touch_are_shown_and_replaced() {
+fn related_entries_are_shown_and_replaced() {
     let alice = Alice::trusting();
     for (key, content) in [
         ("seat", "The user likes aisle seats."),
@@ -93,7 +93,7 @@ fn entries_that_the_words_touch_are_shown_and_replaced() {
 }
 
 #[test]
-fn facts_are_retired_and_forgotten_at_the_users_word() {
+fn facts_are_retired_and_forgotten_at_the_users_request() {
     let alice = Alice::trusting();
     for (key, content) in [
         ("dog", "The user has a dog."),
@@ -129,7 +129,7 @@ fn facts_are_retired_and_forgotten_at_the_users_word() {
 }
 
 #[test]
-fn nothing_is_learnt_twice() {
+fn nothing_is_learned_twice() {
     let alice = Alice::trusting();
     alice.say(&["I like tea."]);
     alice.model_proposes(json!([
@@ -152,7 +152,7 @@ fn nothing_is_learnt_twice() {
 }
 
 #[test]
-fn a_long_history_is_learnt_in_several_passes() {
+fn a_long_history_is_learned_in_several_passes() {
     let alice = Alice::trusting();
     let long = "word ".repeat(1_000);
     let said: Vec<&str> = vec![&long; 20];
@@ -176,7 +176,7 @@ fn a_long_history_is_learnt_in_several_passes() {
 }
 
 #[test]
-fn a_pass_is_due_after_a_turn_an_append_or_when_it_is_quiet() {
+fn a_pass_is_due_after_a_turn_an_append_or_a_quiet_period() {
     for (after, waits_ms) in [("turn", 3_000), ("idle", 600_000)] {
         let alice = Alice::learner(json!({"after": after}));
         let begun = alice.host.now_ms();
@@ -209,7 +209,7 @@ fn a_pass_is_due_after_a_turn_an_append_or_when_it_is_quiet() {
 }
 
 #[test]
-fn a_turn_is_learnt_from_as_soon_as_it_ends() {
+fn a_pass_runs_as_soon_as_a_turn_ends() {
     let alice = Alice::trusting();
     alice.model_says("You are welcome.");
     alice.chat(json!({"id": "s", "message": {"id": "q", "role": "user", "parts": [{"type": "text", "text": "I like tea."}]}}));
@@ -242,7 +242,7 @@ fn an_agent_that_does_not_learn_writes_no_row_for_it() {
 }
 
 #[test]
-fn nonsense_is_asked_again_and_passed_over_in_the_end() {
+fn an_invalid_answer_is_retried_and_finally_skipped() {
     let alice = Alice::learner(json!({}));
     alice.say(&["I like tea."]);
     for attempt in 0..3 {
@@ -258,7 +258,7 @@ fn nonsense_is_asked_again_and_passed_over_in_the_end() {
 }
 
 #[test]
-fn a_failing_model_is_asked_again_after_growing_pauses() {
+fn a_failing_model_is_retried_with_growing_delays() {
     let alice = Alice::learner(json!({}));
     alice.say(&["I like tea."]);
     let mut pauses = Vec::new();
@@ -296,7 +296,7 @@ fn a_failing_model_is_asked_again_after_growing_pauses() {
 }
 
 #[test]
-fn a_pass_sees_every_entry_that_what_was_said_touches() {
+fn a_pass_sees_every_entry_related_to_its_messages() {
     let alice = Alice::trusting();
     for number in 0..200 {
         alice.ok(
@@ -322,7 +322,7 @@ fn a_pass_sees_every_entry_that_what_was_said_touches() {
 }
 
 #[test]
-fn a_days_tokens_are_a_bound() {
+fn the_daily_token_limit_is_enforced() {
     let alice = Alice::learner(json!({"maxTokensPerDay": 200}));
     // A look reports 110 tokens.
     for text in ["one", "two"] {
@@ -400,7 +400,7 @@ fn long_talk() -> String {
 }
 
 #[test]
-fn meanings_are_not_asked_for_again_once_the_model_failed() {
+fn embeddings_are_not_requested_again_after_a_failure() {
     let alice = Alice::trusting().embedding_by("workers-ai:@cf/m");
     alice.say(&[&long_talk()]);
     alice
@@ -412,7 +412,7 @@ fn meanings_are_not_asked_for_again_once_the_model_failed() {
 }
 
 #[test]
-fn meanings_are_asked_for_in_a_bounded_time() {
+fn embeddings_are_requested_within_a_time_limit() {
     for (lasts_ms, expected) in [(0, 4), (20_000, 1)] {
         let alice = Rc::new(Alice::trusting().embedding_by("workers-ai:@cf/m"));
         alice.say(&[&long_talk()]);
@@ -429,7 +429,7 @@ fn meanings_are_asked_for_in_a_bounded_time() {
 }
 
 #[test]
-fn what_is_in_a_file_is_no_word_of_the_users() {
+fn a_files_text_is_not_a_statement_of_the_user() {
     let file = json!({
         "type": "file", "filename": "I like tea.", "mediaType": "text/plain", "url": "https://files.example/f",
     });
@@ -486,7 +486,7 @@ fn long_words(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn a_small_window_is_learnt_from_in_more_passes() {
+fn a_small_window_needs_more_passes() {
     let alice = Alice::trusting();
     alice.ok("configureAgent", json!({"maxContextTokens": 4_000}));
     let texts = long_words(20);
@@ -516,7 +516,7 @@ fn a_small_window_is_learnt_from_in_more_passes() {
 }
 
 #[test]
-fn a_refusal_for_length_halves_the_pass_and_loses_nothing() {
+fn a_length_error_halves_the_pass_and_loses_nothing() {
     let alice = Alice::trusting();
     let texts = long_words(24);
     let ids = alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -559,7 +559,7 @@ fn a_refusal_for_length_halves_the_pass_and_loses_nothing() {
 }
 
 #[test]
-fn in_another_language_a_denial_counts_and_all_else_that_ends_a_fact_waits() {
+fn only_a_denial_ends_a_fact_automatically_in_other_languages() {
     for (said, action, status) in [
         ("Ich habe keinen Hund mehr.", "retire", "applied"),
         ("Vergiss bitte meinen Hund.", "forget", "pending"),

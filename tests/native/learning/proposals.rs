@@ -47,7 +47,7 @@ fn a_proposal_is_approved_as_a_whole_and_reverted() {
 }
 
 #[test]
-fn a_proposal_is_decided_on_in_part_and_with_another_text() {
+fn a_proposal_can_be_decided_in_part_and_edited() {
     let (alice, id) = proposed();
     let decided = alice.ok(
         "decideProposal",
@@ -82,7 +82,7 @@ fn a_proposal_is_decided_on_in_part_and_with_another_text() {
 }
 
 #[test]
-fn a_text_that_was_written_since_is_neither_overwritten_nor_reverted() {
+fn text_written_since_is_neither_overwritten_nor_reverted() {
     let (alice, id) = proposed();
     let write = |key: &str, content: &str| {
         alice.ok(
@@ -142,7 +142,7 @@ fn by_a_thousand_deletions(alice: &Alice) {
 }
 
 #[test]
-fn a_text_whose_versions_begin_again_is_neither_overwritten_nor_reverted() {
+fn text_with_restarted_versions_is_neither_overwritten_nor_reverted() {
     for forget in [by_retention as Forgetting, by_a_thousand_deletions] {
         let alice = Alice::learner(json!({}));
         alice.ok("configureAgent", json!({"retention": {"deletedDays": 7}}));
@@ -183,7 +183,7 @@ fn a_text_whose_versions_begin_again_is_neither_overwritten_nor_reverted() {
 }
 
 #[test]
-fn what_was_learnt_after_a_deletion_is_applied_and_reverted() {
+fn a_fact_learned_after_a_deletion_is_applied_and_reverted() {
     for is_written_again in [false, true] {
         let alice = Alice::learner(json!({}));
         alice.ok("configureAgent", json!({"retention": {"deletedDays": 7}}));
@@ -211,7 +211,7 @@ fn what_was_learnt_after_a_deletion_is_applied_and_reverted() {
 }
 
 #[test]
-fn a_change_that_waits_shows_the_current_text() {
+fn a_pending_change_shows_the_current_text() {
     let alice = Alice::learner(json!({}));
     alice.ok(
         "setEntry",
@@ -229,7 +229,7 @@ fn a_change_that_waits_shows_the_current_text() {
 }
 
 #[test]
-fn proposals_are_listed_page_by_page_and_by_status() {
+fn proposals_are_paged_and_filtered_by_status() {
     let (alice, id) = proposed();
     alice.ok("decideProposal", json!({"id": id, "approve": true}));
     for text in ["one", "two", "three"] {

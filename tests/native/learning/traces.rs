@@ -34,7 +34,7 @@ fn statuses(alice: &Alice) -> Value {
 }
 
 #[test]
-fn purging_an_entry_or_an_event_purges_what_proposals_hold_of_it() {
+fn purging_an_entry_or_event_purges_its_text_in_proposals() {
     let (alice, ids) = learnt();
     let receipt = alice.ok(
         "deleteEntry",
@@ -66,7 +66,7 @@ fn purging_a_session_or_the_block_purges_its_proposals() {
 }
 
 #[test]
-fn mentions_name_proposals_and_erase_accepts_them() {
+fn mentions_lists_proposals_and_erase_accepts_them() {
     let (alice, ids) = learnt();
     for query in [json!({"query": "transfer money"}), json!({"ids": [ids[1]]})] {
         let found = alice.ok("findMentions", query);
@@ -81,7 +81,7 @@ fn mentions_name_proposals_and_erase_accepts_them() {
 }
 
 #[test]
-fn a_fork_learns_from_what_is_said_in_it_alone() {
+fn a_fork_learns_only_from_its_own_messages() {
     let (alice, _) = learnt();
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}))["id"].clone();
     assert_eq!(alice.ok("learn", json!({"sessionId": fork}))["looks"], 0);
@@ -95,7 +95,7 @@ fn a_fork_learns_from_what_is_said_in_it_alone() {
 }
 
 #[test]
-fn the_file_of_an_agent_holds_its_proposals_and_how_far_it_has_learnt() {
+fn an_agent_export_contains_proposals_and_the_learning_position() {
     let (alice, _) = learnt();
     alice.say(&["I live in Rome."]);
     let file = alice.export_agent();
@@ -112,7 +112,7 @@ fn the_file_of_an_agent_holds_its_proposals_and_how_far_it_has_learnt() {
 }
 
 #[test]
-fn retention_forgets_old_proposals() {
+fn retention_deletes_old_proposals() {
     const DAY_MS: i64 = 86_400_000;
     for (rules, expected) in [
         (json!({"versionsDays": 1}), ["pending", "gone"]),
