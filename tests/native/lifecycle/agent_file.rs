@@ -51,7 +51,7 @@ fn filled(db: &Sqlite) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn an_agent_with_rows_in_every_table_is_restored_to_the_byte() {
+fn an_agent_with_rows_in_every_table_is_restored_byte_for_byte() {
     let alice = make(true);
     let file = alice.export_agent();
     let bob = empty();
@@ -90,7 +90,7 @@ fn an_agent_with_rows_in_every_table_is_restored_to_the_byte() {
 }
 
 #[test]
-fn a_table_of_the_agents_says_which_lines_hold_it() {
+fn every_agent_table_has_lines_in_the_file() {
     let known = ["settings", "tool", "usage"];
     for table in tables() {
         match (table.owner, table.agent_file) {
@@ -108,7 +108,7 @@ fn a_table_of_the_agents_says_which_lines_hold_it() {
 }
 
 #[test]
-fn a_service_that_is_not_bound_is_refused_as_in_a_request() {
+fn an_unbound_service_is_refused_on_import() {
     let settings = |config: &Value| {
         let line = json!({"type": "settings", "config": config});
         format!(
@@ -137,7 +137,7 @@ fn a_service_that_is_not_bound_is_refused_as_in_a_request() {
 }
 
 #[test]
-fn a_tool_that_this_worker_cannot_reach_is_imported_and_named() {
+fn a_tool_with_a_forbidden_url_is_imported_and_named() {
     let alice = empty();
     for binding in ["WEATHER", "MAPS"] {
         alice
@@ -194,7 +194,7 @@ fn a_tool_that_this_worker_cannot_reach_is_imported_and_named() {
 }
 
 #[test]
-fn a_file_that_was_written_by_hand_is_imported_again() {
+fn a_hand_written_file_can_be_imported_again() {
     let lines = [
         json!({"type": "agent", "format": 1}),
         json!({"type": "settings", "config": {"maxSteps": 5}}),
@@ -244,7 +244,7 @@ fn the_file_of_an_empty_agent_has_two_lines() {
 }
 
 #[test]
-fn the_lines_come_in_their_order_and_no_header_has_a_value() {
+fn the_lines_are_ordered_and_contain_no_header_value() {
     let alice = make(true);
     alice.ok(
         "defineTool",
@@ -273,7 +273,7 @@ fn the_lines_come_in_their_order_and_no_header_has_a_value() {
 }
 
 #[test]
-fn an_export_continues_behind_each_cursor() {
+fn an_export_resumes_from_each_cursor() {
     let alice = make(true);
     // Long enough for cursors within a session.
     let text = "x".repeat(60_000);
@@ -307,7 +307,7 @@ fn an_export_continues_behind_each_cursor() {
 }
 
 #[test]
-fn an_import_that_ends_at_any_line_is_completed_by_the_same_file() {
+fn an_interrupted_import_is_completed_by_the_same_file() {
     let alice = small();
     alice.remember("s");
     alice.ok("configureAgent", json!({"maxSteps": 4}));
@@ -334,7 +334,7 @@ fn an_import_that_ends_at_any_line_is_completed_by_the_same_file() {
 }
 
 #[test]
-fn an_agent_that_holds_something_else_is_left_as_it_is() {
+fn an_agent_with_other_content_is_unchanged() {
     let alice = small();
     alice.ok("configureAgent", json!({"maxSteps": 4}));
     let file = alice.export_agent();
@@ -356,7 +356,7 @@ fn an_agent_that_holds_something_else_is_left_as_it_is() {
 
 /// Settings, blocks and the like would differ. Sessions alone have to be told apart, too.
 #[test]
-fn an_agent_that_holds_other_sessions_alone_is_left_as_it_is() {
+fn an_agent_with_other_sessions_is_unchanged() {
     let alice = Alice::default();
     for id in ["first", "second"] {
         alice.ok("createSession", json!({"id": id}));
@@ -390,7 +390,7 @@ fn an_agent_that_holds_other_sessions_alone_is_left_as_it_is() {
 }
 
 #[test]
-fn an_import_that_broke_off_among_the_agents_own_lines_spares_what_was_written_since() {
+fn an_interrupted_import_preserves_later_writes() {
     let alice = small();
     alice.ok("configureAgent", json!({"maxSteps": 4}));
     alice.ok("defineBlock", json!({"label": "soul", "kind": "writable"}));
@@ -411,7 +411,7 @@ fn an_import_that_broke_off_among_the_agents_own_lines_spares_what_was_written_s
 }
 
 #[test]
-fn a_newer_format_and_a_broken_file_are_refused_with_their_line() {
+fn a_newer_format_or_a_malformed_file_is_refused_with_its_line() {
     let file = small().export_agent();
     let newer = file.replacen("\"format\":1", "\"format\":2", 1);
     let bob = Alice::default();
@@ -449,7 +449,7 @@ fn a_newer_format_and_a_broken_file_are_refused_with_their_line() {
 }
 
 #[test]
-fn a_part_that_continues_adds_sessions_alone() {
+fn a_continued_part_adds_only_sessions() {
     let alice = small();
     alice.ok("configureAgent", json!({"maxSteps": 4}));
     alice.ok("createSession", json!({"id": "second"}));
@@ -475,7 +475,7 @@ fn a_part_that_continues_adds_sessions_alone() {
 }
 
 #[test]
-fn a_wary_import_leaves_prompts_out_and_refuses_sources() {
+fn an_untrusted_import_omits_prompts_and_refuses_sources() {
     let alice = small();
     alice.ok(
         "defineBlock",
@@ -501,7 +501,7 @@ fn a_wary_import_leaves_prompts_out_and_refuses_sources() {
 }
 
 #[test]
-fn only_the_secret_takes_an_agent_out_or_in() {
+fn only_the_secret_exports_or_imports_an_agent() {
     let alice = small();
     let file = alice.export_agent();
     let everything = Caller::Scoped(TokenScope {
@@ -531,7 +531,7 @@ fn with_long_session() -> Alice {
 }
 
 #[test]
-fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
+fn a_session_deleted_during_the_export_is_not_in_the_copy() {
     let alice = with_long_session();
     alice.ok("createSession", json!({"id": "second"}));
     let mut export = begin_agent_export(&alice.agent(&alice.db), None).unwrap();
@@ -549,7 +549,7 @@ fn a_session_that_is_deleted_while_it_is_written_is_not_in_the_copy() {
 }
 
 #[test]
-fn an_export_that_broke_off_within_a_session_leaves_out_what_came_since() {
+fn an_export_interrupted_in_a_session_omits_later_events() {
     let alice = with_long_session();
     let whole = alice.export_agent();
     let (mut cursors, mut at) = (Vec::new(), 0);

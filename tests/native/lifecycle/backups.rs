@@ -34,7 +34,7 @@ fn large() -> Alice {
 }
 
 #[test]
-fn a_backup_is_the_export_in_parts_of_one_length() {
+fn a_backup_is_the_export_in_equal_parts() {
     let alice = large();
     let before = alice.db.dump();
     let written = alice.ok("backup", json!({}));
@@ -73,7 +73,7 @@ fn renewals(alice: &Alice) -> usize {
 /// The platform grants CPU for each request that an object receives. A large agent's backup, and
 /// its restore, go on over as many requests as they need, also if these fail.
 #[test]
-fn a_backup_and_a_restore_renew_their_allowance_of_cpu() {
+fn backups_and_restores_renew_their_cpu_allowance() {
     let alice = large();
     let written = alice.ok("backup", json!({}));
     let bytes = usize::try_from(written["bytes"].as_u64().unwrap()).unwrap();
@@ -99,7 +99,7 @@ fn a_backup_and_a_restore_renew_their_allowance_of_cpu() {
 }
 
 #[test]
-fn a_backup_that_fails_leaves_no_object_and_the_older_ones() {
+fn a_failed_backup_leaves_no_object_and_keeps_older_backups() {
     let alice = large();
     alice.ok("backup", json!({}));
     let shelf = alice.outbound.shelf.get().unwrap();
@@ -116,7 +116,7 @@ fn a_backup_that_fails_leaves_no_object_and_the_older_ones() {
 }
 
 #[test]
-fn the_newest_backups_of_this_agent_stay() {
+fn the_newest_backups_are_kept() {
     let alice = Alice::with_session();
     let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
     for other in [
@@ -148,7 +148,7 @@ fn the_newest_backups_of_this_agent_stay() {
 
 /// A bucket lists a thousand keys at once, the oldest first.
 #[test]
-fn beyond_a_thousand_backups_the_newest_are_listed_and_the_oldest_deleted() {
+fn beyond_a_thousand_backups_the_oldest_are_deleted() {
     let alice = Alice::with_session();
     let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
     for at in 1..=1_500 {
@@ -168,7 +168,7 @@ fn beyond_a_thousand_backups_the_newest_are_listed_and_the_oldest_deleted() {
 }
 
 #[test]
-fn without_a_bucket_the_binding_is_named() {
+fn without_a_bucket_the_error_names_the_binding() {
     let alice = Alice::with_session();
     for (operation, body) in [
         ("backup", json!({})),
@@ -182,7 +182,7 @@ fn without_a_bucket_the_binding_is_named() {
 }
 
 #[test]
-fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
+fn a_backup_restores_into_an_empty_agent_repeatably() {
     let alice = large();
     alice.ok("configureAgent", json!({"maxSteps": 3}));
     let key = alice.ok("backup", json!({}))["key"].clone();
@@ -217,7 +217,7 @@ fn a_backup_is_restored_into_an_empty_agent_and_a_restore_is_repeated() {
 
 /// Neither has anything but sessions, so only these tell the agents apart.
 #[test]
-fn a_backup_is_not_restored_among_another_agents_sessions() {
+fn a_backup_is_not_restored_over_another_agents_sessions() {
     let alice = Alice::with_session();
     alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let key = alice.ok("backup", json!({}))["key"].clone();
@@ -239,7 +239,7 @@ fn a_backup_is_not_restored_among_another_agents_sessions() {
 }
 
 #[test]
-fn a_key_that_no_backup_has_is_refused_and_nothing_is_written() {
+fn an_unknown_backup_key_is_refused() {
     let bob = Alice::default();
     let shelf = bob.outbound.shelf.get_or_init(MemoryArchive::default);
     let foreign = "private/notes.txt".to_owned();
@@ -261,7 +261,7 @@ fn a_key_that_no_backup_has_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn a_backup_cut_off_at_any_piece_is_completed_by_the_same_call() {
+fn an_interrupted_restore_is_completed_by_the_same_call() {
     let alice = large();
     alice.ok("createSession", json!({"id": "t"}));
     let key = alice.ok("backup", json!({}))["key"].clone();
@@ -300,7 +300,7 @@ fn keys(alice: &Alice) -> usize {
 }
 
 #[test]
-fn an_agent_without_a_schedule_has_no_row_and_no_work_for_one() {
+fn an_agent_without_a_schedule_has_no_row_or_job() {
     let alice = Alice::with_session();
     alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let before = alice.db.dump();
@@ -311,7 +311,7 @@ fn an_agent_without_a_schedule_has_no_row_and_no_work_for_one() {
 }
 
 #[test]
-fn a_schedule_backs_up_each_time_it_is_due_and_the_newest_stay() {
+fn a_schedule_backs_up_when_due_and_keeps_the_newest() {
     let alice = Alice::with_session();
     alice.outbound.shelf.get_or_init(MemoryArchive::default);
     let began = alice.host.now_ms();
@@ -343,7 +343,7 @@ fn a_schedule_backs_up_each_time_it_is_due_and_the_newest_stay() {
 }
 
 #[test]
-fn a_bucket_that_fails_is_asked_again_after_an_hour_and_the_list_says_why() {
+fn a_failing_bucket_is_retried_after_an_hour_and_reported() {
     let alice = large();
     alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
     let shelf = alice.outbound.shelf.get().unwrap();
@@ -361,7 +361,7 @@ fn a_bucket_that_fails_is_asked_again_after_an_hour_and_the_list_says_why() {
 }
 
 #[test]
-fn an_object_that_dies_in_a_backup_retries() {
+fn a_backup_is_retried_after_a_crash() {
     let alice = large();
     alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
     let now = alice.host.now_ms();
@@ -386,7 +386,7 @@ fn an_object_that_dies_in_a_backup_retries() {
 }
 
 #[test]
-fn a_restored_agent_is_not_backed_up_before_all_of_it_is_there() {
+fn a_partly_restored_agent_is_not_backed_up() {
     let alice = Alice::with_session();
     alice.outbound.shelf.get_or_init(MemoryArchive::default);
     alice.ok("configureAgent", json!({"backups": {"everyHours": 6}}));
@@ -407,7 +407,7 @@ fn a_restored_agent_is_not_backed_up_before_all_of_it_is_there() {
 }
 
 #[test]
-fn a_deployed_schedule_begins_with_a_pause_since_the_agent_is_new() {
+fn a_deployed_schedule_waits_before_a_new_agents_first_backup() {
     let alice = Alice::default();
     let defaults = json!({"backups": {"everyHours": 2}}).to_string();
     alice

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::Alice;
 
 #[test]
-fn without_the_platforms_recovery_a_sentence_says_so() {
+fn without_point_in_time_recovery_the_error_explains_it() {
     let alice = Alice::with_session();
     for (operation, body) in [
         ("getBookmark", json!({})),
@@ -24,7 +24,7 @@ fn without_the_platforms_recovery_a_sentence_says_so() {
 }
 
 #[test]
-fn a_bookmark_is_of_now_or_of_a_time_and_a_restore_says_how_to_undo_it() {
+fn a_bookmark_is_of_now_or_a_past_time_and_a_restore_can_be_undone() {
     let alice = Alice::with_session();
     alice.recovery.since_ms.set(Some(100));
     assert_eq!(
@@ -47,7 +47,7 @@ fn a_bookmark_is_of_now_or_of_a_time_and_a_restore_says_how_to_undo_it() {
 }
 
 #[test]
-fn a_wrong_confirmation_a_time_too_long_ago_and_no_bookmark_change_nothing() {
+fn an_invalid_restore_changes_nothing() {
     let alice = Alice::with_session();
     alice.recovery.since_ms.set(Some(100));
     let wrong = [

@@ -112,7 +112,7 @@ fn with_tool_and_memory() -> Alice {
 }
 
 #[test]
-fn no_import_or_answer_makes_a_call_that_waits_in_a_file() {
+fn an_import_or_its_answers_never_run_a_pending_call() {
     let agent_messages = Allow {
         agent_messages: true,
         ..Allow::default()
@@ -143,7 +143,7 @@ fn no_import_or_answer_makes_a_call_that_waits_in_a_file() {
 }
 
 #[test]
-fn a_turn_that_a_file_interrupts_is_not_continued_where_it_is_imported() {
+fn an_interrupted_turn_in_a_file_is_not_resumed() {
     let alice = with_tool_and_memory();
     let asked = calls(&[
         ("c1", "pay", json!({"to": "bob"})),
@@ -170,7 +170,7 @@ fn a_turn_that_a_file_interrupts_is_not_continued_where_it_is_imported() {
 }
 
 #[test]
-fn a_waiting_call_is_made_once_and_not_again_in_a_fork() {
+fn a_pending_call_runs_once_and_not_in_a_fork() {
     let alice = with_tool_and_memory();
     let two = calls(&[
         ("c1", "pay", json!({"n": 1})),
@@ -201,7 +201,7 @@ fn a_waiting_call_is_made_once_and_not_again_in_a_fork() {
 }
 
 #[test]
-fn an_approval_is_for_the_call_that_was_shown_whatever_is_beside_it_under_its_id() {
+fn an_approval_applies_only_to_the_call_shown() {
     let alice = with_tool_and_memory();
     let lines = file(
         &json!([call("c1", "pay", &json!({"to": "mallory"}))]),
@@ -225,7 +225,7 @@ fn an_approval_is_for_the_call_that_was_shown_whatever_is_beside_it_under_its_id
 }
 
 #[test]
-fn nothing_that_is_appended_waits() {
+fn an_appended_call_is_never_pending() {
     let request =
         json!({"action": "tool_call_request", "toolCalls": [call("c1", "pay", &json!({}))]});
     let part = |state: &str| {
@@ -271,7 +271,7 @@ fn nothing_that_is_appended_waits() {
 }
 
 #[test]
-fn an_approval_counts_for_the_tool_that_the_user_was_asked_about() {
+fn an_approval_applies_to_the_tool_shown_to_the_user() {
     let redefine = |url: &str, needs_approval: bool| {
         Some(
             json!({"name": "pay", "description": "Another.", "url": url, "needsApproval": needs_approval}),
@@ -317,7 +317,7 @@ fn an_approval_counts_for_the_tool_that_the_user_was_asked_about() {
 }
 
 #[test]
-fn calls_that_a_file_or_a_fork_left_open_are_compacted_all_the_same() {
+fn calls_left_open_by_a_file_or_fork_can_be_compacted() {
     let alice = with_tool_and_memory();
     alice.import("s", &forged()).unwrap();
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));

@@ -25,7 +25,7 @@ fn pages(alice: &Alice) -> Vec<Vec<Value>> {
 }
 
 #[test]
-fn an_object_of_our_own_has_no_foreign_rows() {
+fn an_agents_own_object_has_no_foreign_rows() {
     let alice = Alice::with_session();
     alice.say(&["Hello."]);
     assert_eq!(
@@ -35,7 +35,7 @@ fn an_object_of_our_own_has_no_foreign_rows() {
 }
 
 #[test]
-fn rows_come_as_they_are_and_stay() {
+fn rows_are_returned_unchanged_and_kept() {
     let alice = Alice::with_session();
     // Columns of one version of the SDK, one with a name that SQL has to quote.
     run(
@@ -76,7 +76,7 @@ fn rows_come_as_they_are_and_stay() {
 }
 
 #[test]
-fn a_page_is_bounded_in_rows_and_in_bytes_and_no_row_is_missed() {
+fn a_page_is_bounded_and_no_row_is_missed() {
     let alice = Alice::with_session();
     run(
         &alice,
@@ -107,7 +107,7 @@ fn a_page_is_bounded_in_rows_and_in_bytes_and_no_row_is_missed() {
 }
 
 #[test]
-fn a_cursor_that_is_none_is_refused_and_one_beyond_the_end_is_empty() {
+fn an_invalid_cursor_is_refused_and_one_past_the_end_is_empty() {
     let alice = Alice::with_session();
     run(
         &alice,
@@ -176,7 +176,7 @@ fn steps_of_pages(messages: usize) -> Vec<i32> {
 }
 
 #[test]
-fn a_page_costs_the_same_wherever_it_begins() {
+fn a_page_costs_the_same_at_any_position() {
     let steps = steps_of_pages(3_000);
     assert!(steps.len() >= 60, "{steps:?}");
     let full = &steps[1..29];

@@ -63,7 +63,7 @@ fn prompts(alice: &Alice) -> Vec<String> {
 }
 
 #[test]
-fn a_file_hides_no_block_and_orders_nothing() {
+fn a_file_cannot_hide_a_block_or_give_instructions() {
     let mut cases = 0;
     for kind in ["readonly", "writable", "searchable", "loadable"] {
         for place in ["default", "description", "content"] {
@@ -108,7 +108,7 @@ fn a_file_hides_no_block_and_orders_nothing() {
 }
 
 #[test]
-fn a_deployed_block_is_not_hidden_either() {
+fn a_file_cannot_hide_a_deployed_block() {
     let alice = Alice::default();
     let deployed = json!([{"label": "soul", "kind": "readonly", "defaultContent": SOUL}]);
     let mut settings = alice.outbound.settings.borrow_mut();

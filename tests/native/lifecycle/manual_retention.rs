@@ -38,7 +38,7 @@ fn dry(alice: &Alice, body: Value) -> [i64; 3] {
 }
 
 #[test]
-fn a_dry_run_tries_rules_that_are_not_set_at_each_level() {
+fn a_dry_run_can_test_unset_rules_at_each_level() {
     let alice = aged();
     let events = json!({"eventsDays": 5, "entriesDays": 5});
     assert_eq!(dry(&alice, json!({})), [0, 0, 0]);
@@ -72,7 +72,7 @@ fn a_dry_run_tries_rules_that_are_not_set_at_each_level() {
 }
 
 #[test]
-fn a_dry_run_of_a_place_goes_by_the_rules_that_are_set_there() {
+fn a_dry_run_without_rules_uses_those_in_effect() {
     let alice = aged();
     alice.ok(
         "configureAgent",
@@ -99,7 +99,7 @@ fn a_dry_run_of_a_place_goes_by_the_rules_that_are_set_there() {
 }
 
 #[test]
-fn a_step_in_a_session_deletes_there_alone_and_continues_by_its_cursor() {
+fn a_session_step_deletes_only_there_and_resumes_by_cursor() {
     let alice = aged();
     for _ in 0..30 {
         alice.say(&["old"; 60]);
@@ -129,7 +129,7 @@ fn a_step_in_a_session_deletes_there_alone_and_continues_by_its_cursor() {
 }
 
 #[test]
-fn what_would_delete_more_than_it_names_is_refused() {
+fn a_request_that_would_delete_more_than_it_names_is_refused() {
     let alice = aged();
     let before = alice.db.dump();
     for (body, field) in [
@@ -160,7 +160,7 @@ fn what_would_delete_more_than_it_names_is_refused() {
 }
 
 #[test]
-fn a_deletion_says_how_many_versions_stay_and_until_when() {
+fn a_deletion_reports_when_its_versions_expire() {
     let alice = aged();
     let deleted = |label: &str, key: &str, session: Option<&str>| {
         let item = json!({"sessionId": session, "label": label, "key": key});
@@ -188,7 +188,7 @@ fn a_deletion_says_how_many_versions_stay_and_until_when() {
 }
 
 #[test]
-fn the_versions_are_deleted_when_the_deletion_said() {
+fn the_versions_expire_at_the_reported_time() {
     let alice = aged();
     alice.ok(
         "configureAgent",

@@ -12,7 +12,7 @@ use base::testing::Failing;
 const HOUR_MS: i64 = 3_600_000;
 
 #[test]
-fn an_import_that_dies_at_any_statement_is_not_seen_and_done_again() {
+fn an_import_that_dies_is_invisible_and_can_be_repeated() {
     let alice = small();
     // An event so long that it has slices, then an entry of the feed.
     alice.say(&["x".repeat(1_950_000).as_str()]);
@@ -64,7 +64,7 @@ fn half_way() -> (Alice, lifecycle::transfer::import::Import, String) {
 }
 
 #[test]
-fn a_session_that_is_created_meanwhile_wins_over_the_import() {
+fn a_session_created_during_an_import_wins() {
     let (bob, mut import, rest) = half_way();
     bob.ok("createSession", json!({"id": "s"}));
     assert_eq!(bob.events(), [] as [Value; 0]);
@@ -77,7 +77,7 @@ fn a_session_that_is_created_meanwhile_wins_over_the_import() {
 }
 
 #[test]
-fn the_later_of_two_imports_wins() {
+fn the_later_of_two_concurrent_imports_wins() {
     let (bob, mut import, rest) = half_way();
     let file = small().export("s").unwrap();
     let mut later = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
@@ -92,7 +92,7 @@ fn the_later_of_two_imports_wins() {
 }
 
 #[test]
-fn the_rows_of_a_dead_import_are_deleted_by_the_next_import_of_any_session() {
+fn the_next_import_deletes_rows_of_an_abandoned_one() {
     let (bob, import, _) = half_way();
     drop(import);
     let file = small().export("s").unwrap();
@@ -117,7 +117,7 @@ fn the_rows_of_a_dead_import_are_deleted_by_the_next_import_of_any_session() {
 }
 
 #[test]
-fn an_import_whose_sender_goes_away_is_thrown_away() {
+fn an_import_is_discarded_when_its_sender_disconnects() {
     let (bob, mut import, _) = half_way();
     import.give_up(&bob.db).unwrap();
     assert_eq!(bob.db.dump(), Alice::default().db.dump());

@@ -331,7 +331,7 @@ fn live_through(bob: &Alice, session_id: &str, name: &str) {
 }
 
 #[test]
-fn a_rearranged_file_is_refused_by_its_line_or_behaves_as_a_session_does() {
+fn a_reordered_file_is_refused_by_line_or_imports_consistently() {
     let alice = varied();
     let file = alice.export("s").unwrap();
     let lines: Vec<String> = file.lines().map(str::to_owned).collect();

@@ -78,7 +78,7 @@ fn an_agent_without_rules_writes_and_deletes_nothing() {
 }
 
 #[test]
-fn events_go_by_the_time_when_they_were_written() {
+fn events_expire_by_their_time_of_writing() {
     let alice = keeping(json!({"eventsDays": 30}));
     let at = |created_at: i64, text: &str| json!({"action": "user_message", "content": text, "createdAt": created_at});
     alice.ok(
@@ -113,7 +113,7 @@ fn events_go_by_the_time_when_they_were_written() {
 }
 
 #[test]
-fn what_retention_deletes_is_not_a_write_to_the_session() {
+fn a_retention_run_does_not_count_as_session_activity() {
     let alice = keeping(json!({"eventsDays": 5, "sessionsIdleDays": 10}));
     alice.say(&["a"]);
     pass(&alice, 4);
@@ -133,7 +133,7 @@ fn what_retention_deletes_is_not_a_write_to_the_session() {
 }
 
 #[test]
-fn a_message_goes_as_a_whole_and_no_call_without_its_result() {
+fn a_message_expires_as_a_whole_with_its_calls_and_results() {
     let alice = keeping(json!({"eventsDays": 30}));
     alice.say(&["?"]);
     let call = |id: &str| json!({"id": id, "name": "t", "arguments": {}});
@@ -162,7 +162,7 @@ fn a_message_goes_as_a_whole_and_no_call_without_its_result() {
 }
 
 #[test]
-fn a_branch_that_is_young_joins_what_is_left() {
+fn a_young_branch_is_reattached_to_the_remaining_events() {
     let alice = keeping(json!({"eventsDays": 30}));
     let ids = alice.say(&["a", "b", "c"]);
     pass(&alice, 10);
@@ -183,7 +183,7 @@ fn a_branch_that_is_young_joins_what_is_left() {
 }
 
 #[test]
-fn a_summary_goes_with_the_first_event_that_it_repeats() {
+fn a_summary_expires_with_its_first_covered_event() {
     let alice = keeping(json!({"eventsDays": 30}));
     let ids = alice.say(&["a", "b"]);
     pass(&alice, 10);
@@ -208,7 +208,7 @@ fn a_summary_goes_with_the_first_event_that_it_repeats() {
 
 /// The event beside it has a number between those of the summary's ends.
 #[test]
-fn a_summary_does_not_go_with_an_event_on_another_branch() {
+fn a_summary_does_not_expire_with_another_branchs_event() {
     let alice = keeping(json!({"eventsDays": 30}));
     let root = alice.say(&["root"]).remove(0);
     let append = |parent: &str, mut event: Value| {
@@ -243,7 +243,7 @@ fn a_summary_does_not_go_with_an_event_on_another_branch() {
 }
 
 #[test]
-fn a_follower_of_the_feed_ends_with_what_is_left() {
+fn a_change_feed_reader_converges_on_the_remaining_events() {
     let alice = keeping(json!({"eventsDays": 30}));
     alice.say(&["a", "b"]);
     let feed = |since: &Value| {
@@ -284,7 +284,7 @@ fn a_follower_of_the_feed_ends_with_what_is_left() {
 }
 
 #[test]
-fn an_idle_session_goes_and_a_pinned_one_stays() {
+fn an_idle_session_expires_unless_pinned() {
     let alice = keeping(json!({"sessionsIdleDays": 30, "eventsDays": 10}));
     alice.ok("createSession", json!({"id": "pinned", "pinned": true}));
     alice.ok(
@@ -320,7 +320,7 @@ fn an_idle_session_goes_and_a_pinned_one_stays() {
 }
 
 #[test]
-fn a_session_alone_can_have_rules_and_its_neighbors_are_not_read() {
+fn a_session_can_have_its_own_rules_without_reading_others() {
     let alice = Alice::with_session();
     alice.say(&["neighbour"]);
     alice.ok(
@@ -356,7 +356,7 @@ fn a_session_alone_can_have_rules_and_its_neighbors_are_not_read() {
 }
 
 #[test]
-fn a_damaged_session_is_left_out_and_costs_no_other() {
+fn a_corrupt_session_is_skipped() {
     let alice = keeping(json!({"eventsDays": 1}));
     alice.say(&["a"]);
     for id in ["t", "u"] {
@@ -395,7 +395,7 @@ fn set(alice: &Alice, key: &str, content: &str) {
 }
 
 #[test]
-fn earlier_versions_go_and_the_present_one_stays() {
+fn earlier_versions_expire_and_the_current_one_stays() {
     let alice = with_entries(json!({"versionsDays": 7}));
     for text in ["first", "second", "third"] {
         set(&alice, "k", text);
@@ -433,7 +433,7 @@ fn earlier_versions_go_and_the_present_one_stays() {
 }
 
 #[test]
-fn what_a_deletion_left_goes_after_its_days() {
+fn text_of_deleted_items_expires_after_its_days() {
     let alice = with_entries(json!({"deletedDays": 7}));
     set(&alice, "gone", "secret text");
     set(&alice, "back", "old text");
@@ -454,7 +454,7 @@ fn what_a_deletion_left_goes_after_its_days() {
 }
 
 #[test]
-fn old_entries_are_deleted_with_their_versions() {
+fn old_entries_expire_with_their_versions() {
     let alice = with_entries(json!({"entriesDays": 30}));
     set(&alice, "old", "first words");
     set(&alice, "old", "second words");
@@ -478,7 +478,7 @@ fn old_entries_are_deleted_with_their_versions() {
 }
 
 #[test]
-fn a_block_has_rules_of_its_own_in_the_agent_and_in_a_session() {
+fn a_block_can_have_rules_in_the_agent_and_in_a_session() {
     let alice = Alice::with_session();
     let define = |label: &str, session: Option<&str>, retention: Value| {
         alice.ok(
@@ -513,7 +513,7 @@ fn a_block_has_rules_of_its_own_in_the_agent_and_in_a_session() {
 /// The steps of a run are transactions of their own, so the pages of all of them are cleared after
 /// its last one.
 #[test]
-fn the_last_step_of_a_run_that_deleted_something_leaves_pages_to_clear_and_no_other_step() {
+fn the_last_step_of_a_run_that_deleted_clears_freed_pages() {
     let alice = keeping(json!({"eventsDays": 5}));
     for _ in 0..8 {
         alice.say(&["word"; 100]);
@@ -545,7 +545,7 @@ fn the_last_step_of_a_run_that_deleted_something_leaves_pages_to_clear_and_no_ot
 }
 
 #[test]
-fn a_block_whose_content_is_stored_elsewhere_has_no_rules_here() {
+fn a_remote_block_has_no_rules_here() {
     let alice = Alice::with_session();
     let refused = alice.refused(
         "defineBlock",
@@ -555,7 +555,7 @@ fn a_block_whose_content_is_stored_elsewhere_has_no_rules_here() {
 }
 
 #[test]
-fn a_run_begins_once_a_day_and_at_once_where_rules_are_set() {
+fn a_run_starts_daily_and_when_rules_change() {
     let alice = keeping(json!({"eventsDays": 30}));
     let memory = || alice.agent(&alice.db);
     assert!(is_due(&memory().memory()).unwrap());
@@ -577,7 +577,7 @@ fn a_run_begins_once_a_day_and_at_once_where_rules_are_set() {
 }
 
 #[test]
-fn the_deployed_defaults_apply_where_the_agent_says_nothing() {
+fn deployed_rules_apply_where_the_agent_has_none() {
     let alice = Alice::with_session();
     let defaults = json!({"retention": {"eventsDays": 2}});
     let mut settings = alice.outbound.settings.borrow_mut();
@@ -599,7 +599,7 @@ fn the_deployed_defaults_apply_where_the_agent_says_nothing() {
 }
 
 #[test]
-fn a_long_history_goes_in_steps_that_are_bounded() {
+fn a_long_history_expires_in_bounded_steps() {
     let alice = keeping(json!({"eventsDays": 1}));
     for _ in 0..20 {
         let events: Vec<Value> = (0..1000)
@@ -627,7 +627,7 @@ fn a_long_history_goes_in_steps_that_are_bounded() {
 }
 
 #[test]
-fn a_long_idle_session_goes_in_steps_and_a_write_keeps_the_rest() {
+fn a_write_stops_the_stepwise_expiry_of_an_idle_session() {
     let alice = keeping(json!({"sessionsIdleDays": 10}));
     let events: Vec<Value> = (0..1000)
         .map(|n| json!({"action": "user_message", "content": format!("text {n}")}))
@@ -657,7 +657,7 @@ fn gone(alice: &Alice) -> Value {
 }
 
 #[test]
-fn a_dry_run_says_what_the_run_deletes() {
+fn a_dry_run_reports_what_the_run_deletes() {
     // The first message of the second summary goes on beyond the days, so it stays whole.
     let alice = keeping(json!({"eventsDays": 30}));
     let old = alice.say(&["a"]);
@@ -709,7 +709,7 @@ fn a_dry_run_says_what_the_run_deletes() {
 }
 
 #[test]
-fn a_fork_and_a_file_keep_the_age_and_the_rules() {
+fn forks_and_exports_keep_ages_and_rules() {
     let alice = Alice::with_session();
     alice.ok(
         "updateSession",
@@ -728,7 +728,7 @@ fn a_fork_and_a_file_keep_the_age_and_the_rules() {
 }
 
 #[test]
-fn an_old_answer_goes_although_a_younger_one_follows_it() {
+fn an_old_answer_expires_even_if_a_younger_one_follows() {
     let answer = |text: &str| json!({"action": "agent_message", "content": text});
     let call = |ids: &[&str]| {
         let call = |id: &&str| json!({"id": id, "name": "t", "arguments": {}});
@@ -773,7 +773,7 @@ fn an_old_answer_goes_although_a_younger_one_follows_it() {
 }
 
 #[test]
-fn a_dry_run_says_what_the_run_deletes_of_any_session() {
+fn a_dry_run_matches_the_run_for_random_sessions() {
     // Within a page of a step, beyond one, and beyond two.
     for (seed, events) in (1..).zip([40, 90, 180, 520, 560, 640, 900, 1_100, 1_300]) {
         for game in 0..games(1, 3) {

@@ -21,7 +21,7 @@ fn gone(alice: &Alice) -> Value {
 }
 
 #[test]
-fn an_old_message_stays_while_it_is_answered_again() {
+fn a_message_being_regenerated_does_not_expire() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("One."));
     alice.says("hi");

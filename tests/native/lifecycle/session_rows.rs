@@ -28,7 +28,7 @@ fn with_a_document() -> Alice {
 }
 
 #[test]
-fn clearing_takes_the_loaded_documents_out_of_the_context() {
+fn clearing_unloads_documents() {
     let context = |alice: &Alice| {
         let context = alice.ok("buildWorkingContext", json!({"sessionId": "s"}));
         context.to_string()
@@ -59,7 +59,7 @@ fn clearing_takes_the_loaded_documents_out_of_the_context() {
 }
 
 #[test]
-fn a_fork_continues_with_the_settings_and_the_documents() {
+fn a_fork_keeps_settings_and_loaded_documents() {
     let alice = with_a_document();
     let set = alice.ok(
         "configureCompaction",
@@ -83,7 +83,7 @@ fn a_fork_continues_with_the_settings_and_the_documents() {
 }
 
 #[test]
-fn a_fork_does_not_get_the_outcomes_of_the_originals_compactions() {
+fn a_fork_omits_the_originals_compaction_outcomes() {
     let alice = Alice::with_session();
     alice
         .db
@@ -109,7 +109,7 @@ fn a_fork_does_not_get_the_outcomes_of_the_originals_compactions() {
 }
 
 #[test]
-fn usage_sent_again_with_its_id_counts_once() {
+fn usage_with_a_repeated_id_counts_once() {
     let alice = Alice::with_session();
     let call = json!({"sessionId": "s", "inputTokens": 100, "outputTokens": 5, "cachedInputTokens": 80, "cost": 0.5, "id": "call-1"});
     let first = alice.ok("addUsage", call.clone());
@@ -140,7 +140,7 @@ fn usage_sent_again_with_its_id_counts_once() {
 }
 
 #[test]
-fn the_ids_of_usage_are_bounded_and_the_newest_thousand_are_known() {
+fn the_newest_thousand_usage_ids_are_remembered() {
     let alice = Alice::with_session();
     let call = |n: i64| {
         let body = json!({"sessionId": "s", "inputTokens": 1, "id": format!("call-{n}")});
@@ -158,7 +158,7 @@ fn the_ids_of_usage_are_bounded_and_the_newest_thousand_are_known() {
 }
 
 #[test]
-fn usage_stops_at_what_javascript_can_count() {
+fn usage_saturates_at_javascripts_largest_integer() {
     let alice = Alice::with_session();
     let most = 9_007_199_254_740_991_i64;
     for _ in 0..3 {
@@ -208,7 +208,7 @@ fn summary(text: &str, input: i64, output: i64) -> ScriptedAnswer {
 }
 
 #[test]
-fn the_cost_of_summaries_is_counted_with_the_overlay() {
+fn summary_costs_are_counted_with_their_overlay() {
     let alice = talkative();
     // The messages in the middle need more than one request to the model.
     for _ in 0..4 {
@@ -225,7 +225,7 @@ fn the_cost_of_summaries_is_counted_with_the_overlay() {
 }
 
 #[test]
-fn a_summary_that_fails_costs_what_was_reported_all_the_same() {
+fn a_failed_summarys_reported_usage_is_counted() {
     // The first part is summarised. The second answer breaks off after its usage.
     let alice = talkative();
     alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));

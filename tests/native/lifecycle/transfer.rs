@@ -89,7 +89,7 @@ pub fn refused(outcome: Result<Imported, Error>) -> (&'static str, Value) {
 }
 
 #[test]
-fn a_session_is_restored_in_another_object_and_in_the_same() {
+fn a_session_is_restored_in_the_same_and_in_another_object() {
     let alice = furnished();
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
@@ -121,7 +121,7 @@ fn a_session_is_restored_in_another_object_and_in_the_same() {
 }
 
 #[test]
-fn a_copy_continues_as_the_original_does() {
+fn a_copy_behaves_like_the_original() {
     let alice = furnished();
     let bob = Alice::default();
     bob.host.advance(alice.host.now_ms() - bob.host.now_ms());
@@ -138,7 +138,7 @@ fn a_copy_continues_as_the_original_does() {
 }
 
 #[test]
-fn a_file_reads_the_same_in_whatever_pieces_it_comes() {
+fn a_file_is_parsed_the_same_in_any_chunks() {
     let file = small().export("s").unwrap();
     let without_last_break = file.trim_end();
     for file in [
@@ -161,7 +161,7 @@ fn a_file_reads_the_same_in_whatever_pieces_it_comes() {
 }
 
 #[test]
-fn an_empty_session_is_a_file_of_two_lines() {
+fn an_empty_session_exports_two_lines() {
     let alice = Alice::with_session();
     let file = alice.export("s").unwrap();
     assert_eq!(file.lines().count(), 2);
@@ -189,7 +189,7 @@ fn importing_again_writes_nothing() {
 }
 
 #[test]
-fn another_session_of_that_id_is_left_as_it_is() {
+fn another_session_with_that_id_is_unchanged() {
     let file = small().export("s").unwrap();
     for (change, body) in [
         (
@@ -216,7 +216,7 @@ fn another_session_of_that_id_is_left_as_it_is() {
 }
 
 #[test]
-fn a_broken_line_is_named_and_leaves_nothing() {
+fn an_invalid_line_is_named_and_nothing_is_written() {
     let alice = small();
     let file = alice.export("s").unwrap();
     let lines: Vec<&str> = file.lines().collect();
@@ -274,7 +274,7 @@ fn a_broken_line_is_named_and_leaves_nothing() {
 }
 
 #[test]
-fn a_broken_entry_of_the_feed_is_named_too() {
+fn an_invalid_feed_entry_is_named() {
     let alice = small();
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["m"]}));
     let file = alice.export("s").unwrap();
@@ -295,7 +295,7 @@ fn a_broken_entry_of_the_feed_is_named_too() {
 }
 
 #[test]
-fn a_file_cut_off_anywhere_makes_no_session() {
+fn a_truncated_file_creates_no_session() {
     let file = small().export("s").unwrap();
     let bob = Alice::default();
     let before = bob.db.dump();
@@ -306,7 +306,7 @@ fn a_file_cut_off_anywhere_makes_no_session() {
 }
 
 #[test]
-fn a_line_beyond_the_limit_is_refused_before_it_is_read() {
+fn a_line_over_the_limit_is_refused_before_parsing() {
     let bob = Alice::default();
     let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
     let piece = vec![b'x'; 1 << 20];
@@ -320,7 +320,7 @@ fn a_line_beyond_the_limit_is_refused_before_it_is_read() {
 }
 
 #[test]
-fn meanwhile_writes_are_not_in_the_file_and_deleted_rows_drop_out() {
+fn concurrent_writes_are_excluded_and_deleted_rows_omitted() {
     let alice = Alice::with_session();
     let long = "x".repeat(1_000_000);
     let said = alice.say(&[&long, &long, &long, "4", "5"]);
@@ -353,7 +353,7 @@ fn meanwhile_writes_are_not_in_the_file_and_deleted_rows_drop_out() {
 }
 
 #[test]
-fn an_export_of_a_session_that_goes_away_is_an_error_and_no_end() {
+fn exporting_a_session_deleted_meanwhile_ends_with_an_error() {
     let alice = Alice::with_session();
     alice.say(&["x".repeat(1_100_000).as_str(), "2"]);
     let mut export = begin_export(&alice.agent(&alice.db), "s".to_owned()).unwrap();
@@ -372,7 +372,7 @@ fn an_export_of_a_session_that_goes_away_is_an_error_and_no_end() {
 }
 
 #[test]
-fn imported_events_are_found_by_an_agent_that_searches() {
+fn imported_events_are_indexed_if_the_agent_searches() {
     let file = small().export("s").unwrap();
     let bob = Alice::default();
     bob.ok("search", json!({"query": "two"}));
@@ -385,7 +385,7 @@ fn imported_events_are_found_by_an_agent_that_searches() {
 }
 
 #[test]
-fn a_page_is_bounded_whatever_the_session_holds() {
+fn pages_are_bounded_for_any_session() {
     let alice = Alice::with_session();
     let texts = vec!["y".repeat(10_000); 500];
     alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -399,7 +399,7 @@ fn a_page_is_bounded_whatever_the_session_holds() {
 }
 
 #[test]
-fn a_carried_over_log_with_missing_data_is_restored_too() {
+fn a_migrated_log_with_missing_data_is_restored() {
     let alice = small();
     alice
         .db
@@ -411,7 +411,7 @@ fn a_carried_over_log_with_missing_data_is_restored_too() {
 }
 
 #[test]
-fn a_damaged_row_is_named() {
+fn a_corrupt_row_is_named() {
     let alice = small();
     alice
         .db
@@ -424,7 +424,7 @@ fn a_damaged_row_is_named() {
 }
 
 #[test]
-fn a_token_exports_and_imports_what_it_may_read_and_create() {
+fn a_token_exports_and_imports_within_its_rights() {
     let alice = furnished();
     let file = alice.export("s").unwrap();
     let three = small().export("s").unwrap();
@@ -477,7 +477,7 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
 
 /// Files that somebody wrote: they leave out what an export writes, or say it otherwise.
 #[test]
-fn a_file_that_was_written_by_hand_is_imported_again_and_another_one_is_not() {
+fn only_the_same_hand_written_file_can_be_imported_again() {
     let session = json!({"type": "session", "format": 1, "id": "x", "createdAt": 1, "updatedAt": 1, "seqFloor": 0,
                          "usage": {"inputTokens": 0, "outputTokens": 0, "cost": 0.0}});
     let event = |seq: i64, id: &str, parent: Option<&str>, more: Value| {

@@ -162,7 +162,7 @@ fn the_agents_memory_is_not_in_the_file() {
 }
 
 #[test]
-fn a_removed_blocks_content_is_there_again_when_it_is_defined() {
+fn a_removed_blocks_content_returns_when_it_is_redefined() {
     let bob = Alice::default();
     bob.import("s", &file()).unwrap();
     let block = bob.ok(
@@ -176,7 +176,7 @@ fn a_removed_blocks_content_is_there_again_when_it_is_defined() {
 }
 
 #[test]
-fn the_memory_of_a_copy_continues_where_the_originals_was() {
+fn a_copys_memory_continues_like_the_originals() {
     let alice = small();
     alice.remember("s");
     let bob = Alice::default();
@@ -206,7 +206,7 @@ fn the_memory_of_a_copy_continues_where_the_originals_was() {
 }
 
 #[test]
-fn a_sessions_settings_come_back_and_the_outcomes_of_its_compactions_do_not() {
+fn settings_are_restored_and_compaction_outcomes_are_not() {
     let alice = small();
     alice.ok(
         "configureCompaction",
@@ -261,7 +261,7 @@ fn a_session_with_another_memory_is_another_session() {
 }
 
 #[test]
-fn a_broken_line_of_memory_is_named_and_leaves_nothing() {
+fn an_invalid_memory_line_is_named_and_nothing_is_written() {
     let file = file();
     let lines: Vec<&str> = file.lines().collect();
     let first = |kind: &str| {
@@ -346,7 +346,7 @@ fn a_broken_line_of_memory_is_named_and_leaves_nothing() {
 }
 
 #[test]
-fn a_line_that_is_too_much_is_refused_by_its_number() {
+fn an_oversized_line_is_refused_by_its_number() {
     let file = file();
     let lines: Vec<&str> = file.lines().collect();
     let of = |kind: &str| {
@@ -420,7 +420,7 @@ fn a_line_that_is_too_much_is_refused_by_its_number() {
 }
 
 #[test]
-fn a_blocks_backend_is_restored_for_a_caller_that_trusts_the_file() {
+fn a_blocks_backend_is_restored_only_if_the_file_is_trusted() {
     let alice = small();
     alice.ok(
         "defineBlock",
@@ -433,7 +433,7 @@ fn a_blocks_backend_is_restored_for_a_caller_that_trusts_the_file() {
 }
 
 #[test]
-fn a_file_is_whole_for_who_may_read_all_of_it() {
+fn an_export_is_complete_for_a_reader_of_everything() {
     let of_memory = tables().filter(|table| match table.fork {
         ForkRule::Copy { .. } => true,
         ForkRule::Made(_) => table.name == "cf_agents_entries",
@@ -469,7 +469,7 @@ fn a_file_is_whole_for_who_may_read_all_of_it() {
 }
 
 #[test]
-fn a_memory_that_changes_while_it_is_exported_makes_a_file_that_can_be_imported() {
+fn memory_changing_during_an_export_still_makes_a_valid_file() {
     let alice = small();
     alice.remember("s");
     let long = "x".repeat(600_000);
@@ -518,7 +518,7 @@ fn a_memory_that_changes_while_it_is_exported_makes_a_file_that_can_be_imported(
 }
 
 #[test]
-fn a_text_that_is_written_on_while_it_is_exported_keeps_no_more_versions_than_it_can() {
+fn text_edited_during_an_export_keeps_within_the_version_limit() {
     let alice = Alice::with_session();
     let block = json!({"sessionId": "s", "label": "log", "kind": "writable"});
     alice.ok("defineBlock", block);
@@ -541,7 +541,7 @@ fn a_text_that_is_written_on_while_it_is_exported_keeps_no_more_versions_than_it
 }
 
 #[test]
-fn a_page_of_memory_is_bounded_and_nothing_falls_between_two() {
+fn a_page_of_memory_is_bounded_and_skips_nothing() {
     let alice = Alice::with_session();
     let content = "y".repeat(250_000);
     alice.ok(
@@ -578,7 +578,7 @@ fn a_page_of_memory_is_bounded_and_nothing_falls_between_two() {
 }
 
 #[test]
-fn memory_of_a_pending_import_is_not_seen_and_is_swept_with_the_rest() {
+fn memory_of_a_pending_import_is_invisible_and_cleaned_up() {
     let alice = small();
     alice.remember("s");
     for n in 0..600 {

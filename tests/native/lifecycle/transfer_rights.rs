@@ -240,7 +240,7 @@ fn import(caller: &Caller, file: &str) -> Result<(), (&'static str, Value)> {
 }
 
 #[test]
-fn each_line_takes_what_its_operations_take() {
+fn each_line_needs_the_rights_of_its_operations() {
     const BASE: [&str; 2] = ["createSession", "appendEvents"];
     for Case {
         what,
@@ -297,7 +297,7 @@ fn each_line_takes_what_its_operations_take() {
 }
 
 #[test]
-fn the_rules_of_an_import_are_those_of_the_operations() {
+fn import_rules_match_those_of_the_operations() {
     let rules: &[AccessRule] = &[
         rules::GET_SESSION,
         rules::LOAD_EVENTS,
@@ -330,7 +330,7 @@ fn the_rules_of_an_import_are_those_of_the_operations() {
 }
 
 #[test]
-fn a_token_of_one_session_speaks_of_no_other() {
+fn a_session_token_imports_no_reference_to_another_session() {
     let narrowed = token(
         Some("s"),
         Some(&["createSession", "appendEvents", "setBlock"]),
@@ -357,7 +357,7 @@ fn a_token_of_one_session_speaks_of_no_other() {
 }
 
 #[test]
-fn a_token_sets_no_time_to_come() {
+fn a_token_cannot_set_a_future_time() {
     let far = 8_000_000_000_000_000_i64;
     let file = File {
         session: json!({"createdAt": far, "updatedAt": far}),
@@ -382,7 +382,7 @@ fn a_token_sets_no_time_to_come() {
 }
 
 #[test]
-fn a_caller_who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
+fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
     let sent = json!({"plan": "pro", "mood": "good"});
     let mut said = event(1, "user_message");
     said.as_object_mut().unwrap().remove("content");
@@ -409,7 +409,7 @@ fn a_caller_who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
 }
 
 #[test]
-fn an_event_without_a_message_sets_no_reserved_metadata_either() {
+fn an_event_without_a_message_cannot_set_reserved_metadata() {
     let mut event = event(1, "user_message");
     event["metadata"] = json!({"plan": "pro", "mood": "good"});
     let file = File {
@@ -430,7 +430,7 @@ fn an_event_without_a_message_sets_no_reserved_metadata_either() {
 }
 
 #[test]
-fn a_file_shows_nothing_that_its_reader_may_not_read() {
+fn an_export_contains_only_what_its_reader_may_read() {
     let mut alice = small();
     let events = alice.ok("loadEvents", json!({"sessionId": "s"}));
     let (first, last) = (
@@ -459,7 +459,7 @@ fn a_file_shows_nothing_that_its_reader_may_not_read() {
 }
 
 #[test]
-fn a_note_is_of_what_the_agent_said() {
+fn only_agent_messages_have_a_note() {
     let mut event = event(1, "user_message");
     event["note"] = json!({"approvals": {"c": "a"}});
     let file = File {
@@ -471,7 +471,7 @@ fn a_note_is_of_what_the_agent_said() {
 }
 
 #[test]
-fn a_blocks_place_counts_with_the_secret_and_trust() {
+fn a_blocks_source_needs_the_secret_and_trust() {
     let sourced = |more: Value| {
         let mut fields = json!({"source": {"agent": "user:42"}});
         for (name, value) in more.as_object().unwrap() {
@@ -523,7 +523,7 @@ fn a_blocks_place_counts_with_the_secret_and_trust() {
 }
 
 #[test]
-fn a_frozen_prompt_counts_with_the_secret_and_trust_and_is_left_out_otherwise() {
+fn a_frozen_prompt_needs_the_secret_and_trust_or_is_omitted() {
     let alice = small();
     alice.ok("freezePrompt", json!({"sessionId": "s"}));
     let file = alice.export("s").unwrap();
@@ -580,7 +580,7 @@ fn a_frozen_prompt_counts_with_the_secret_and_trust_and_is_left_out_otherwise() 
 }
 
 #[test]
-fn who_may_not_read_a_session_learns_nothing_by_importing_into_it() {
+fn importing_reveals_nothing_about_an_unreadable_session() {
     let file = small().export("s").unwrap();
     let blind: &[&str] = &["createSession", "appendEvents", "updateMessage", "setBlock"];
     let reading: &[&str] = &["createSession", "appendEvents", "getSession", "loadEvents"];

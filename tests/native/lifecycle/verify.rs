@@ -338,7 +338,7 @@ fn says(finding: &Value, code: &str, more: &Value) -> bool {
 }
 
 #[test]
-fn what_was_written_through_the_entry_points_is_sound() {
+fn data_written_through_the_api_is_consistent() {
     make(false).is_sound("not searched");
     make(true).is_sound("searched");
     Furnished::new().copy().is_sound("furnished");
@@ -346,7 +346,7 @@ fn what_was_written_through_the_entry_points_is_sound() {
 }
 
 #[test]
-fn each_damage_is_named_by_its_code_and_by_ids() {
+fn each_corruption_is_named_by_code_and_ids() {
     let furnished = Furnished::new();
     let mut unnamed = Vec::new();
     for (sql, code, more) in damages() {
@@ -376,7 +376,7 @@ fn codes() -> BTreeSet<String> {
 }
 
 #[test]
-fn each_code_has_a_damage_that_it_names() {
+fn each_code_is_caused_by_some_corruption() {
     let named: BTreeSet<String> = damages()
         .into_iter()
         .map(|(_, code, _)| code.to_owned())
@@ -385,7 +385,7 @@ fn each_code_has_a_damage_that_it_names() {
 }
 
 #[test]
-fn a_long_log_is_checked_page_by_page_and_each_row_once() {
+fn a_long_log_is_checked_in_pages_and_each_row_once() {
     let alice = Alice::with_session();
     for _ in 0..6 {
         let events: Vec<Value> = (0..1_000)
@@ -435,7 +435,7 @@ fn an_unknown_cursor_is_refused() {
 }
 
 #[test]
-fn one_session_is_checked_alone_and_a_token_of_a_session_checks_no_other() {
+fn a_session_token_checks_only_its_session() {
     let furnished = Furnished::new();
     let damage = "UPDATE cf_agents_events SET parent_id = 'x' WHERE session_id IN ('talked', 'carried') AND seq = 2";
     let alice = furnished.copy();
