@@ -167,7 +167,7 @@ test("a_source_and_a_prompt_in_a_file_count_for_who_trusts_it_alone", async () =
   assert.equal((await importing("b", sourced, owner, { session: "u", query: "?allowSources=true" })).status, 200);
 });
 
-test("who_may_not_read_a_session_learns_nothing_by_importing_into_it", async () => {
+test("importing_reveals_nothing_about_an_unreadable_session", async () => {
   await furnish("c");
   await call(server, "c", "createSession", { id: "s" }, owner);
   const operations = ["createSession", "appendEvents"];
