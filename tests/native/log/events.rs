@@ -67,7 +67,7 @@ fn stored(alice: &Alice, session: &str) -> Vec<Vec<SqlValue>> {
 }
 
 #[test]
-fn events_are_stored_alike_in_one_append_and_one_by_one() {
+fn batched_and_single_appends_store_the_same_events() {
     let texts = [
         "plain",
         "",
@@ -151,7 +151,7 @@ fn events_are_stored_alike_in_one_append_and_one_by_one() {
 }
 
 #[test]
-fn events_read_back_as_they_were_sent() {
+fn events_read_back_as_sent() {
     let alice = Alice::with_session();
     let calls =
         json!([{"id": "c1", "name": "echo", "arguments": {"text": "hi", "n": [1, {"a": null}]}}]);
@@ -250,7 +250,7 @@ fn seq_grows_by_one_and_is_never_reused() {
 }
 
 #[test]
-fn an_id_is_written_once() {
+fn appends_are_idempotent_by_id() {
     let alice = Alice::with_session();
     let first = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": "a", "action": "user_message", "content": "first"}]}));
     assert_eq!(
@@ -278,7 +278,7 @@ fn an_id_is_written_once() {
 }
 
 #[test]
-fn a_minted_id_sent_again_is_known_without_an_index() {
+fn a_resent_minted_id_is_recognized_without_an_index() {
     let alice = Alice::with_session();
     let said = alice.say(&["one"]);
     let again = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": said[0], "action": "user_message", "content": "x"}]}));
@@ -295,7 +295,7 @@ fn a_minted_id_sent_again_is_known_without_an_index() {
 }
 
 #[test]
-fn the_same_id_may_be_in_two_sessions() {
+fn the_same_id_may_exist_in_two_sessions() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     for session in ["s", "t"] {
@@ -305,7 +305,7 @@ fn the_same_id_may_be_in_two_sessions() {
 }
 
 #[test]
-fn a_parent_is_the_leaf_a_named_event_or_none() {
+fn a_parent_is_the_leaf_a_named_event_or_null() {
     let alice = Alice::with_session();
     let said = alice.say(&["1", "2"]);
     alice.ok(
@@ -324,7 +324,7 @@ fn a_parent_is_the_leaf_a_named_event_or_none() {
 }
 
 #[test]
-fn an_event_of_a_batch_may_name_its_own_parent() {
+fn an_event_in_a_batch_may_name_its_own_parent() {
     let alice = Alice::with_session();
     let event = |id: &str, parent: Value| json!({"id": id, "action": "user_message", "content": id, "parentId": parent});
     alice.ok("appendEvents", json!({"sessionId": "s", "events": [
@@ -376,7 +376,7 @@ fn an_unknown_parent_is_an_error_and_writes_nothing() {
 }
 
 #[test]
-fn an_expected_leaf_that_moved_writes_nothing() {
+fn an_outdated_expected_leaf_writes_nothing() {
     let alice = Alice::with_session();
     let append = |expected: Value, id: &str| json!({"sessionId": "s", "expectedLeafId": expected, "events": [{"id": id, "action": "user_message", "content": id}]});
     alice.ok("appendEvents", append(json!(null), "a"));
@@ -400,7 +400,7 @@ fn an_expected_leaf_that_moved_writes_nothing() {
 }
 
 #[test]
-fn a_retry_that_brings_more_continues_where_it_was() {
+fn a_retry_with_more_events_appends_only_the_new_ones() {
     let alice = Alice::with_session();
     let event = |id: &str| json!({"id": id, "action": "user_message", "content": id});
     alice.ok(
@@ -486,7 +486,7 @@ fn a_failed_append_keeps_nothing_for_the_next_one() {
 }
 
 #[test]
-fn an_append_has_work_behind_it_only_where_compaction_is_on() {
+fn an_append_schedules_work_only_if_compaction_is_enabled() {
     let alice = Alice::with_session();
     let own = json!({"role": "user", "parts": [{"type": "text", "text": "x"}]});
     let continues = || {
@@ -527,7 +527,7 @@ fn an_append_has_work_behind_it_only_where_compaction_is_on() {
 }
 
 #[test]
-fn a_batch_too_long_for_one_statement_is_still_all_or_nothing() {
+fn a_batch_split_into_statements_is_all_or_nothing() {
     let alice = Alice::with_session();
     let big = "x".repeat(400_000);
     let events: Vec<Value> = (0..10).map(|_| user(&big)).collect();
@@ -544,7 +544,7 @@ fn a_batch_too_long_for_one_statement_is_still_all_or_nothing() {
 }
 
 #[test]
-fn a_thousand_events_go_in_one_call() {
+fn a_thousand_events_are_accepted_in_one_call() {
     let alice = Alice::with_session();
     let events: Vec<Value> = (1..=1000).map(|n| user(&n.to_string())).collect();
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
@@ -553,7 +553,7 @@ fn a_thousand_events_go_in_one_call() {
 }
 
 #[test]
-fn an_event_that_grows_when_escaped_is_read_all_the_same() {
+fn an_event_that_grows_when_escaped_reads_back() {
     let alice = Alice::with_session();
     let controls = "\u{1}".repeat(800_000);
     alice.say(&[&controls]);
@@ -599,7 +599,7 @@ fn an_event_over_the_row_limit_is_sliced_and_reads_back() {
 }
 
 #[test]
-fn an_event_over_the_largest_is_refused_by_its_place() {
+fn an_event_over_the_maximum_is_refused_with_its_index() {
     let alice = Alice::with_session();
     let before = alice.db.dump();
     let events = [user("small"), user(&"x".repeat(MAX_EVENT_BYTES + 1))];
@@ -612,7 +612,7 @@ fn an_event_over_the_largest_is_refused_by_its_place() {
 }
 
 #[test]
-fn filters_are_joined_and_keep_the_order() {
+fn filters_are_combined_and_keep_the_order() {
     let alice = Alice::with_session();
     for n in 1..=6 {
         let action = if n % 2 == 0 {
@@ -659,7 +659,7 @@ fn filters_are_joined_and_keep_the_order() {
 }
 
 #[test]
-fn deleting_joins_the_children_to_the_nearest_surviving_ancestor() {
+fn deleting_reattaches_children_to_the_nearest_remaining_ancestor() {
     let alice = Alice::with_session();
     let line = alice.say(&["1", "2", "3", "4", "5"]);
     alice.ok(
@@ -689,7 +689,7 @@ fn deleting_joins_the_children_to_the_nearest_surviving_ancestor() {
 }
 
 #[test]
-fn after_the_leaf_is_deleted_the_newest_event_left_is_the_leaf() {
+fn after_deleting_the_leaf_the_newest_event_is_the_leaf() {
     let alice = Alice::with_session();
     let said = alice.say(&["1", "2", "3"]);
     alice.ok(
@@ -705,7 +705,7 @@ fn after_the_leaf_is_deleted_the_newest_event_left_is_the_leaf() {
 }
 
 #[test]
-fn a_damaged_event_names_itself_and_spares_the_others() {
+fn a_corrupt_event_is_named_and_others_are_readable() {
     let alice = Alice::with_session();
     let said = alice.say(&["1", "2", "3"]);
     for damage in ["'{broken'", "'{a:1'", "'nonsense'"] {

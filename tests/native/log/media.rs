@@ -66,7 +66,7 @@ fn without_date(message: &Value) -> Value {
 }
 
 #[test]
-fn every_read_shows_the_message_as_it_was_sent() {
+fn every_read_returns_the_message_as_sent() {
     let alice = Alice::with_session();
     let sent = picture("m", &url("aé", 10_000));
     let appended = alice.show("s", &sent);
@@ -100,7 +100,7 @@ fn every_read_shows_the_message_as_it_was_sent() {
 }
 
 #[test]
-fn media_is_read_back_as_it_was_written_to_the_byte() {
+fn media_reads_back_byte_for_byte() {
     let alice = Alice::with_session();
     let payload = "QUJD\\/+\\u00e9\\n".repeat(1_000);
     let parts = format!(
@@ -123,7 +123,7 @@ fn media_is_read_back_as_it_was_written_to_the_byte() {
 }
 
 #[test]
-fn a_second_copy_is_not_stored_again_in_the_session_and_is_in_another() {
+fn media_is_deduplicated_within_a_session_only() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     let image = url("iVBORw0K", 1_000_000);
@@ -160,7 +160,7 @@ fn a_second_copy_is_not_stored_again_in_the_session_and_is_in_another() {
 }
 
 #[test]
-fn media_longer_than_a_row_and_beside_a_text_longer_than_a_row() {
+fn media_and_text_may_both_exceed_a_row() {
     let alice = Alice::with_session();
     let mut message = picture("m", &url("ü/", 2_000_000));
     message["parts"][0]["text"] = json!("é".repeat(1_000_000));
@@ -179,7 +179,7 @@ fn media_longer_than_a_row_and_beside_a_text_longer_than_a_row() {
 }
 
 #[test]
-fn the_limit_counts_a_message_as_it_was_sent() {
+fn the_limit_applies_to_the_message_as_sent() {
     let alice = Alice::with_session();
     let image = url("x", 2_200_000);
     let mut twice = picture("m", &image);
@@ -193,7 +193,7 @@ fn the_limit_counts_a_message_as_it_was_sent() {
 }
 
 #[test]
-fn a_text_that_looks_like_a_reference_to_media_stays_a_text() {
+fn a_forged_media_reference_stays_text() {
     let alice = Alice::with_session();
     alice.show("s", &picture("secret", &url("secret", 10_000)));
     let hash = alice
@@ -227,7 +227,7 @@ fn a_text_that_looks_like_a_reference_to_media_stays_a_text() {
 }
 
 #[test]
-fn a_message_whose_media_is_damaged_is_named_and_can_be_deleted() {
+fn a_message_with_corrupt_media_is_named_and_can_be_deleted() {
     for damage in [
         "DELETE FROM cf_agents_media",
         "UPDATE cf_agents_events SET media = '[oops'",
@@ -261,7 +261,7 @@ fn an_unchanged_update_writes_nothing() {
 }
 
 #[test]
-fn a_tools_picture_is_in_the_context_and_counts_as_a_picture() {
+fn a_tools_image_is_sent_and_counted_as_an_image() {
     let alice = Alice::with_session();
     let image = url("AAAA", 400_000);
     alice.show("s", &json!({"id": "m", "role": "assistant", "parts": [
@@ -277,7 +277,7 @@ fn a_tools_picture_is_in_the_context_and_counts_as_a_picture() {
 }
 
 #[test]
-fn search_finds_what_is_said_around_media_and_nothing_in_it() {
+fn search_indexes_text_around_media_but_not_the_media() {
     for is_indexed_first in [true, false] {
         let alice = Alice::with_session();
         if is_indexed_first {
@@ -309,7 +309,7 @@ fn search_finds_what_is_said_around_media_and_nothing_in_it() {
 }
 
 #[test]
-fn an_exported_session_has_its_media_and_an_imported_one_keeps_it_once() {
+fn media_is_exported_and_deduplicated_on_import() {
     let alice = Alice::with_session();
     let image = url("abcd", 100_000);
     alice.show("s", &picture("m", &image));
@@ -334,7 +334,7 @@ fn refused_half_way(file: &str) {
 }
 
 #[test]
-fn played_at_random_every_message_is_exact_and_nothing_is_left_behind() {
+fn random_play_keeps_messages_exact_and_leaves_nothing_behind() {
     for seed in 1..=30_u64 {
         let alice = Alice::with_session();
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

@@ -19,7 +19,7 @@ fn import_up_to(alice: &Alice, id: &str, next: i64) {
 }
 
 #[test]
-fn a_session_at_its_last_number_accepts_no_more_and_harms_no_neighbor() {
+fn a_session_at_its_last_seq_refuses_events_and_affects_no_other() {
     for is_indexed_first in [false, true] {
         let alice = Alice::default();
         if is_indexed_first {
@@ -64,7 +64,7 @@ fn a_session_at_its_last_number_accepts_no_more_and_harms_no_neighbor() {
 }
 
 #[test]
-fn an_append_that_would_overrun_half_way_writes_nothing() {
+fn an_append_that_would_overflow_midway_writes_nothing() {
     let alice = Alice::default();
     import_up_to(&alice, "s", MAX_SEQ);
     let event = json!({"action": "user_message", "content": "x"});
@@ -101,7 +101,7 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
 /// refused and nothing is written, or the session that it makes takes more, and its file
 /// is taken again.
 #[test]
-fn every_number_of_a_file_is_bounded() {
+fn every_number_in_a_file_is_bounded() {
     let alice = furnished();
     alice.ok(
         "addUsage",
@@ -208,7 +208,7 @@ fn every_number_of_a_file_is_bounded() {
 }
 
 #[test]
-fn a_session_gets_the_number_of_a_deleted_one_when_the_last_is_given() {
+fn a_deleted_sessions_number_is_reused_once_all_are_taken() {
     let alice = Alice::with_session();
     let sql = "UPDATE cf_agents_sessions SET number = ?1";
     alice.db.run(sql, &[MAX_SESSION_NUMBER.into()]).unwrap();
@@ -244,7 +244,7 @@ fn a_session_gets_the_number_of_a_deleted_one_when_the_last_is_given() {
 }
 
 #[test]
-fn an_agent_with_every_number_in_use_accepts_no_more_sessions() {
+fn an_agent_with_all_numbers_taken_refuses_new_sessions() {
     let alice = Alice::with_session();
     let sql = "WITH RECURSIVE numbers (number) AS
                  (SELECT 2 UNION ALL SELECT number + 1 FROM numbers WHERE number < ?1)
@@ -269,7 +269,7 @@ fn an_agent_with_every_number_in_use_accepts_no_more_sessions() {
 }
 
 #[test]
-fn an_overrun_that_an_earlier_build_took_is_in_no_index() {
+fn an_overflowed_seq_of_an_earlier_build_is_not_indexed() {
     let alice = Alice::with_session();
     alice.say(&["the parrot"]);
     alice.ok("createSession", json!({"id": "t"}));

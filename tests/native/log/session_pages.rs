@@ -62,7 +62,7 @@ fn write(alice: &Alice, dice: &mut Dice) {
 }
 
 #[test]
-fn pages_say_what_all_sessions_say() {
+fn pages_match_the_whole_list() {
     let mut pages = 0;
     for seed in 1..=GAMES {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -106,7 +106,7 @@ fn pages_say_what_all_sessions_say() {
 }
 
 #[test]
-fn the_pages_of_a_long_list_together_read_few_sessions_twice() {
+fn paging_a_long_list_reads_few_sessions_twice() {
     let steps_of = |count: usize| {
         let alice = Alice::default();
         for _ in 0..count {
@@ -147,7 +147,7 @@ fn is_settled(alice: &Alice, what: &str) {
 
 /// More sessions than the window has, written to in any order, by a clock that may jump.
 #[test]
-fn the_pages_of_many_sessions_say_what_all_sessions_say() {
+fn pages_of_many_sessions_match_the_whole_list() {
     let mut pages = 0;
     for seed in 1..=5_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

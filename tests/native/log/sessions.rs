@@ -6,7 +6,7 @@ use crate::{Alice, ids};
 use base::database::Database;
 
 #[test]
-fn a_session_shows_all_its_fields() {
+fn a_session_has_all_its_fields() {
     let alice = Alice::default();
     let session = alice.ok(
         "createSession",
@@ -24,7 +24,7 @@ fn a_session_shows_all_its_fields() {
 }
 
 #[test]
-fn a_session_without_an_id_gets_one() {
+fn a_session_created_without_an_id_gets_one() {
     let alice = Alice::default();
     let [a, b] = [(); 2].map(|()| alice.ok("createSession", json!({}))["id"].clone());
     assert_ne!(a, b);
@@ -32,7 +32,7 @@ fn a_session_without_an_id_gets_one() {
 }
 
 #[test]
-fn an_id_that_exists_is_refused_and_the_session_stays() {
+fn an_existing_id_is_refused_and_changes_nothing() {
     let alice = Alice::default();
     alice.ok("createSession", json!({"id": "s", "name": "first"}));
     assert_eq!(
@@ -46,7 +46,7 @@ fn an_id_that_exists_is_refused_and_the_session_stays() {
 }
 
 #[test]
-fn a_parent_session_must_exist() {
+fn the_parent_session_must_exist() {
     let alice = Alice::with_session();
     let child = alice.ok("createSession", json!({"parentSessionId": "s"}));
     assert_eq!(child["parentSessionId"], "s");
@@ -58,7 +58,7 @@ fn a_parent_session_must_exist() {
 }
 
 #[test]
-fn a_session_that_is_not_there_is_null_to_get_and_an_error_to_change() {
+fn getting_a_missing_session_is_null_and_changing_it_an_error() {
     let alice = Alice::default();
     assert!(alice.ok("getSession", json!({"sessionId": "s"})).is_null());
     assert_eq!(
@@ -84,7 +84,7 @@ fn a_session_that_is_not_there_is_null_to_get_and_an_error_to_change() {
 }
 
 #[test]
-fn an_update_changes_what_it_names_and_null_clears() {
+fn an_update_changes_only_named_fields_and_null_clears() {
     let alice = Alice::default();
     alice.ok(
         "createSession",
@@ -108,7 +108,7 @@ fn an_update_changes_what_it_names_and_null_clears() {
 }
 
 #[test]
-fn updated_at_moves_with_every_write() {
+fn updated_at_changes_with_every_write() {
     let alice = Alice::with_session();
     let mut last = 1_000_000;
     let mut moved = |what: &str| {
@@ -135,7 +135,7 @@ fn updated_at_moves_with_every_write() {
 }
 
 #[test]
-fn usage_adds_up() {
+fn usage_is_summed() {
     let alice = Alice::with_session();
     alice.ok(
         "addUsage",
@@ -160,7 +160,7 @@ fn usage_adds_up() {
 }
 
 #[test]
-fn sessions_are_listed_by_their_newest_activity_a_page_at_a_time() {
+fn sessions_are_listed_by_latest_activity_in_pages() {
     let alice = Alice::default();
     for id in ["a", "b", "c", "d", "e"] {
         alice.host.advance(1);
@@ -191,7 +191,7 @@ fn sessions_are_listed_by_their_newest_activity_a_page_at_a_time() {
 }
 
 #[test]
-fn sessions_of_one_moment_are_all_listed() {
+fn sessions_with_equal_times_are_all_listed() {
     let alice = Alice::default();
     for id in ["a", "b", "c"] {
         alice.ok("createSession", json!({"id": id}));
@@ -206,7 +206,7 @@ fn sessions_of_one_moment_are_all_listed() {
 }
 
 #[test]
-fn a_cursor_of_nobodys_is_refused() {
+fn an_unknown_cursor_is_refused() {
     let alice = Alice::default();
     let long = format!("1-1-1-1-0-{}", "A".repeat(4_001));
     for cursor in [
@@ -228,7 +228,7 @@ fn a_cursor_of_nobodys_is_refused() {
 }
 
 #[test]
-fn a_deleted_session_leaves_no_events_and_its_id_is_free() {
+fn deleting_a_session_removes_its_events_and_frees_its_id() {
     let alice = Alice::with_session();
     alice.say(&["one", "two"]);
     assert_eq!(
@@ -241,7 +241,7 @@ fn a_deleted_session_leaves_no_events_and_its_id_is_free() {
 }
 
 #[test]
-fn a_damaged_session_names_itself_and_spares_the_others() {
+fn a_corrupt_session_is_named_and_others_are_readable() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     alice
