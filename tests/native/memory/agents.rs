@@ -277,7 +277,7 @@ impl Outbound for Town {
 }
 
 #[test]
-fn two_agents_share_a_users_memory() {
+fn two_agents_share_a_users_block() {
     let town = Town::of(&["alice", "bob", "user:42"]);
     for name in ["alice", "bob"] {
         town.ok(
@@ -349,7 +349,7 @@ fn two_agents_share_a_users_memory() {
 }
 
 #[test]
-fn entries_and_documents_are_shared_as_well() {
+fn entries_and_documents_can_be_shared() {
     let town = Town::of(&["alice", "bob"]);
     for (label, kind) in [("kb", "searchable"), ("skills", "loadable")] {
         town.ok(
@@ -426,7 +426,7 @@ fn entries_and_documents_are_shared_as_well() {
 }
 
 #[test]
-fn agents_that_name_each_other_find_out() {
+fn mutually_referencing_agents_get_an_error() {
     let town = Town::of(&["alice", "bob", "carol"]);
     let define = |name: &str, home: &str| {
         town.ok(
@@ -466,7 +466,7 @@ fn agents_that_name_each_other_find_out() {
 }
 
 #[test]
-fn a_chain_of_backends_ends() {
+fn a_chain_of_backends_is_limited() {
     let town = Town::of(&["a", "b", "c", "d", "e", "f", "g"]);
     for (name, home) in [
         ("a", "b"),
@@ -498,7 +498,7 @@ fn a_chain_of_backends_ends() {
 }
 
 #[test]
-fn a_tool_adds_a_line_to_a_shared_block_and_none_before_the_first() {
+fn a_tool_appends_to_a_shared_block() {
     let town = Town::of(&["alice", "bob"]);
     town.ok(
         "alice",

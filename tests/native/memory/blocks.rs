@@ -42,7 +42,7 @@ fn with_memory() -> Alice {
 }
 
 #[test]
-fn a_block_is_shown_as_the_contract_says() {
+fn a_block_has_the_documented_fields() {
     let alice = Alice::default();
     let block = alice.ok(
         "defineBlock",
@@ -60,7 +60,7 @@ fn a_block_is_shown_as_the_contract_says() {
 }
 
 #[test]
-fn defining_again_changes_the_definition_and_keeps_content_and_place() {
+fn redefining_keeps_content_and_position() {
     let alice = with_memory();
     alice.ok("defineBlock", json!({"label": "todos", "kind": "writable"}));
     alice.ok("setBlock", json!({"label": "memory", "content": "a"}));
@@ -78,7 +78,7 @@ fn defining_again_changes_the_definition_and_keeps_content_and_place() {
 }
 
 #[test]
-fn a_readonly_block_changes_by_its_definition_alone() {
+fn a_readonly_block_changes_only_by_its_definition() {
     let alice = Alice::default();
     let define = |content: &str| {
         let body = json!({"label": "soul", "kind": "readonly", "defaultContent": content});
@@ -97,7 +97,7 @@ fn a_readonly_block_changes_by_its_definition_alone() {
 }
 
 #[test]
-fn a_write_over_the_budget_says_the_sizes_and_writes_nothing() {
+fn a_write_over_the_budget_is_refused_with_the_sizes() {
     let alice = with_memory();
     alice.ok(
         "setBlock",
@@ -131,7 +131,7 @@ fn an_unchanged_write_writes_no_row() {
 }
 
 #[test]
-fn versions_say_who_wrote_what_and_lead_back() {
+fn versions_record_their_author_and_can_be_restored() {
     let alice = with_memory();
     alice.ok(
         "setBlock",
@@ -167,7 +167,7 @@ fn versions_say_who_wrote_what_and_lead_back() {
 }
 
 #[test]
-fn a_write_that_knew_another_version_is_refused() {
+fn a_write_with_an_outdated_version_is_refused() {
     let alice = with_memory();
     let set = |content: &str, version: i64| {
         alice.call(
@@ -186,7 +186,7 @@ fn a_write_that_knew_another_version_is_refused() {
 }
 
 #[test]
-fn the_newest_fifty_versions_are_stored_and_no_more_than_eight_mebibytes() {
+fn versions_are_limited_to_fifty_and_eight_mebibytes() {
     let alice = Alice::default();
     alice.ok(
         "defineBlock",
@@ -218,7 +218,7 @@ fn the_newest_fifty_versions_are_stored_and_no_more_than_eight_mebibytes() {
 }
 
 #[test]
-fn clearing_puts_writable_blocks_back_and_keeps_the_past() {
+fn clearing_resets_writable_blocks_and_keeps_versions() {
     let alice = with_memory();
     alice.ok(
         "defineBlock",
@@ -237,7 +237,7 @@ fn clearing_puts_writable_blocks_back_and_keeps_the_past() {
 }
 
 #[test]
-fn a_removed_block_finds_its_content_again_unless_it_was_purged() {
+fn a_redefined_block_has_its_old_content_unless_purged() {
     let alice = with_memory();
     alice.ok("setBlock", json!({"label": "memory", "content": "a"}));
     assert_eq!(
@@ -259,7 +259,7 @@ fn a_removed_block_finds_its_content_again_unless_it_was_purged() {
 }
 
 #[test]
-fn a_kind_that_would_hide_what_is_there_is_refused() {
+fn a_kind_change_that_would_hide_content_is_refused() {
     let alice = with_memory();
     alice.ok("setBlock", json!({"label": "memory", "content": "a"}));
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
@@ -300,7 +300,7 @@ fn a_kind_that_would_hide_what_is_there_is_refused() {
 }
 
 #[test]
-fn a_sessions_block_is_its_own_and_hides_the_agents() {
+fn a_session_block_overrides_the_agents() {
     let alice = with_memory();
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok("setBlock", json!({"label": "memory", "content": "shared"}));
@@ -332,7 +332,7 @@ fn a_sessions_block_is_its_own_and_hides_the_agents() {
 }
 
 #[test]
-fn a_sessions_memory_goes_with_it() {
+fn deleting_a_session_deletes_its_memory() {
     let alice = with_memory();
     let empty = alice.db.dump();
     alice.ok("createSession", json!({"id": "t"}));
@@ -370,7 +370,7 @@ fn a_sessions_memory_goes_with_it() {
 }
 
 #[test]
-fn a_fork_has_the_memory_of_its_session() {
+fn a_fork_copies_the_sessions_memory() {
     let alice = with_memory();
     alice.say(&["hi"]);
     alice.ok(
@@ -393,7 +393,7 @@ fn a_fork_has_the_memory_of_its_session() {
 }
 
 #[test]
-fn a_token_reaches_as_far_as_its_session() {
+fn a_session_token_reaches_only_its_blocks() {
     let mut alice = with_memory();
     alice.ok("createSession", json!({"id": "t"}));
     alice.caller = scoped_to(Some("s"));
@@ -433,7 +433,7 @@ fn a_token_reaches_as_far_as_its_session() {
 }
 
 #[test]
-fn deployed_blocks_are_there_and_operations_win_over_them() {
+fn operations_override_deployed_blocks() {
     let alice = Alice::default();
     let deployed = json!([
         {"label": "soul", "kind": "readonly", "defaultContent": "You are kind."},
@@ -494,7 +494,7 @@ fn deployed_blocks_are_there_and_operations_win_over_them() {
 }
 
 #[test]
-fn entries_are_paged_replaced_and_deleted() {
+fn entries_are_listed_replaced_and_deleted() {
     let alice = Alice::default();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     for key in ["c", "a", "b"] {
@@ -546,7 +546,7 @@ fn entries_are_paged_replaced_and_deleted() {
 }
 
 #[test]
-fn entries_are_found_by_any_word_in_any_form_and_the_fitting_one_first() {
+fn entries_are_found_by_stem_and_ranked() {
     let alice = Alice::default();
     for label in ["kb", "other"] {
         alice.ok("defineBlock", json!({"label": label, "kind": "searchable"}));
@@ -607,7 +607,7 @@ fn entries_are_found_by_any_word_in_any_form_and_the_fitting_one_first() {
 }
 
 #[test]
-fn a_definition_that_changes_nothing_writes_no_row() {
+fn an_unchanged_definition_writes_no_row() {
     let alice = with_memory();
     let before = alice.db.dump();
     alice.host.advance(1_000);

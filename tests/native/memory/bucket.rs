@@ -6,7 +6,7 @@ use crate::Alice;
 pub use crate::shared::bucket::with_bucket;
 
 #[test]
-fn a_text_in_the_bucket_is_read_from_there() {
+fn a_text_is_read_from_the_bucket() {
     let alice = with_bucket(&[("soul.md", "You are bold.", None)]);
     let define = json!({"label": "soul", "kind": "readonly", "source": {"r2": "soul.md"}, "defaultContent": "You are kind."});
     assert_eq!(alice.ok("defineBlock", define)["content"], "You are bold.");
@@ -18,7 +18,7 @@ fn a_text_in_the_bucket_is_read_from_there() {
 }
 
 #[test]
-fn notes_in_the_bucket_are_written_there_and_their_versions_kept_here() {
+fn text_is_written_to_the_bucket_and_versions_stay_here() {
     let alice = with_bucket(&[]);
     alice.ok(
         "defineBlock",
@@ -62,7 +62,7 @@ fn expect_rivals(alice: &Alice, texts: &[&str]) {
 }
 
 #[test]
-fn of_two_appends_at_once_none_is_lost() {
+fn concurrent_appends_are_both_kept() {
     for objects in [&[][..], &[("notes.md", "a\n", Some("Notes"))]] {
         let alice = with_notes(objects);
         expect_rivals(&alice, &["a\ntheirs\n"]);
@@ -77,7 +77,7 @@ fn of_two_appends_at_once_none_is_lost() {
 }
 
 #[test]
-fn of_two_appends_to_a_document_at_once_none_is_lost() {
+fn concurrent_appends_to_a_document_are_both_kept() {
     for objects in [
         &[][..],
         &[("skills/howto", "a", Some("How"))],
@@ -103,7 +103,7 @@ fn of_two_appends_to_a_document_at_once_none_is_lost() {
 }
 
 #[test]
-fn a_document_that_cannot_be_read_is_replaced_where_it_is() {
+fn an_unreadable_document_is_replaced_in_place() {
     let alice = with_bucket(&[]);
     let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
     alice.ok("defineBlock", define);
@@ -121,7 +121,7 @@ fn a_document_that_cannot_be_read_is_replaced_where_it_is() {
 }
 
 #[test]
-fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
+fn a_document_that_others_keep_changing_is_not_overwritten() {
     let alice = with_bucket(&[("skills/howto", "0", None)]);
     let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}, "modelWrites": true});
     alice.ok("defineBlock", define);
@@ -144,7 +144,7 @@ fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
 }
 
 #[test]
-fn a_write_keeps_the_description_of_an_object_in_the_bucket() {
+fn a_write_preserves_the_objects_description() {
     let alice = with_notes(&[("notes.md", "a", Some("Notes"))]);
     alice.ok("appendToBlock", json!({"label": "notes", "content": "b"}));
     let bucket = alice.outbound.bucket.borrow();
@@ -153,7 +153,7 @@ fn a_write_keeps_the_description_of_an_object_in_the_bucket() {
 }
 
 #[test]
-fn a_writer_that_loses_every_race_gets_an_error_and_writes_nothing() {
+fn a_writer_that_loses_every_race_gets_an_error() {
     let alice = with_notes(&[]);
     let before = alice.db.dump();
     expect_rivals(&alice, &["1", "2", "3", "4"]);
@@ -165,7 +165,7 @@ fn a_writer_that_loses_every_race_gets_an_error_and_writes_nothing() {
 }
 
 #[test]
-fn skills_of_a_bucket_are_listed_without_their_prefix() {
+fn documents_are_listed_without_their_prefix() {
     let alice = with_bucket(&[
         ("other/x", "no", None),
         (
@@ -254,7 +254,7 @@ fn skills_of_a_bucket_are_listed_without_their_prefix() {
 }
 
 #[test]
-fn a_listing_is_believed_for_a_minute() {
+fn a_listing_is_cached_for_a_minute() {
     let alice = with_bucket(&[("skills/a", "x", None)]);
     alice.ok(
         "defineBlock",
@@ -275,7 +275,7 @@ fn a_listing_is_believed_for_a_minute() {
 }
 
 #[test]
-fn more_than_a_page_of_skills_is_listed() {
+fn all_pages_of_a_long_listing_are_read() {
     let alice = with_bucket(&[]);
     for n in 0..1_200 {
         let mut bucket = alice.outbound.bucket.borrow_mut();
@@ -298,7 +298,7 @@ fn more_than_a_page_of_skills_is_listed() {
 }
 
 #[test]
-fn a_document_that_is_not_text_or_too_long_is_said_to_be() {
+fn a_binary_or_too_long_document_is_reported() {
     let alice = with_bucket(&[
         ("skills/long", &"x".repeat((256 << 10) + 1), None),
         ("skills/huge", &"x".repeat((1 << 20) + 1), None),

@@ -135,7 +135,7 @@ impl Alice {
 }
 
 #[test]
-fn each_change_is_reported_once_with_the_version_that_it_wrote() {
+fn each_change_is_reported_once_with_its_version() {
     let alice = told_alice();
     for (operation, body, expected) in changes() {
         alice.ok(operation, body.clone());
@@ -161,7 +161,7 @@ fn each_change_is_reported_once_with_the_version_that_it_wrote() {
 }
 
 #[test]
-fn a_sessions_block_is_reported_with_its_session_and_deleted_with_it() {
+fn a_session_blocks_events_name_and_follow_the_session() {
     let alice = told_alice();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(
@@ -181,7 +181,7 @@ fn a_sessions_block_is_reported_with_its_session_and_deleted_with_it() {
 }
 
 #[test]
-fn without_the_setting_or_a_change_no_row_is_written() {
+fn without_the_setting_no_row_is_written() {
     let (plain, answer) = (with_blocks(), told_alice());
     for (operation, body, _) in changes() {
         plain.ok(operation, body.clone());
@@ -218,7 +218,7 @@ fn writes_a_fact(alice: &Alice, content: &str) {
 }
 
 #[test]
-fn what_a_models_tool_writes_is_reported_with_its_turn() {
+fn a_tools_write_is_reported_with_its_turn() {
     let alice = told_alice();
     writes_a_fact(&alice, "Window.");
     alice.says("I like window seats");
@@ -233,7 +233,7 @@ fn what_a_models_tool_writes_is_reported_with_its_turn() {
 }
 
 #[test]
-fn a_callback_starts_no_callback() {
+fn a_write_during_a_callback_sends_none() {
     let alice = told_alice();
     let delivery = alice.memory_delivery();
     for (operation, mut body, _) in changes() {
@@ -262,7 +262,7 @@ fn a_callback_starts_no_callback() {
 }
 
 #[test]
-fn a_turn_that_answers_a_callback_is_not_reported_either() {
+fn a_turn_started_by_a_callback_reports_no_change() {
     let alice = told_alice();
     let both = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", both);
@@ -273,7 +273,7 @@ fn a_turn_that_answers_a_callback_is_not_reported_either() {
 }
 
 #[test]
-fn a_call_that_fails_is_stored_as_failed_without_a_session() {
+fn a_failed_callback_is_stored_without_a_session() {
     let alice = told_alice();
     alice.ok("setBlock", json!({"label": "Memory", "content": "x"}));
     for _ in 0..MAX_ATTEMPTS {
@@ -299,7 +299,7 @@ fn a_call_that_fails_is_stored_as_failed_without_a_session() {
 }
 
 #[test]
-fn a_call_is_where_the_operator_allows_it() {
+fn callbacks_go_only_to_allowed_urls() {
     let alice = with_blocks();
     for (target, code, field) in [
         (
@@ -324,7 +324,7 @@ fn a_call_is_where_the_operator_allows_it() {
 }
 
 #[test]
-fn a_purge_deletes_the_calls_that_name_its_text() {
+fn a_purge_deletes_callbacks_that_contain_its_text() {
     for (operation, purge) in [
         (
             "deleteEntry",
@@ -352,7 +352,7 @@ fn a_purge_deletes_the_calls_that_name_its_text() {
 }
 
 #[test]
-fn retention_deletes_the_calls_that_report_what_it_deletes() {
+fn retention_deletes_callbacks_of_expired_items() {
     let alice = told_alice();
     alice.ok(
         "configureAgent",
@@ -381,7 +381,7 @@ fn retention_deletes_the_calls_that_report_what_it_deletes() {
 }
 
 #[test]
-fn a_turn_that_answers_a_callback_is_not_learned_from_automatically() {
+fn a_turn_started_by_a_callback_is_not_learned_from() {
     let alice = told_alice();
     let learn = json!({"learn": {"into": "facts", "review": "auto"}});
     alice.ok("configureAgent", learn);
@@ -408,7 +408,7 @@ fn a_turn_that_answers_a_callback_is_not_learned_from_automatically() {
 }
 
 #[test]
-fn a_text_that_is_deleted_is_not_reported() {
+fn a_deleted_text_is_not_reported() {
     let alice = told_alice();
     let entry = json!({"label": "facts", "key": "seat", "content": "Window."});
     alice.ok("setEntry", entry);
@@ -421,7 +421,7 @@ fn a_text_that_is_deleted_is_not_reported() {
 }
 
 #[test]
-fn copies_of_a_fork_are_not_reported() {
+fn copies_made_by_a_fork_are_not_reported() {
     let alice = told_alice();
     alice.ok("createSession", json!({"id": "s"}));
     let block = json!({"sessionId": "s", "label": "facts", "kind": "searchable"});
@@ -434,7 +434,7 @@ fn copies_of_a_fork_are_not_reported() {
 }
 
 #[test]
-fn what_a_remote_backend_has_accepted_is_reported_without_a_version() {
+fn a_remote_backends_write_is_reported_without_a_version() {
     let alice = with_bucket(&[]);
     alice.outbound.settings.borrow_mut().insert(
         "TOOL_ORIGINS".to_owned(),
@@ -537,7 +537,7 @@ fn each_change_is_reported_whichever_statement_fails() {
 }
 
 #[test]
-fn a_proposal_is_reported_when_it_is_made_and_when_it_is_decided() {
+fn a_proposal_is_reported_when_created_and_when_decided() {
     let alice = told_alice();
     let learn = json!({"into": "facts", "after": "manual", "review": "propose"});
     alice.ok("configureAgent", json!({"learn": learn}));

@@ -166,7 +166,7 @@ fn counts_are_exact_after_any_writes() {
 }
 
 #[test]
-fn a_block_says_its_entries_without_reading_them() {
+fn entry_counts_are_shown_without_reading_the_entries() {
     let alice = Alice::default();
     alice.ok(
         "defineBlock",
@@ -191,7 +191,7 @@ fn a_block_says_its_entries_without_reading_them() {
 }
 
 #[test]
-fn the_item_that_was_deleted_longest_ago_is_forgotten_and_no_other() {
+fn the_oldest_deleted_item_is_dropped_first() {
     let alice = Alice::default();
     alice.ok(
         "defineBlock",

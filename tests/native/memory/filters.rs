@@ -135,7 +135,7 @@ fn list_all(alice: &Alice, operation: &str, mut body: Value, list: &str, id: &st
 }
 
 #[test]
-fn what_chance_asks_is_answered_as_a_naive_filter_answers_it() {
+fn random_filters_match_a_naive_implementation() {
     let mut dice = Dice(25);
     for game in 0..6 {
         let alice = Alice::default();
@@ -219,7 +219,7 @@ fn what_chance_asks_is_answered_as_a_naive_filter_answers_it() {
 }
 
 #[test]
-fn a_search_in_the_past_filters_by_what_stood_there_then() {
+fn a_past_search_filters_by_past_tags() {
     let alice = Alice::default();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     let begun = alice.host.now_ms();
@@ -250,7 +250,7 @@ fn a_search_in_the_past_filters_by_what_stood_there_then() {
 }
 
 #[test]
-fn a_page_with_a_filter_ends_after_a_bounded_number_of_rows() {
+fn a_filtered_page_scans_a_bounded_number_of_rows() {
     let alice = Alice::default();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     for number in 0..1_100 {
@@ -273,7 +273,7 @@ fn a_page_with_a_filter_ends_after_a_bounded_number_of_rows() {
 }
 
 #[test]
-fn several_blocks_make_one_ranking_that_names_the_block_of_each_result() {
+fn several_blocks_share_a_ranking_that_names_the_block() {
     let alice = Alice::default();
     for label in ["kb", "more"] {
         alice.ok("defineBlock", json!({"label": label, "kind": "searchable"}));
@@ -366,7 +366,7 @@ fn as_caller_of_s(alice: Alice) -> Alice {
 }
 
 #[test]
-fn a_filter_reveals_nothing_of_other_sessions() {
+fn a_filter_reveals_nothing_about_other_sessions() {
     let alice = Alice::with_session();
     furnish(&alice, "s", 3);
     let alice = as_caller_of_s(alice);

@@ -86,7 +86,7 @@ impl Alice {
 }
 
 #[test]
-fn in_a_narrowed_callers_turn_the_model_writes_that_session_alone() {
+fn a_restricted_callers_turn_writes_only_its_session() {
     for (caller, written, listed) in [
         (
             Caller::Owner,
@@ -126,7 +126,7 @@ fn in_a_narrowed_callers_turn_the_model_writes_that_session_alone() {
 }
 
 #[test]
-fn a_turn_that_is_resumed_reaches_no_further_than_it_did() {
+fn a_resumed_turn_keeps_its_restrictions() {
     for (allow, written) in [
         (Allow::default(), [false, true, false]),
         (agent_memory(), [true, true, true]),
@@ -153,7 +153,7 @@ fn a_turn_that_is_resumed_reaches_no_further_than_it_did() {
 }
 
 #[test]
-fn of_two_callers_of_one_message_the_narrower_counts() {
+fn the_narrower_of_two_callers_of_a_message_applies() {
     let narrow = || token(Some("s"), Allow::default());
     for (first, second) in [(narrow(), Caller::Owner), (Caller::Owner, narrow())] {
         let mut alice = furnished();
@@ -178,7 +178,7 @@ fn of_two_callers_of_one_message_the_narrower_counts() {
 }
 
 #[test]
-fn the_model_writes_a_block_that_is_stored_elsewhere_if_its_definition_says_so() {
+fn the_model_writes_a_remote_block_only_if_its_definition_allows_it() {
     let alice = Alice::default();
     alice
         .outbound
@@ -230,7 +230,7 @@ fn the_model_writes_a_block_that_is_stored_elsewhere_if_its_definition_says_so()
 }
 
 #[test]
-fn without_a_block_to_write_the_model_has_no_tool_to_write() {
+fn without_a_writable_block_the_model_has_no_write_tool() {
     let alice = Alice::with_session();
     let block = json!({"label": "b", "kind": "writable", "modelWrites": false});
     alice.ok("defineBlock", block);
@@ -245,7 +245,7 @@ fn without_a_block_to_write_the_model_has_no_tool_to_write() {
 }
 
 #[test]
-fn model_writes_stays_in_a_fork_and_a_file_and_goes_with_a_new_definition() {
+fn model_writes_is_copied_and_exported_and_reset_by_redefinition() {
     let alice = Alice::with_session();
     let block = json!({"sessionId": "s", "label": "b", "kind": "writable", "modelWrites": false});
     alice.ok("defineBlock", block.clone());
@@ -292,7 +292,7 @@ fn a_deployed_block_may_set_model_writes() {
 }
 
 #[test]
-fn a_block_that_is_stored_elsewhere_is_removed_with_the_secret_alone() {
+fn removing_a_remote_block_needs_the_secret() {
     let source = json!({"agent": "user:42"});
     let mut alice = Alice::with_session();
     let deployed = json!([{"label": "deployed", "kind": "writable", "source": source}]);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 
 #[test]
-fn nonsense_is_refused_by_its_field_and_writes_nothing() {
+fn invalid_input_is_refused_by_field_and_writes_nothing() {
     let alice = Alice::with_session();
     for (label, kind) in [
         ("memory", "writable"),
@@ -287,7 +287,7 @@ fn stored_text_is_never_syntax() {
 }
 
 #[test]
-fn there_is_capacity_for_a_hundred_blocks_and_no_more() {
+fn an_agent_has_at_most_a_hundred_blocks() {
     let alice = Alice::default();
     for n in 0..100 {
         alice.ok(

@@ -54,7 +54,7 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn an_entry_has_versions_with_their_authors_and_goes_back_to_each() {
+fn an_entry_has_versions_with_authors_and_can_be_reverted() {
     let alice = furnished();
     set(&alice, "home", "Oslo", json!({"title": "Home"}));
     alice.host.advance(10);
@@ -99,7 +99,7 @@ fn an_entry_has_versions_with_their_authors_and_goes_back_to_each() {
 }
 
 #[test]
-fn a_deleted_entry_is_marked_and_can_be_restored() {
+fn a_deleted_entry_is_marked_and_restorable() {
     let alice = furnished();
     set(&alice, "home", "Oslo", json!({}));
     let place = json!({"label": "kb", "key": "home"});
@@ -125,7 +125,7 @@ fn a_deleted_entry_is_marked_and_can_be_restored() {
 }
 
 #[test]
-fn a_document_has_versions_too() {
+fn documents_have_versions_too() {
     let alice = furnished();
     let put = |content: &str, description: Value| {
         let body =
@@ -201,7 +201,7 @@ fn a_bounded_number_of_deleted_entries_is_stored() {
 }
 
 #[test]
-fn a_replaced_fact_is_found_in_the_past_and_named_now() {
+fn a_replaced_fact_is_found_in_the_past_and_names_its_successor() {
     let alice = furnished();
     set(&alice, "oslo", "The user lives in Oslo.", json!({}));
     alice.host.advance(1_000);
@@ -243,7 +243,7 @@ fn a_replaced_fact_is_found_in_the_past_and_named_now() {
 }
 
 #[test]
-fn of_facts_that_replace_each_other_in_a_circle_the_newest_is_valid() {
+fn the_newest_of_cyclically_replaced_facts_is_valid() {
     let alice = furnished();
     set(&alice, "a", "The fact is a.", json!({}));
     set(&alice, "b", "The fact is b.", json!({"supersedes": ["a"]}));
@@ -257,7 +257,7 @@ fn of_facts_that_replace_each_other_in_a_circle_the_newest_is_valid() {
 }
 
 #[test]
-fn a_fact_is_valid_while_its_time_lasts() {
+fn a_fact_is_valid_within_its_time_range() {
     let alice = furnished();
     set(
         &alice,
@@ -292,7 +292,7 @@ fn a_fact_is_valid_while_its_time_lasts() {
 }
 
 #[test]
-fn a_search_in_the_past_shows_the_text_of_then() {
+fn a_past_search_returns_the_past_text() {
     let alice = furnished();
     set(&alice, "home", "Oslo", json!({"title": "Home"}));
     alice.host.advance(1_000);
@@ -316,7 +316,7 @@ fn a_search_in_the_past_shows_the_text_of_then() {
 }
 
 #[test]
-fn a_search_in_the_past_goes_by_the_words_of_then() {
+fn a_past_search_matches_the_past_words() {
     let alice = furnished();
     set(&alice, "home", "Oslo", json!({"title": "Where"}));
     set(&alice, "gone", "Old Oslo harbour", json!({}));
@@ -360,7 +360,7 @@ fn a_search_in_the_past_goes_by_the_words_of_then() {
 }
 
 #[test]
-fn a_search_in_the_past_reads_a_bounded_number_of_bytes() {
+fn a_past_search_reads_a_bounded_number_of_bytes() {
     let alice = furnished();
     let long = "x ".repeat(30_000);
     for n in 0..40 {
@@ -394,7 +394,7 @@ fn a_search_in_the_past_reads_a_bounded_number_of_bytes() {
 }
 
 #[test]
-fn facts_that_a_deleted_fact_had_replaced_count_again() {
+fn deleting_a_fact_restores_the_facts_it_replaced() {
     let alice = furnished();
     let fact = |key: &str| format!("The fact is {key}.");
     let holds = || found(&alice, "fact", json!({}));
@@ -454,7 +454,7 @@ fn facts_that_a_deleted_fact_had_replaced_count_again() {
 }
 
 #[test]
-fn a_model_says_when_a_fact_is_valid_and_what_it_replaces() {
+fn a_model_sets_validity_and_replaced_facts() {
     let alice = furnished();
     let tool = |metadata: Value| {
         let arguments = json!({"label": "kb", "content": "Lives there.", "metadata": metadata});
@@ -540,7 +540,7 @@ fn a_model_says_when_a_fact_is_valid_and_what_it_replaces() {
 }
 
 #[test]
-fn a_version_names_the_answer_in_which_a_model_wrote_it() {
+fn a_version_names_the_message_in_which_a_model_wrote_it() {
     let alice = Alice::with_model();
     for (label, kind) in [
         ("notes", "writable"),
@@ -579,7 +579,7 @@ fn a_version_names_the_answer_in_which_a_model_wrote_it() {
 }
 
 #[test]
-fn nonsense_about_time_is_refused_and_writes_nothing() {
+fn invalid_times_are_refused_and_write_nothing() {
     let alice = furnished();
     set(&alice, "a", "x", json!({}));
     let before = alice.db.dump();
@@ -608,7 +608,7 @@ fn nonsense_about_time_is_refused_and_writes_nothing() {
 }
 
 #[test]
-fn the_past_goes_with_a_session_into_forks_and_files_and_away() {
+fn versions_are_forked_exported_and_deleted_with_a_session() {
     let alice = Alice::with_session();
     alice.say(&["Hello."]);
     let of_session = |body: Value| {

@@ -378,7 +378,7 @@ fn summary_prompt(events: Value) -> Vec<String> {
 }
 
 #[test]
-fn no_text_of_others_makes_a_line_of_ours() {
+fn untrusted_text_cannot_forge_a_line() {
     let mut cases = 0;
     for what in Untrusted::ALL {
         let plain = shown(what, "penguin");

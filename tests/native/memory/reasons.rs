@@ -130,7 +130,7 @@ fn town() -> Town {
 }
 
 #[test]
-fn a_call_path_that_a_token_claims_changes_nothing_and_no_prompt_contains_one() {
+fn a_call_path_claimed_by_a_token_is_ignored_and_not_rendered() {
     let mut tried = 0;
     for caller in callers() {
         let honest: Vec<_> = {
@@ -165,7 +165,7 @@ fn a_call_path_that_a_token_claims_changes_nothing_and_no_prompt_contains_one() 
 }
 
 #[test]
-fn agents_that_lead_back_to_each_other_are_named_by_the_block_and_by_no_prompt() {
+fn a_cycle_of_agents_is_reported_by_the_block_but_not_the_prompt() {
     let town = Town::of(&["alice", "bob-the-home"]);
     town.ok("alice", "createSession", json!({"id": "s"}));
     for (name, home) in [("alice", "bob-the-home"), ("bob-the-home", "alice")] {
@@ -187,7 +187,7 @@ fn agents_that_lead_back_to_each_other_are_named_by_the_block_and_by_no_prompt()
 }
 
 #[test]
-fn no_prompt_repeats_what_a_backend_answers() {
+fn the_prompt_does_not_quote_a_backends_error() {
     const CODES: [Code; 12] = [
         Code::InvalidRequest,
         Code::Unauthorized,

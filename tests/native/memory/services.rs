@@ -10,7 +10,7 @@ use base::testing::ScriptedAnswer;
 type Answers = fn() -> Result<ScriptedAnswer, CallFailure>;
 
 #[test]
-fn a_missing_binding_is_named() {
+fn a_missing_binding_is_reported() {
     let alice = Alice::default();
     for (kind, source, binding) in [
         ("loadable", json!({"r2Prefix": "skills/"}), "SKILLS_BUCKET"),
@@ -90,7 +90,7 @@ fn asked(alice: &Alice) -> Vec<(String, Value)> {
 }
 
 #[test]
-fn a_service_keeps_a_text() {
+fn a_service_stores_a_text() {
     let alice = with_service("writable");
     alice
         .outbound
@@ -126,7 +126,7 @@ fn conflict() -> Result<ScriptedAnswer, CallFailure> {
 }
 
 #[test]
-fn of_two_appends_to_a_service_that_has_versions_none_is_lost() {
+fn concurrent_appends_to_a_versioned_service_are_both_kept() {
     let alice = with_service("writable");
     alice.outbound.answer(ScriptedAnswer::json(
         &json!({"content": null, "version": "0"}),
@@ -159,7 +159,7 @@ fn of_two_appends_to_a_service_that_has_versions_none_is_lost() {
 }
 
 #[test]
-fn a_writer_that_is_always_overtaken_at_a_service_is_notified_and_writes_nothing() {
+fn a_writer_that_always_loses_to_a_service_gets_an_error() {
     let alice = with_service("writable");
     let before = alice.db.dump();
     for version in 1..=4 {
@@ -173,7 +173,7 @@ fn a_writer_that_is_always_overtaken_at_a_service_is_notified_and_writes_nothing
 }
 
 #[test]
-fn the_outcome_of_a_write_without_an_answer_is_said_to_be_unknown() {
+fn a_write_without_a_response_has_an_unknown_outcome() {
     let alice = with_service("writable");
     alice
         .outbound
@@ -198,7 +198,7 @@ fn the_outcome_of_a_write_without_an_answer_is_said_to_be_unknown() {
 }
 
 #[test]
-fn a_service_is_searched_and_its_documents_loaded() {
+fn a_service_is_searched_and_serves_documents() {
     let alice = with_service("searchable");
     alice.outbound.answer(ScriptedAnswer::json(
         &json!({"results": [{"key": "k", "title": "T", "content": "penguins swim"}]}),
@@ -255,7 +255,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
 }
 
 #[test]
-fn after_any_answer_of_a_service_the_prompt_is_rendered_and_nothing_is_lost() {
+fn any_answer_of_a_service_renders_a_prompt_and_loses_nothing() {
     let html = || {
         Ok(ScriptedAnswer {
             status: 200,

@@ -18,7 +18,7 @@ fn users() -> Value {
 }
 
 #[test]
-fn all_agents_of_a_user_share_what_the_users_own_agent_keeps() {
+fn agents_of_a_user_share_the_users_blocks() {
     let town = Town::of(&[
         "coder:42",
         "writer:42:draft",
@@ -65,7 +65,7 @@ fn all_agents_of_a_user_share_what_the_users_own_agent_keeps() {
 }
 
 #[test]
-fn a_source_that_names_this_agent_is_the_named_block_here() {
+fn a_source_that_resolves_to_this_agent_is_its_own_block() {
     let town = Town::of(&["user:42", "coder:42"]);
     deploy(
         &town,
@@ -104,7 +104,7 @@ const HOSTILE: &[&str] = &[
 ];
 
 #[test]
-fn a_hostile_name_reaches_nobodys_memory() {
+fn a_hostile_name_reaches_no_other_agents_memory() {
     let town = Town::of(&[HOSTILE, &["user:42", "user:7"]].concat());
     deploy(&town, &users());
     for name in HOSTILE {
@@ -150,7 +150,7 @@ fn a_hostile_name_reaches_nobodys_memory() {
 }
 
 #[test]
-fn a_hostile_name_reaches_nothing_else_in_the_bucket() {
+fn a_hostile_name_reaches_no_other_object_in_the_bucket() {
     let town = Town::of(&[HOSTILE, &["coder:4", "coder:42"]].concat());
     town.script
         .bindings
@@ -197,7 +197,7 @@ fn a_hostile_name_reaches_nothing_else_in_the_bucket() {
 }
 
 #[test]
-fn the_model_writes_where_a_template_names_the_agent_and_nowhere_else_outside() {
+fn the_model_writes_remotely_only_through_a_template() {
     let town = Town::of(&["coder:42"]);
     town.script
         .bindings
@@ -225,7 +225,7 @@ fn the_model_writes_where_a_template_names_the_agent_and_nowhere_else_outside() 
 }
 
 #[test]
-fn a_source_that_leads_nowhere_is_refused_unless_it_is_a_template() {
+fn an_unresolvable_source_is_refused_unless_it_is_a_template() {
     let town = Town::of(&["coder"]);
     town.ok("coder", "createSession", json!({"id": "s"}));
     let define = |source: Value, session: Value| {

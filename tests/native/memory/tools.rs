@@ -8,7 +8,7 @@ use crate::shared::examples::furnished;
 use context::tools::TOOLS;
 
 #[test]
-fn each_tool_of_the_table_is_listed_documented_and_run() {
+fn each_listed_tool_is_documented_and_runs() {
     let alice = furnished();
     alice.ok("configureAgent", json!({"sessionSearch": true}));
     let listed = alice.ok("getTools", json!({"sessionId": "s"}));
@@ -46,7 +46,7 @@ fn each_tool_of_the_table_is_listed_documented_and_run() {
 }
 
 #[test]
-fn a_tool_takes_block_for_label() {
+fn a_tool_accepts_block_as_an_alias_of_label() {
     let alice = crate::Alice::default();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(
