@@ -23,7 +23,7 @@ fn ids_of(alice: &Alice) -> Vec<String> {
 }
 
 #[test]
-fn messages_follow_each_other_and_a_repetition_writes_nothing() {
+fn messages_are_chained_and_a_repetition_writes_nothing() {
     let alice = Alice::with_session();
     let messages = json!([
         message("a", "user"),
@@ -58,7 +58,7 @@ fn messages_follow_each_other_and_a_repetition_writes_nothing() {
 }
 
 #[test]
-fn one_wrong_message_or_another_leaf_leaves_nothing_written() {
+fn one_invalid_message_or_a_moved_leaf_writes_nothing() {
     let alice = Alice::with_session();
     append(&alice, json!({"messages": [message("a", "user")]}));
     let before = alice.db.dump();
@@ -99,7 +99,7 @@ fn one_wrong_message_or_another_leaf_leaves_nothing_written() {
 }
 
 #[test]
-fn an_empty_message_of_a_user_is_refused_with_its_reason() {
+fn an_empty_user_message_is_refused_with_its_reason() {
     let alice = Alice::with_session();
     let empty = [
         json!([]),

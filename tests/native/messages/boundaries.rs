@@ -191,7 +191,7 @@ fn play(alice: &Alice, dice: &mut Dice, game: &str) {
 }
 
 #[test]
-fn the_stored_boundaries_are_those_of_the_tree_after_any_writes() {
+fn stored_boundaries_match_the_tree_after_random_writes() {
     let mut splits = 0;
     let games = games(GAMES.0, GAMES.1);
     for seed in 1..=games {

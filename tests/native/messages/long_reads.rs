@@ -29,7 +29,7 @@ fn append_run(alice: &Alice, count: usize, bytes: usize) -> String {
 }
 
 #[test]
-fn a_long_run_is_not_a_single_message_and_the_error_says_how_it_is_read() {
+fn a_run_too_long_for_one_message_is_refused_with_advice() {
     let alice = Alice::with_session();
     let id = append_run(&alice, 12, MIB);
     let read = json!({"sessionId": "s", "messageId": id});
@@ -47,7 +47,7 @@ fn a_long_run_is_not_a_single_message_and_the_error_says_how_it_is_read() {
 }
 
 #[test]
-fn a_run_that_an_answer_holds_is_one_message() {
+fn a_run_that_fits_a_response_is_one_message() {
     let alice = Alice::with_session();
     let id = append_run(&alice, 4, MIB);
     let message = alice.ok("getMessage", json!({"sessionId": "s", "messageId": id}));
@@ -81,7 +81,7 @@ fn a_long_run_is_replaced_without_being_read() {
 }
 
 #[test]
-fn a_page_of_history_is_no_longer_than_an_answer_for_any_request() {
+fn a_page_of_history_never_exceeds_the_response_limit() {
     let alice = Alice::with_session();
     for n in 0..12 {
         let message = json!({"role": "user", "parts": [{"type": "text", "text": format!("{n}").repeat(MIB)}]});
@@ -109,7 +109,7 @@ fn a_page_of_history_is_no_longer_than_an_answer_for_any_request() {
 }
 
 #[test]
-fn a_page_of_long_events_says_how_many_fit() {
+fn a_page_of_long_events_reports_how_many_fit() {
     let alice = Alice::with_session();
     append_run(&alice, 30, MIB);
     for tail in [false, true] {
@@ -125,7 +125,7 @@ fn a_page_of_long_events_says_how_many_fit() {
 
 /// A page that SQLite makes has the same events as a page that Rust makes.
 #[test]
-fn events_are_the_same_whichever_way_a_page_is_made() {
+fn both_page_builders_return_the_same_events() {
     let alice = Alice::with_session();
     append_run(&alice, 3, 9_000);
     let whole = alice.ok("loadEvents", json!({"sessionId": "s", "limit": 1_000}));
@@ -135,7 +135,7 @@ fn events_are_the_same_whichever_way_a_page_is_made() {
 }
 
 #[test]
-fn branches_that_one_answer_does_not_hold_are_read_one_by_one() {
+fn branches_too_large_for_a_response_are_read_one_by_one() {
     let alice = Alice::with_session();
     let [question] = alice.say(&["Go."]).try_into().unwrap();
     let text = "x".repeat(3 * MIB);
@@ -152,7 +152,7 @@ fn branches_that_one_answer_does_not_hold_are_read_one_by_one() {
 }
 
 #[test]
-fn the_newest_message_of_a_long_run_is_read_within_an_answer() {
+fn the_newest_message_of_a_long_run_fits_a_response() {
     let alice = Alice::with_session();
     append_run(&alice, 12, MIB);
     let message = alice.ok("getLatestLeaf", json!({"sessionId": "s"}));
@@ -160,7 +160,7 @@ fn the_newest_message_of_a_long_run_is_read_within_an_answer() {
 }
 
 #[test]
-fn blocks_that_one_answer_does_not_hold_are_read_one_by_one() {
+fn blocks_too_large_for_a_response_are_read_one_by_one() {
     let alice = Alice::with_session();
     let text = "x".repeat(MIB);
     for n in 0..9 {
@@ -179,7 +179,7 @@ fn blocks_that_one_answer_does_not_hold_are_read_one_by_one() {
 }
 
 #[test]
-fn entries_come_in_pages_of_bounded_bytes() {
+fn entry_pages_are_bounded_in_bytes() {
     let alice = Alice::with_session();
     alice.ok(
         "defineBlock",
@@ -202,7 +202,7 @@ fn entries_come_in_pages_of_bounded_bytes() {
 }
 
 #[test]
-fn sessions_with_long_metadata_come_in_pages_of_bounded_bytes() {
+fn session_pages_are_bounded_in_bytes() {
     let alice = Alice::default();
     let text = "x".repeat(MIB - 1_000);
     for n in 0..6 {
@@ -237,7 +237,7 @@ fn sessions_with_long_metadata_come_in_pages_of_bounded_bytes() {
 }
 
 #[test]
-fn documents_that_a_session_loads_are_bounded_together() {
+fn loaded_documents_of_a_session_are_bounded_together() {
     let alice = Alice::with_session();
     alice.ok(
         "defineBlock",
@@ -263,7 +263,7 @@ fn documents_that_a_session_loads_are_bounded_together() {
 }
 
 #[test]
-fn a_request_in_a_session_with_a_long_run_reads_no_contents_of_it() {
+fn requests_beside_a_long_run_do_not_read_its_contents() {
     let alice = Alice::with_session();
     append_run(&alice, MAX_RUN_EVENTS, 64 << 10);
     let before = alice.db.text_bytes();

@@ -42,7 +42,7 @@ fn event(dice: &mut Dice) -> Value {
 }
 
 #[test]
-fn every_path_of_any_tree_has_the_length_that_a_walk_finds() {
+fn the_stored_path_length_matches_a_walk_in_random_trees() {
     let mut compared = 0;
     for seed in 1..=GAMES {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

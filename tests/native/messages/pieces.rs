@@ -70,7 +70,7 @@ fn compare(alice: &Alice, limit: usize, max_bytes: usize, game: &str) -> usize {
 }
 
 #[test]
-fn a_page_is_the_same_however_it_is_made() {
+fn a_page_is_the_same_from_the_fast_and_the_slow_path() {
     let mut pages = 0;
     let games = games(GAMES.0, GAMES.1);
     for seed in 1..=games {
@@ -96,7 +96,7 @@ fn a_page_is_the_same_however_it_is_made() {
 }
 
 #[test]
-fn a_long_session_comes_in_several_pieces() {
+fn a_long_session_is_read_in_several_chunks() {
     let alice = Alice::with_session();
     for length in [10, 2_000, 30_000] {
         let events: Vec<Value> = (0..100)
@@ -112,7 +112,7 @@ fn a_long_session_comes_in_several_pieces() {
 }
 
 #[test]
-fn a_damaged_message_is_named_and_spares_the_others() {
+fn a_corrupt_message_is_named_and_others_are_readable() {
     let alice = Alice::with_session();
     for number in 1..=3 {
         let message = json!({"id": format!("m{number}"), "role": "user", "parts": [{"type": "text", "text": "Hi"}]});
@@ -150,7 +150,7 @@ fn a_damaged_message_is_named_and_spares_the_others() {
 }
 
 #[test]
-fn a_damaged_page_says_what_a_walk_says() {
+fn a_corrupt_page_gives_the_same_error_as_a_walk() {
     let mut refused = 0;
     let id = Id::parse("s".to_owned()).unwrap();
     for seed in 1..=games(GAMES.0, GAMES.1) * 4 {

@@ -17,12 +17,12 @@ const LONG_GAMES: (u64, u64) = (12, 40);
 const LONG_MOVES: usize = 80;
 
 #[test]
-fn every_read_agrees_with_a_naive_tree_in_many_short_games() {
+fn reads_match_a_naive_tree_in_many_short_games() {
     play(1..=games(SHORT_GAMES.0, SHORT_GAMES.1), SHORT_MOVES, 5);
 }
 
 #[test]
-fn every_read_agrees_with_a_naive_tree_in_long_games() {
+fn reads_match_a_naive_tree_in_long_games() {
     play(1..=games(LONG_GAMES.0, LONG_GAMES.1), LONG_MOVES, 1);
 }
 

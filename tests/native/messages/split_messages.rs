@@ -53,7 +53,7 @@ fn changes(alice: &Alice, since: &Value) -> (Vec<String>, Value) {
 }
 
 #[test]
-fn a_branch_inside_a_run_parts_it_for_every_reader() {
+fn a_branch_inside_a_run_splits_it_for_every_reader() {
     let alice = with_run();
     assert_eq!(shown(&alice, "a2"), ["u", "a1"]);
     let (_, cursor) = changes(&alice, &json!(0));
@@ -87,7 +87,7 @@ fn a_branch_inside_a_run_parts_it_for_every_reader() {
 }
 
 #[test]
-fn a_run_is_one_message_again_when_the_other_branch_goes() {
+fn a_run_is_rejoined_when_the_other_branch_is_deleted() {
     let alice = with_run();
     append(&alice, "a2b", Some("r1"));
     let (_, cursor) = changes(&alice, &json!(0));
@@ -103,7 +103,7 @@ fn a_run_is_one_message_again_when_the_other_branch_goes() {
 }
 
 #[test]
-fn a_summary_covers_the_branch_that_it_names() {
+fn a_summary_covers_the_named_branch() {
     let alice = with_run();
     append(&alice, "a2b", Some("r1"));
     append(&alice, "a3b", None);
@@ -117,7 +117,7 @@ fn a_summary_covers_the_branch_that_it_names() {
 }
 
 #[test]
-fn the_part_after_a_summary_is_a_message_of_its_own_until_the_summary_goes() {
+fn the_part_after_a_summary_is_its_own_message_while_the_summary_exists() {
     let alice = with_run();
     let body = json!({"sessionId": "s", "fromId": "a1", "toId": "a1", "summary": "short"});
     let overlay = alice.ok("addCompaction", body);
@@ -136,7 +136,7 @@ fn the_part_after_a_summary_is_a_message_of_its_own_until_the_summary_goes() {
 }
 
 #[test]
-fn an_old_call_that_is_approved_runs_once_whatever_was_appended_behind_it() {
+fn an_old_approved_call_runs_once_whatever_was_appended() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));

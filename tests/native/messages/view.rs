@@ -60,7 +60,7 @@ fn a_message_of_any_shape_reads_back_exactly() {
 }
 
 #[test]
-fn dates_are_stored_or_given() {
+fn created_at_is_kept_or_set_by_the_server() {
     let alice = Alice::with_session();
     let with = |id: &str, date: Value| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "Hi"}], "createdAt": date});
     assert_eq!(
@@ -85,7 +85,7 @@ fn dates_are_stored_or_given() {
 }
 
 #[test]
-fn a_message_is_one_event_and_events_are_messages() {
+fn messages_are_stored_as_one_event_and_events_read_as_messages() {
     let alice = Alice::with_session();
     let minted = alice.send_message(
         json!({"role": "user", "parts": [{"type": "text", "text": "hello"}], "metadata": {"k": 1}}),
@@ -162,7 +162,7 @@ fn a_message_is_one_event_and_events_are_messages() {
 }
 
 #[test]
-fn a_page_never_begins_inside_a_message() {
+fn a_page_never_starts_inside_a_message() {
     let alice = Alice::with_session();
     let event = |n: usize| match n % 4 {
         0 => json!({"action": "user_message", "content": n.to_string()}),
@@ -199,7 +199,7 @@ fn a_page_never_begins_inside_a_message() {
 }
 
 #[test]
-fn a_page_is_bounded_in_bytes_and_holds_at_least_one_message() {
+fn a_page_is_bounded_but_has_at_least_one_message() {
     let alice = Alice::with_session();
     for n in 0..5 {
         alice.send_message(text(&format!("m{n}"), &"x".repeat(100_000)));
@@ -211,7 +211,7 @@ fn a_page_is_bounded_in_bytes_and_holds_at_least_one_message() {
 }
 
 #[test]
-fn a_cursor_outlives_the_deletion_of_either_of_its_ends() {
+fn a_cursor_stays_valid_when_its_message_is_deleted() {
     for doomed in ["m2", "m3"] {
         let alice = Alice::with_session();
         for n in 0..5 {
@@ -329,7 +329,7 @@ fn updating_a_run_of_events_replaces_it() {
 }
 
 #[test]
-fn a_client_can_not_say_what_only_a_server_knows() {
+fn a_client_cannot_set_server_fields() {
     let alice = Alice::with_session();
     alice.ok(
         "configureAgent",
@@ -374,7 +374,7 @@ fn deleting_a_message_deletes_its_whole_run() {
 }
 
 #[test]
-fn clearing_empties_the_log_and_the_numbers_continue() {
+fn clearing_empties_the_log_and_seq_continues() {
     let alice = Alice::with_session();
     alice.say(&["1", "2"]);
     assert_eq!(
@@ -403,7 +403,7 @@ fn clearing_empties_the_log_and_the_numbers_continue() {
 }
 
 #[test]
-fn set_leaf_chooses_a_branch_until_another_one_grows() {
+fn set_leaf_selects_a_branch_until_another_one_grows() {
     let alice = Alice::with_session();
     for (id, parent) in [("a", json!(null)), ("b", json!("a")), ("c", json!("a"))] {
         alice.ok(
@@ -463,7 +463,7 @@ fn set_leaf_chooses_a_branch_until_another_one_grows() {
 }
 
 #[test]
-fn a_fork_holds_the_path_and_goes_its_own_way() {
+fn a_fork_copies_the_path_and_diverges() {
     let alice = Alice::with_session();
     let said = alice.say(&["1", "2", "3"]);
     alice.ok(
@@ -578,7 +578,7 @@ fn the_feed_reports_every_change_once_and_in_order() {
 }
 
 #[test]
-fn a_long_message_reads_back_shrinks_and_leaves_no_slice_behind() {
+fn a_long_message_reads_back_shrinks_and_leaves_no_slice() {
     let big = [
         json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x".repeat(4_000_000)}]}),
         json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "\u{1F600}".repeat(700_000)}]}),
@@ -653,7 +653,7 @@ fn a_long_message_reads_back_shrinks_and_leaves_no_slice_behind() {
 }
 
 #[test]
-fn a_long_message_is_cleared_with_its_session() {
+fn clearing_a_session_clears_long_messages() {
     let alice = Alice::with_session();
     alice.send_message(text("m", &"x".repeat(2_500_000)));
     alice.ok("clearMessages", json!({"sessionId": "s"}));
