@@ -104,7 +104,7 @@ fn a_streamed_completion_is_returned_chunk_by_chunk() {
 }
 
 #[test]
-fn what_the_model_does_with_the_memory_is_not_shown() {
+fn memory_tool_calls_are_not_shown() {
     let alice = Alice::with_model();
     remember(&alice);
     let (id, name, arguments) = set_context("call_m", "Likes tea.");
@@ -137,7 +137,7 @@ fn what_the_model_does_with_the_memory_is_not_shown() {
 }
 
 #[test]
-fn a_call_of_the_clients_tool_is_returned_and_its_result_continues() {
+fn a_client_tool_call_is_returned_and_its_result_continues() {
     let alice = Alice::with_model();
     remember(&alice);
     let (id, name, arguments) = set_context("call_m", "Likes tea.");
@@ -170,7 +170,7 @@ fn a_call_of_the_clients_tool_is_returned_and_its_result_continues() {
 }
 
 #[test]
-fn a_tool_that_the_caller_forces_leaves_ours_out() {
+fn forcing_a_client_tool_omits_memory_tools() {
     let alice = Alice::with_model();
     remember(&alice);
     alice
@@ -184,7 +184,7 @@ fn a_tool_that_the_caller_forces_leaves_ours_out() {
 }
 
 #[test]
-fn memory_is_off_on_or_for_reading() {
+fn memory_can_be_off_on_or_read_only() {
     for (memory, prompt, tools) in [
         ("off", false, false),
         ("read", true, false),
@@ -258,7 +258,7 @@ fn a_whole_message_is_returned_with_all_of_its_fields() {
 }
 
 #[test]
-fn instructions_between_messages_end_the_system_prompt() {
+fn system_messages_midway_are_appended_to_the_system_prompt() {
     let alice = Alice::with_anthropic();
     let instruction =
         |text: &str| json!({"role": "system", "content": [{"type": "text", "text": text}]});
@@ -300,7 +300,7 @@ fn instructions_between_messages_end_the_system_prompt() {
 }
 
 #[test]
-fn a_streamed_message_is_one_message_whatever_ran_here() {
+fn a_streamed_message_stays_one_message_across_internal_calls() {
     let alice = Alice::with_anthropic();
     remember(&alice);
     let start = |id: &str| {
@@ -357,7 +357,7 @@ fn a_streamed_message_is_one_message_whatever_ran_here() {
 }
 
 #[test]
-fn a_model_of_another_provider_answers_in_the_api_that_was_spoken() {
+fn a_model_of_another_provider_answers_in_the_requested_api() {
     let alice = Alice::with_model();
     alice.outbound.answer(said("Hello!"));
     let mut body = claude(json!([user("hi")]));
@@ -389,7 +389,7 @@ fn a_model_of_another_provider_answers_in_the_api_that_was_spoken() {
 }
 
 #[test]
-fn calls_of_one_id_are_distinguished_also_for_the_client() {
+fn duplicate_call_ids_are_made_unique_for_the_client() {
     let alice = Alice::with_model();
     let tools = json!([tool("look")]);
     let asks = |messages: Value| {
@@ -423,7 +423,7 @@ fn calls_of_one_id_are_distinguished_also_for_the_client() {
 }
 
 #[test]
-fn arguments_that_are_no_json_reach_the_client_as_they_are() {
+fn invalid_json_arguments_reach_the_client_unchanged() {
     let alice = Alice::with_model();
     let call = json!({"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{\"a\":"}});
     alice.outbound.answer(completion(
@@ -437,7 +437,7 @@ fn arguments_that_are_no_json_reach_the_client_as_they_are() {
 }
 
 #[test]
-fn images_and_what_only_the_provider_reads_go_through() {
+fn images_and_provider_specific_fields_are_forwarded() {
     let alice = Alice::with_model();
     let pixel = "data:image/png;base64,iVBORw0KGgo=";
     let content = json!([
@@ -461,7 +461,7 @@ fn images_and_what_only_the_provider_reads_go_through() {
 }
 
 #[test]
-fn a_thread_begins_and_continues_with_the_whole_history() {
+fn a_thread_field_is_accepted_with_the_whole_history() {
     let alice = Alice::with_anthropic();
     alice.outbound.answer(anthropic_said("Hello."));
     let mut body = claude(json!([user("hi")]));
@@ -480,7 +480,7 @@ fn a_thread_begins_and_continues_with_the_whole_history() {
 }
 
 #[test]
-fn a_refusal_of_the_provider_has_its_status() {
+fn a_providers_error_keeps_its_status() {
     use provider_api::calls::ApiFamily;
     use provider_api::refusal::render;
     let alice = Alice::with_model();

@@ -15,7 +15,7 @@ use provider_api::refusal::render;
 const API: ProviderApi = ProviderApi::ChatCompletions;
 
 #[test]
-fn the_question_is_stored_before_the_model_is_asked_and_stays_if_it_fails() {
+fn the_question_is_stored_before_the_model_call_and_after_a_failure() {
     let alice = Alice::with_model();
     let unreachable = CallFailure::Unreachable {
         cause: "no route".to_owned(),
@@ -31,7 +31,7 @@ fn the_question_is_stored_before_the_model_is_asked_and_stays_if_it_fails() {
 }
 
 #[test]
-fn a_turn_beyond_the_limits_is_refused_before_the_model_is_asked_with_the_apis_status() {
+fn a_turn_over_the_limits_is_refused_with_the_apis_status() {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
     alice.outbound.answer(said_whole("Hello."));
@@ -69,7 +69,7 @@ fn a_turn_is_counted_recorded_and_reported() {
 }
 
 #[test]
-fn tabs_that_are_open_on_the_session_see_the_turn() {
+fn open_sockets_of_the_session_see_the_turn() {
     let alice = Alice::with_model();
     alice.audience.are_there.set(true);
     alice.outbound.answer(said_whole("Hello."));
@@ -87,7 +87,7 @@ fn tabs_that_are_open_on_the_session_see_the_turn() {
 }
 
 #[test]
-fn a_history_that_is_longer_than_the_window_is_cut_to_it() {
+fn a_history_longer_than_the_window_is_cut_to_fit() {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"maxContextTokens": 2_000}));
     let words = "some words to fill the window ".repeat(20);
@@ -108,7 +108,7 @@ fn a_history_that_is_longer_than_the_window_is_cut_to_it() {
 }
 
 #[test]
-fn tokens_are_counted_with_the_memory_of_the_session_that_the_request_names() {
+fn count_tokens_includes_the_named_sessions_memory() {
     let alice = Alice::with_anthropic();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(

@@ -60,7 +60,7 @@ fn code<T>(result: Result<T, Error>) -> &'static str {
 }
 
 #[test]
-fn a_request_is_refused_while_another_turn_runs_unless_the_agent_has_it_wait() {
+fn a_request_during_a_turn_is_refused_unless_the_agent_queues_it() {
     let (alice, work) = Alice::talking("reject");
     let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
     assert_eq!(code(asked), "turn_in_progress");
@@ -69,7 +69,7 @@ fn a_request_is_refused_while_another_turn_runs_unless_the_agent_has_it_wait() {
 }
 
 #[test]
-fn a_request_waits_for_the_end_of_the_turn_and_then_finds_its_place() {
+fn a_queued_request_finds_its_position_after_the_turn() {
     let (alice, work) = Alice::talking("queue");
     let history = json!([user("one"), {"role": "assistant", "content": "One."}, user("two")]);
     let mut second = pin!(alice.ask_in_line(chat(history.clone())));
@@ -88,7 +88,7 @@ fn a_request_waits_for_the_end_of_the_turn_and_then_finds_its_place() {
 }
 
 #[test]
-fn a_request_stops_the_turn_where_the_agent_is_configured_so_and_the_caller_may() {
+fn a_request_replaces_the_turn_if_configured_and_allowed() {
     let (alice, work) = Alice::talking("replace");
     let mut second = pin!(alice.ask_in_line(chat(json!([user("two")]))));
     assert!(is_waiting(second.as_mut()));
@@ -110,7 +110,7 @@ fn a_request_stops_the_turn_where_the_agent_is_configured_so_and_the_caller_may(
 }
 
 #[test]
-fn a_request_that_limits_or_rights_refuse_waits_for_nothing() {
+fn a_refused_request_is_not_queued() {
     // A limit counts the turns that begin while it is set.
     let settings = json!({"whenBusy": "replace", "limits": {"turnsPerMinute": 1}});
     let (mut alice, work) = Alice::talking_with(settings);
@@ -131,7 +131,7 @@ fn a_request_that_limits_or_rights_refuse_waits_for_nothing() {
 }
 
 #[test]
-fn sixteen_requests_wait_and_one_more_is_refused() {
+fn sixteen_requests_are_queued_and_one_more_is_refused() {
     let (alice, work) = Alice::talking("queue");
     let asked = |n: usize| alice.ask_in_line(chat(json!([user(&format!("question {n}"))])));
     let mut waiting: Vec<_> = (0..16).map(|n| Box::pin(asked(n))).collect();

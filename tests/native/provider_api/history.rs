@@ -8,7 +8,7 @@ use base::testing::wait_for;
 use models::caller_fields::ProviderApi;
 
 #[test]
-fn a_history_finds_the_session_that_it_continues() {
+fn a_history_is_matched_to_its_session() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let (first, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
@@ -28,7 +28,7 @@ fn a_history_finds_the_session_that_it_continues() {
 }
 
 #[test]
-fn blocks_and_white_space_make_no_other_history() {
+fn content_blocks_and_whitespace_do_not_change_the_match() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!\n"));
     let (first, _) = alice.complete(&headers(&[]), chat(json!([user("hi ")])));
@@ -43,7 +43,7 @@ fn blocks_and_white_space_make_no_other_history() {
 }
 
 #[test]
-fn a_history_that_departs_from_the_log_grows_a_branch() {
+fn a_diverging_history_creates_a_branch() {
     let alice = Alice::with_model();
     for text in ["Hello!", "Fine."] {
         alice.outbound.answer(said_whole(text));
@@ -70,7 +70,7 @@ fn a_history_that_departs_from_the_log_grows_a_branch() {
 }
 
 #[test]
-fn the_same_question_again_is_answered_beside_the_first_answer() {
+fn a_repeated_question_gets_a_sibling_answer() {
     let alice = Alice::with_model();
     for text in ["Hello!", "Hi!"] {
         alice.outbound.answer(said_whole(text));
@@ -86,7 +86,7 @@ fn the_same_question_again_is_answered_beside_the_first_answer() {
 }
 
 #[test]
-fn with_the_stored_history_the_newest_message_is_enough() {
+fn with_stored_history_only_the_newest_message_is_needed() {
     let alice = Alice::with_model();
     let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
     for (text, sent) in [("one", 1), ("two", 3), ("three", 5)] {
@@ -98,7 +98,7 @@ fn with_the_stored_history_the_newest_message_is_enough() {
 }
 
 #[test]
-fn with_the_stored_history_the_same_words_may_come_again() {
+fn with_stored_history_the_same_text_may_repeat() {
     let alice = Alice::with_model();
     let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
     for (text, sent) in [("yes", 1), ("two", 3), ("yes", 5), ("yes", 7)] {
@@ -111,7 +111,7 @@ fn with_the_stored_history_the_same_words_may_come_again() {
 }
 
 #[test]
-fn with_the_stored_history_the_result_of_a_call_is_enough() {
+fn with_stored_history_a_tool_result_is_enough() {
     let alice = Alice::with_model();
     let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
     let call = ("call_1", "look", json!({}));
@@ -131,7 +131,7 @@ fn with_the_stored_history_the_result_of_a_call_is_enough() {
 }
 
 #[test]
-fn a_first_history_is_taken_over_with_its_claims_marked() {
+fn a_new_sessions_history_is_imported_as_unverified() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Welcome back."));
     let call = json!({"role": "assistant", "content": "Looking.", "tool_calls": [
@@ -171,7 +171,7 @@ fn a_first_history_is_taken_over_with_its_claims_marked() {
 }
 
 #[test]
-fn a_request_that_is_repeated_while_its_turn_runs_joins_it() {
+fn a_repeated_request_joins_its_running_turn() {
     let alice = Alice::with_model();
     let body = chat(json!([user("hi")]));
     let api = ProviderApi::ChatCompletions;
@@ -190,7 +190,7 @@ fn a_request_that_is_repeated_while_its_turn_runs_joins_it() {
 }
 
 #[test]
-fn another_request_of_a_session_whose_turn_runs_is_refused() {
+fn another_request_during_the_sessions_turn_is_refused() {
     let alice = Alice::with_model();
     let api = ProviderApi::ChatCompletions;
     let first = alice
@@ -203,7 +203,7 @@ fn another_request_of_a_session_whose_turn_runs_is_refused() {
 }
 
 #[test]
-fn a_turn_that_was_cut_off_is_joined_by_the_same_request() {
+fn an_interrupted_turn_is_joined_by_the_same_request() {
     let mut alice = Alice::with_model();
     let body = chat(json!([user("hi")]));
     let api = ProviderApi::ChatCompletions;
@@ -219,7 +219,7 @@ fn a_turn_that_was_cut_off_is_joined_by_the_same_request() {
 }
 
 #[test]
-fn a_request_with_a_key_gets_its_answer_again() {
+fn a_request_with_an_idempotency_key_gets_its_answer_again() {
     let alice = Alice::with_model();
     let keyed = headers(&[("idempotency-key", "k-1")]);
     let body = chat(json!([user("hi")]));
@@ -239,7 +239,7 @@ fn a_request_with_a_key_gets_its_answer_again() {
 }
 
 #[test]
-fn a_deleted_answer_leads_nowhere() {
+fn a_deleted_answer_is_not_replayed() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let (session, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
@@ -251,7 +251,7 @@ fn a_deleted_answer_leads_nowhere() {
 }
 
 #[test]
-fn a_users_message_that_says_nothing_is_refused_by_its_place() {
+fn an_empty_user_message_is_refused_with_its_index() {
     let alice = Alice::with_model();
     let image = json!({"type": "image_url", "image_url": {"url": "https://e.com/a.png"}});
     for (api, body, field) in [

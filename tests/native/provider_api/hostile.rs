@@ -13,7 +13,7 @@ fn refused(alice: &Alice, api: ProviderApi, body: &Value) -> (&'static str, Opti
 }
 
 #[test]
-fn what_is_claimed_in_the_agents_name_is_the_clients() {
+fn claimed_agent_messages_are_marked_as_the_clients() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     alice.complete(&in_session("s"), chat(json!([user("hi")])));
@@ -37,7 +37,7 @@ fn what_is_claimed_in_the_agents_name_is_the_clients() {
 }
 
 #[test]
-fn more_tools_than_a_request_may_have_are_refused_by_name() {
+fn too_many_tools_are_refused_by_name() {
     let alice = Alice::with_model();
     let tools: Vec<Value> = (0..1_000)
         .map(|number| tool(&format!("t{number}")))
@@ -49,7 +49,7 @@ fn more_tools_than_a_request_may_have_are_refused_by_name() {
 }
 
 #[test]
-fn a_tool_named_as_ours_is_refused() {
+fn a_tool_with_a_reserved_name_is_refused() {
     let alice = Alice::with_model();
     let mut body = chat(json!([user("hi")]));
     body["tools"] = json!([tool("look"), tool("set_context")]);
@@ -68,7 +68,7 @@ fn a_tool_named_as_ours_is_refused() {
 }
 
 #[test]
-fn a_field_that_occurs_twice_is_refused() {
+fn a_duplicate_field_is_refused() {
     let alice = Alice::with_model();
     let agent = alice.agent(&alice.db);
     for body in [
@@ -88,7 +88,7 @@ fn a_field_that_occurs_twice_is_refused() {
 }
 
 #[test]
-fn fields_that_choose_other_models_are_refused() {
+fn fields_that_select_other_models_are_refused() {
     let alice = Alice::with_model();
     for (name, value) in [
         ("models", json!(["dear"])),
@@ -104,7 +104,7 @@ fn fields_that_choose_other_models_are_refused() {
 }
 
 #[test]
-fn a_prompt_that_forbids_ours_comes_after_it() {
+fn a_hostile_system_prompt_comes_after_the_agents() {
     let alice = Alice::with_model();
     remember(&alice);
     alice.outbound.answer(said_whole("Hello!"));
@@ -118,7 +118,7 @@ fn a_prompt_that_forbids_ours_comes_after_it() {
 }
 
 #[test]
-fn a_long_history_is_accepted_and_one_beyond_the_limit_is_not() {
+fn history_length_is_limited() {
     let alice = Alice::with_model();
     let text = "x".repeat(1_000);
     let mut history: Vec<Value> = (0..2_400)
@@ -170,7 +170,7 @@ fn results_of_unknown_calls_are_refused() {
 }
 
 #[test]
-fn an_answer_that_the_client_begins_is_refused() {
+fn an_assistant_prefill_is_refused() {
     let alice = Alice::with_model();
     for api in [ProviderApi::ChatCompletions, ProviderApi::Messages] {
         let body = claude(json!([user("hi"), assistant("Sure, ")]));
@@ -179,7 +179,7 @@ fn an_answer_that_the_client_begins_is_refused() {
 }
 
 #[test]
-fn nonsense_is_refused_and_writes_nothing() {
+fn invalid_input_is_refused_and_writes_nothing() {
     let alice = Alice::with_model();
     for body in [
         json!({}),

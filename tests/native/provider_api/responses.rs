@@ -59,7 +59,7 @@ fn a_response_is_an_output_of_items() {
 }
 
 #[test]
-fn a_response_continues_from_the_one_before() {
+fn a_response_continues_from_the_previous_one() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let (first, answer) = alice.respond(&ask(json!("hi")));
@@ -83,7 +83,7 @@ fn a_response_continues_from_the_one_before() {
 }
 
 #[test]
-fn an_item_may_be_named_by_its_id() {
+fn an_item_may_be_referenced_by_id() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let (first, answer) = alice.respond(&ask(json!("hi")));
@@ -110,7 +110,7 @@ fn an_item_may_be_named_by_its_id() {
 }
 
 #[test]
-fn a_call_that_is_named_by_its_id_belongs_to_the_text_before_it() {
+fn a_call_referenced_by_id_belongs_to_the_text_before_it() {
     let alice = Alice::with_model();
     let call = ("call_1", "look", json!({}));
     alice.outbound.answer(called_whole(&[call]));
@@ -128,7 +128,7 @@ fn a_call_that_is_named_by_its_id_belongs_to_the_text_before_it() {
 }
 
 #[test]
-fn a_conversation_continues_with_the_results_of_its_calls() {
+fn a_conversation_continues_with_tool_results() {
     let alice = Alice::with_model();
     let call = ("call_1", "look", json!({}));
     alice.outbound.answer(called_whole(&[call]));
@@ -163,7 +163,7 @@ fn a_conversation_is_a_session() {
 }
 
 #[test]
-fn a_header_goes_before_a_conversation() {
+fn the_session_header_precedes_the_conversation() {
     let alice = Alice::with_model();
     let mut body = ask(json!("one"));
     body["conversation"] = json!("trip");
@@ -178,7 +178,7 @@ fn a_header_goes_before_a_conversation() {
 }
 
 #[test]
-fn calls_of_the_clients_tools_are_items_and_ours_are_not_shown() {
+fn client_tool_calls_are_items_and_internal_ones_are_hidden() {
     let alice = Alice::with_model();
     remember(&alice);
     let (id, name, arguments) = set_context("call_m", "tea");
@@ -213,7 +213,7 @@ fn calls_of_the_clients_tools_are_items_and_ours_are_not_shown() {
 }
 
 #[test]
-fn a_stored_response_can_be_read_and_forgotten() {
+fn a_stored_response_can_be_read_and_deleted() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Hello!"));
     let (session, answer) = alice.respond(&ask(json!("hi")));
@@ -272,7 +272,7 @@ fn a_streamed_response_emits_each_item() {
 }
 
 #[test]
-fn what_a_turn_has_no_place_for_is_refused_by_name() {
+fn unsupported_fields_are_refused_by_name() {
     let alice = Alice::with_model();
     for (name, value) in [
         ("background", json!(true)),

@@ -34,7 +34,7 @@ fn usage() -> Value {
 }
 
 #[test]
-fn a_refusal_is_one_whole_and_streamed() {
+fn a_refusal_is_returned_whole_and_streamed() {
     let alice = Alice::with_model();
     let refused = json!({"role": "assistant", "content": null, "refusal": "I won't."});
     alice.outbound.answer(completion(refused, "stop"));
@@ -84,7 +84,7 @@ fn a_refusal_is_one_whole_and_streamed() {
 }
 
 #[test]
-fn probabilities_and_annotations_come_with_their_text() {
+fn logprobs_and_annotations_come_with_their_text() {
     let alice = Alice::with_model();
     let token =
         |text: &str| json!({"token": text, "logprob": -0.5, "bytes": null, "top_logprobs": []});
@@ -126,7 +126,7 @@ fn probabilities_and_annotations_come_with_their_text() {
 }
 
 #[test]
-fn images_files_and_audio_are_said_as_chat_completions_say_them() {
+fn images_files_and_audio_convert_to_chat_completions() {
     let alice = Alice::with_model();
     alice.outbound.answer(said_whole("Nice."));
     let content = json!([
@@ -150,7 +150,7 @@ fn images_files_and_audio_are_said_as_chat_completions_say_them() {
 }
 
 #[test]
-fn what_chat_completions_cannot_say_is_refused_by_its_name() {
+fn fields_without_an_equivalent_are_refused_by_name() {
     let alice = Alice::with_model();
     let result = |part: Value| {
         json!([{"role": "user", "content": "hi"},

@@ -161,7 +161,7 @@ fn streamed() -> Vec<Value> {
 }
 
 #[test]
-fn a_request_goes_through_with_all_of_its_fields() {
+fn a_request_is_forwarded_with_all_fields() {
     let alice = native();
     alice.outbound.answer(whole(json!([message("Hello!")])));
     let mut body = ask(json!("hi"));
@@ -209,7 +209,7 @@ fn a_request_goes_through_with_all_of_its_fields() {
 }
 
 #[test]
-fn a_stream_goes_through_event_by_event() {
+fn a_stream_is_forwarded_event_by_event() {
     let alice = native();
     alice.outbound.answer(events(&streamed()));
     let mut body = ask(json!("search"));
@@ -250,7 +250,7 @@ fn a_stream_goes_through_event_by_event() {
 }
 
 #[test]
-fn thoughts_and_the_providers_calls_are_given_back_as_they_came() {
+fn reasoning_and_provider_calls_are_sent_back_unchanged() {
     let alice = native();
     let output = json!([thought("sealed"), search(), message("Found it.")]);
     alice.outbound.answer(whole(output.clone()));
@@ -305,7 +305,7 @@ fn an_answer_is_stored_with_all_of_its_items() {
 }
 
 #[test]
-fn what_runs_here_is_not_shown_and_the_rest_keeps_its_order() {
+fn internal_calls_are_hidden_and_the_rest_keeps_its_order() {
     let alice = native();
     remember(&alice);
     let arguments = r#"{"label":"memory","content":"tea"}"#;
@@ -362,7 +362,7 @@ fn what_runs_here_is_not_shown_and_the_rest_keeps_its_order() {
 }
 
 #[test]
-fn a_stream_of_two_requests_is_one_answer() {
+fn two_model_requests_form_one_streamed_answer() {
     let alice = native();
     remember(&alice);
     let arguments = r#"{"label":"memory","content":"tea"}"#;
@@ -406,7 +406,7 @@ fn a_stream_of_two_requests_is_one_answer() {
 }
 
 #[test]
-fn a_model_that_reasons_is_asked_for_all_of_its_thoughts() {
+fn encrypted_reasoning_is_requested() {
     let alice = Alice::with_responses("gpt-5-mini");
     for (include, expected) in [
         (Value::Null, json!(["reasoning.encrypted_content"])),
@@ -436,7 +436,7 @@ fn a_model_that_reasons_is_asked_for_all_of_its_thoughts() {
 }
 
 #[test]
-fn calls_that_only_the_provider_understands_are_answered_by_the_caller() {
+fn unknown_provider_calls_are_left_to_the_caller() {
     let alice = native();
     let custom = json!({"id": "ctc_a", "type": "custom_tool_call", "status": "completed",
         "call_id": "call_c", "name": "apply_patch", "input": "*** Begin"});
@@ -483,7 +483,7 @@ fn a_request_for_approval_keeps_its_id() {
 }
 
 #[test]
-fn a_history_from_elsewhere_is_sent_with_its_items() {
+fn a_foreign_history_is_sent_with_its_items() {
     let alice = native();
     alice.outbound.answer(whole(json!([message("Yes.")])));
     let unsealed = json!({"id": "rs_b", "type": "reasoning", "summary": []});
@@ -497,7 +497,7 @@ fn a_history_from_elsewhere_is_sent_with_its_items() {
 }
 
 #[test]
-fn without_storage_thoughts_that_are_not_sealed_are_left_out() {
+fn without_storage_unencrypted_reasoning_is_omitted() {
     let alice = native();
     let unsealed = json!({"id": "rs_b", "type": "reasoning", "summary": []});
     alice
@@ -515,7 +515,7 @@ fn without_storage_thoughts_that_are_not_sealed_are_left_out() {
 }
 
 #[test]
-fn what_fails_is_reported_by_the_providers_own_event() {
+fn a_failure_is_reported_by_the_providers_own_event() {
     let alice = native();
     let mut failed = response("failed", &json!([]));
     failed["error"] = json!({"code": "server_error", "message": "Sorry."});
@@ -546,7 +546,7 @@ fn what_fails_is_reported_by_the_providers_own_event() {
 }
 
 #[test]
-fn an_answer_that_is_cut_off_is_incomplete() {
+fn a_truncated_answer_is_incomplete() {
     let alice = native();
     let mut cut = response("incomplete", &json!([message("Hel")]));
     cut["incomplete_details"] = json!({"reason": "max_output_tokens"});
@@ -559,7 +559,7 @@ fn an_answer_that_is_cut_off_is_incomplete() {
 }
 
 #[test]
-fn what_is_not_offered_is_refused_by_its_name() {
+fn unsupported_features_are_refused_by_name() {
     let alice = native();
     for (name, value, field) in [
         ("background", json!(true), "background"),
@@ -590,7 +590,7 @@ fn what_is_not_offered_is_refused_by_its_name() {
 }
 
 #[test]
-fn images_and_files_are_sent_as_the_caller_wrote_them() {
+fn images_and_files_are_forwarded_as_written() {
     let alice = native();
     let content = json!([
         {"type": "input_text", "text": "Look:"},

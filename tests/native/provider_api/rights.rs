@@ -33,7 +33,7 @@ fn memory_sent(alice: &Alice, header: Option<&str>) -> (bool, bool) {
 }
 
 #[test]
-fn memory_is_by_the_configuration_then_the_token_then_the_header() {
+fn memory_mode_is_set_by_configuration_token_and_header() {
     let mut alice = Alice::with_model();
     remember(&alice);
     alice.ok(
@@ -75,7 +75,7 @@ fn refused(alice: &Alice, body: &Value) -> (&'static str, Option<String>) {
 }
 
 #[test]
-fn a_token_sets_neither_model_nor_prompt_nor_tools_unless_it_may() {
+fn a_token_sets_model_prompt_and_tools_only_if_allowed() {
     let mut alice = Alice::with_model();
     alice.caller = scoped(None, Allow::default());
     let plain = chat(json!([user("hi")]));
@@ -116,7 +116,7 @@ fn a_token_sets_neither_model_nor_prompt_nor_tools_unless_it_may() {
 }
 
 #[test]
-fn a_token_of_one_session_stays_in_it() {
+fn a_session_token_is_confined_to_its_session() {
     let mut alice = Alice::with_model();
     alice.outbound.answer(said_whole("Secret."));
     alice.complete(&in_session("other"), chat(json!([user("hi")])));
@@ -134,7 +134,7 @@ fn a_token_of_one_session_stays_in_it() {
 }
 
 #[test]
-fn a_token_without_chat_may_not_even_list_models() {
+fn a_token_without_chat_cannot_list_models() {
     let mut alice = Alice::with_model();
     alice.caller = Caller::Scoped(TokenScope {
         operations: Some(vec!["getSession".to_owned()]),
@@ -149,7 +149,7 @@ fn a_token_without_chat_may_not_even_list_models() {
 }
 
 #[test]
-fn models_are_the_agents_own_and_those_that_a_token_allows() {
+fn the_model_list_has_the_agents_and_the_tokens_models() {
     let mut alice = Alice::with_model();
     alice.caller = scoped(
         None,
