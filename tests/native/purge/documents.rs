@@ -81,7 +81,7 @@ fn contents(alice: &Alice) -> Vec<String> {
 }
 
 #[test]
-fn a_result_goes_with_its_own_call_where_calls_share_an_id() {
+fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
     let of = |name: &str, content: &str| result("c", name, content);
     let document = || of("load_context", NEEDLE);
     let kept = || of("weather", "sunny");
@@ -151,7 +151,7 @@ fn a_result_goes_with_its_own_call_where_calls_share_an_id() {
 }
 
 #[test]
-fn what_was_made_of_another_call_on_another_branch_stays() {
+fn the_result_of_another_branchs_call_is_kept() {
     let alice = with_document();
     let root = alice.say(&["root"]).remove(0);
     log_copy(&alice, NEEDLE);
@@ -175,7 +175,7 @@ fn define_own(alice: &Alice) {
 }
 
 #[test]
-fn a_copy_goes_where_the_session_has_its_own_block_since() {
+fn an_earlier_copy_is_purged_after_the_session_defines_its_own_block() {
     let alice = with_document();
     log_copy(&alice, NEEDLE);
     alice.host.advance(1);
@@ -186,7 +186,7 @@ fn a_copy_goes_where_the_session_has_its_own_block_since() {
 }
 
 #[test]
-fn the_copies_of_a_sessions_own_document_stay() {
+fn copies_of_a_sessions_own_document_are_kept() {
     let alice = with_document();
     log_copy(&alice, NEEDLE);
     alice.host.advance(1);
@@ -204,7 +204,7 @@ fn the_copies_of_a_sessions_own_document_stay() {
 
 /// Whatever happened to the session's own block, in whatever order, at one moment or later.
 #[test]
-fn a_sessions_own_loaded_copy_stays_in_every_order() {
+fn a_sessions_own_loaded_copy_is_kept_in_any_order() {
     let orders: [&[&str]; 8] = [
         &["define", "put", "load"],
         &["define", "put", "load", "describe"],
@@ -251,7 +251,7 @@ fn a_sessions_own_loaded_copy_stays_in_every_order() {
 
 /// A turn logs its calls when it ends.
 #[test]
-fn a_copy_is_as_old_as_the_question_that_it_answers() {
+fn a_copys_age_is_that_of_its_question() {
     let alice = with_document();
     let question = json!([{"action": "user_message", "content": "Which?"}]);
     append(&alice, question);
@@ -265,7 +265,7 @@ fn a_copy_is_as_old_as_the_question_that_it_answers() {
 }
 
 #[test]
-fn one_more_answer_of_an_erased_call_is_found_by_the_next_purge() {
+fn a_later_result_of_a_purged_call_is_found_by_the_next_purge() {
     let alice = with_document();
     let place = json!({"label": "skills", "key": "k"});
     let part = json!({"type": "tool-load_context", "toolCallId": "c", "state": "output-available",
@@ -284,7 +284,7 @@ fn one_more_answer_of_an_erased_call_is_found_by_the_next_purge() {
 }
 
 #[test]
-fn a_loaded_document_is_erased_with_its_answers_in_any_order() {
+fn a_loaded_document_is_purged_with_its_results_in_any_order() {
     let loaded = json!({"kind": "loadedDocument", "sessionId": "s", "label": "skills", "key": "k"});
     let document = json!({"kind": "document", "label": "skills", "key": "k"});
     let orders: [&[&[&Value]]; 4] = [
@@ -334,7 +334,7 @@ fn shown(alice: &Alice) -> Value {
 }
 
 #[test]
-fn an_answer_that_was_folded_into_a_message_goes_and_the_rest_of_it_stays() {
+fn a_result_merged_into_a_message_is_purged_and_the_rest_kept() {
     let named = json!({"label": "Skills", "key": "k"});
     let dynamic = json!({"type": "dynamic-tool", "toolName": "load_context", "toolCallId": "c", "state": "output-error", "input": named, "errorText": NEEDLE});
     let weather = json!({"type": "tool-weather", "toolCallId": "c", "state": "output-available", "input": {}, "output": {"sunny": true}});
@@ -373,7 +373,7 @@ fn an_answer_that_was_folded_into_a_message_goes_and_the_rest_of_it_stays() {
 }
 
 #[test]
-fn a_run_that_was_updated_to_a_message_is_found() {
+fn a_run_updated_to_a_message_is_found() {
     let alice = with_document();
     let mut run = event_of(&[loads("c"), asks("d")]);
     run["id"] = json!("m");
@@ -395,7 +395,7 @@ fn a_run_that_was_updated_to_a_message_is_found() {
 }
 
 #[test]
-fn an_answer_in_another_message_than_its_call_is_found() {
+fn a_result_in_another_message_than_its_call_is_found() {
     let open = |id: &str| {
         let input = json!({"label": "skills", "key": "k"});
         json!({"type": "tool-load_context", "toolCallId": id, "state": "input-available", "input": input})

@@ -389,7 +389,7 @@ impl Game {
 
 /// `GAMES=200` plays more games, `SEED=7` those of a seed.
 #[test]
-fn a_receipt_is_true_in_every_order() {
+fn receipts_match_the_file_in_random_order() {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
     let games: u64 = number("GAMES").unwrap_or_else(|| games(1, 3));
     let seed: u64 = number("SEED").unwrap_or(1);
@@ -404,7 +404,7 @@ fn a_receipt_is_true_in_every_order() {
 /// A process that is killed at any step of a clearing has handed out no receipt. The same purge
 /// gives one to its next life, and then the text is gone. `SEED=7` plays the games of a seed.
 #[test]
-fn a_clearing_that_is_killed_at_any_step_is_completed_before_a_receipt() {
+fn an_interrupted_clearing_is_completed_before_a_receipt() {
     let seed = std::env::var("SEED")
         .ok()
         .and_then(|text| text.parse().ok());

@@ -29,7 +29,7 @@ fn with_a_home() -> Rc<Alice> {
 }
 
 #[test]
-fn what_is_erased_while_a_backend_is_read_is_in_no_frozen_prompt() {
+fn text_erased_during_a_backend_read_is_in_no_frozen_prompt() {
     for operation in ["freezePrompt", "refreshPrompt"] {
         let alice = with_a_home();
         let other = Rc::clone(&alice);
@@ -67,7 +67,7 @@ fn forgotten(operation: &str, body: Value) -> Value {
 }
 
 #[test]
-fn a_purge_of_what_nothing_shows_costs_no_conversation_its_prompt() {
+fn a_purge_of_hidden_text_keeps_frozen_prompts() {
     let gone = |label: &str| json!({"label": label, "purge": true});
     assert_eq!(forgotten("removeBlock", gone("never")), 0);
     // It was removed before, and prompts still show it.
@@ -119,7 +119,7 @@ fn load_while(erase: &str, load: &str) -> Value {
 }
 
 #[test]
-fn a_document_that_is_erased_while_it_is_read_is_loaded_into_no_context() {
+fn a_document_erased_while_being_read_is_not_loaded() {
     let answer = load_while("deleteSkill", "loadSkill");
     assert_eq!(answer["content"], "New.", "{answer}");
     let answer = load_while("deleteSkill", "callTool");
@@ -134,7 +134,7 @@ fn a_document_that_is_erased_while_it_is_read_is_loaded_into_no_context() {
 /// A turn logs what it loaded when it ends, also what was erased meanwhile: another purge
 /// finds it.
 #[test]
-fn what_a_turn_logs_after_a_purge_is_found_by_the_next_one() {
+fn a_turns_writes_after_a_purge_are_found_by_the_next_purge() {
     let alice = Rc::new(Alice::with_model());
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(
@@ -169,7 +169,7 @@ fn what_a_turn_logs_after_a_purge_is_found_by_the_next_one() {
 }
 
 #[test]
-fn a_listing_that_was_asked_for_before_a_purge_is_not_stored() {
+fn a_listing_requested_before_a_purge_is_not_cached() {
     let alice = Rc::new(with_bucket(&[("skills/k", "x", Some(NEEDLE))]));
     let block = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
     alice.ok("defineBlock", block);

@@ -87,7 +87,7 @@ fn furnished() -> Alice {
 }
 
 #[test]
-fn every_place_is_found_whatever_the_page() {
+fn every_location_is_found_in_pages_of_any_size() {
     let alice = furnished();
     let all = find_all(&alice, json!({"query": NEEDLE, "limit": 100}));
     let kinds: Vec<&str> = all
@@ -125,7 +125,7 @@ fn every_place_is_found_whatever_the_page() {
 }
 
 #[test]
-fn erasing_what_was_found_leaves_nothing() {
+fn erasing_every_location_leaves_nothing() {
     let alice = furnished();
     let places = find_all(&alice, json!({"query": NEEDLE, "limit": 100}));
     let erased = alice.ok("erase", json!({"places": places}));
@@ -149,7 +149,7 @@ fn erasing_what_was_found_leaves_nothing() {
 
 /// Each table that holds text can be found in and erased.
 #[test]
-fn whatever_is_anywhere_is_found_and_erased() {
+fn text_stored_anywhere_is_found_and_erased() {
     let alice = make(true);
     drop(resume_some_turns(&alice.agent(&alice.db)));
     for (table, column) in [
@@ -192,7 +192,7 @@ fn whatever_is_anywhere_is_found_and_erased() {
 }
 
 #[test]
-fn a_text_in_json_is_found_however_it_is_written() {
+fn text_in_json_is_found_in_any_escaping() {
     let alice = Alice::with_session();
     for (id, metadata) in [
         ("a", r#"{"who":"Zoë \"Z\""}"#),
@@ -211,7 +211,7 @@ fn a_text_in_json_is_found_however_it_is_written() {
 }
 
 #[test]
-fn the_places_of_events_are_their_copies_summaries_and_memories() {
+fn locations_of_events_are_copies_summaries_and_memories() {
     let alice = furnished();
     let events = alice.events();
     let id = events[0]["id"].as_str().unwrap();
@@ -227,7 +227,7 @@ fn the_places_of_events_are_their_copies_summaries_and_memories() {
 }
 
 #[test]
-fn a_summary_beside_an_event_on_another_branch_is_no_place_of_it() {
+fn a_summary_of_another_branch_is_not_a_location() {
     let alice = Alice::with_session();
     let ids = alice.say(&["1", "2", "3"]);
     let say_below = |parent: &str, text: &str| {
@@ -267,7 +267,7 @@ fn narrowed(operations: &[&str]) -> Caller {
 }
 
 #[test]
-fn a_caller_of_one_session_finds_and_erases_in_it_alone() {
+fn a_session_token_finds_and_erases_only_in_its_session() {
     let mut alice = furnished();
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok(
@@ -330,7 +330,7 @@ fn a_caller_of_one_session_finds_and_erases_in_it_alone() {
 /// Proposals change the agent's memory, and reports are for the operator. Whoever may not
 /// find them may not drop them.
 #[test]
-fn a_caller_of_one_session_erases_no_proposal_and_no_report() {
+fn a_session_token_erases_no_proposal_and_no_callback() {
     for learnt_from in ["s", "t"] {
         let mut alice = Alice::learner(json!({}));
         alice.ok("createSession", json!({"id": "t"}));
@@ -358,7 +358,7 @@ fn a_caller_of_one_session_erases_no_proposal_and_no_report() {
 }
 
 #[test]
-fn what_is_asked_wrongly_is_refused_and_named() {
+fn an_invalid_request_is_refused_and_named() {
     let alice = Alice::with_session();
     for (body, field) in [
         (json!({}), "query"),
@@ -383,7 +383,7 @@ fn what_is_asked_wrongly_is_refused_and_named() {
 }
 
 #[test]
-fn a_request_scans_a_bounded_part_and_the_next_one_continues() {
+fn a_request_scans_a_bounded_part_and_the_next_continues() {
     let alice = Alice::with_session();
     let insert = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
         INSERT INTO cf_agents_events (session_id, seq, id, parent_seq, action, content, created_at, written_at)
@@ -464,7 +464,7 @@ fn a_deleted_items_key_is_found_and_erased_in_any_order() {
 
 /// Other entries say what they replaced, or what replaced them.
 #[test]
-fn a_purged_entrys_key_is_in_no_other_entrys_note() {
+fn a_purged_entrys_key_is_removed_from_other_entries() {
     let key = format!("likes-{NEEDLE}");
     let set = |alice: &Alice, key: &str, replaced: Option<&str>| {
         let body = json!({"label": "kb", "key": key, "content": "x", "supersedes": replaced.map_or(vec![], |key| vec![key])});

@@ -58,7 +58,7 @@ pub fn places_of_needle(db: &Sqlite) -> Vec<String> {
 
 /// A tool's purge is noted as an operation's is, so that no later purge takes its pages for clear.
 #[test]
-fn what_a_model_forgets_is_cleared_after_the_call_or_after_the_turn() {
+fn pages_are_cleared_after_a_models_deletion_or_its_turn() {
     let alice = Alice::with_session();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     let entry = json!({"label": "kb", "key": "k", "content": "x"});

@@ -15,7 +15,7 @@ fn purged(alice: &Alice) -> Value {
 }
 
 #[test]
-fn the_digest_is_of_the_receipt_with_sorted_names() {
+fn the_digest_covers_the_receipt_with_sorted_keys() {
     let alice = Alice::with_session();
     let gone = purged(&alice);
     assert_eq!(
@@ -66,7 +66,7 @@ fn a_changed_receipt_is_invalid() {
 
 /// Whoever makes a receipt up can compute its digest.
 #[test]
-fn a_receipt_that_is_forged_is_not_valid() {
+fn a_forged_receipt_is_invalid() {
     let alice = Alice::with_session();
     let open = Alice {
         policy: Policy::new(None, Some("open")),
@@ -120,7 +120,7 @@ fn a_receipt_that_is_forged_is_not_valid() {
 }
 
 #[test]
-fn without_a_secret_a_receipt_has_no_signature_and_is_not_known_again() {
+fn without_a_secret_a_receipt_is_unsigned_and_cannot_be_verified() {
     let alice = Alice {
         policy: Policy::new(None, Some("open")),
         ..Alice::with_session()
@@ -134,7 +134,7 @@ fn without_a_secret_a_receipt_has_no_signature_and_is_not_known_again() {
 }
 
 #[test]
-fn another_workers_signature_is_not_valid() {
+fn another_workers_signature_is_invalid() {
     let alice = Alice::with_session();
     let gone = purged(&alice);
     let other = Alice {

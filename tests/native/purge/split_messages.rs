@@ -41,7 +41,7 @@ fn left(alice: &Alice) -> Vec<String> {
 }
 
 #[test]
-fn a_purge_takes_the_message_as_it_was_shown() {
+fn a_purge_deletes_the_message_as_shown() {
     // The summarized message, the purged ones, and the events that are left.
     let cases: [(&str, &[&str], &[&str]); 7] = [
         ("a", &["a"], &["c", "d"]),
@@ -83,7 +83,7 @@ fn with_report() -> (Alice, Vec<String>) {
 }
 
 #[test]
-fn the_report_of_a_message_beside_the_purged_one_stays() {
+fn the_callback_of_a_sibling_message_is_kept() {
     let (alice, run) = with_report();
     let events = [event("u", "user_message"), event("c", "agent_message")];
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
@@ -97,7 +97,7 @@ fn the_report_of_a_message_beside_the_purged_one_stays() {
 }
 
 #[test]
-fn the_report_of_a_message_that_was_rewritten_is_purged_with_it() {
+fn the_callback_of_a_rewritten_message_is_purged_with_it() {
     let (alice, run) = with_report();
     let parts = json!([{"type": "text", "text": "corrected"}]);
     let message = json!({"id": run[0], "role": "assistant", "parts": parts});

@@ -64,7 +64,7 @@ const NAMES: &[&str] = &[
 ];
 
 #[test]
-fn each_column_with_text_is_overwritten_or_names_a_thing() {
+fn each_text_column_is_overwritten_or_is_an_identifier() {
     let db = Alice::default().db;
     for table in tables() {
         if matches!(table.purge, PurgeRule::Nothing(_) | PurgeRule::Merged) {
@@ -108,7 +108,7 @@ fn is_text(db: &Sqlite, table: &str, column: &str) -> bool {
 }
 
 #[test]
-fn each_count_of_the_list_is_one_of_the_receipt() {
+fn each_count_of_a_table_is_in_the_receipt() {
     let mut erased = Erased::default();
     for table in tables() {
         if let PurgeRule::Overwritten {
@@ -159,7 +159,7 @@ fn fill_with_needle(db: &Sqlite) {
 }
 
 #[test]
-fn when_all_is_purged_no_table_holds_its_text() {
+fn after_purging_everything_no_table_contains_its_text() {
     let alice = make(true);
     fill_with_needle(&alice.db);
     let before = places_of_needle(&alice.db);
@@ -214,7 +214,7 @@ fn is_refused(db: &Sqlite, sql: &str) -> bool {
 }
 
 #[test]
-fn a_purge_deletes_and_replaces_text_in_no_other_way_than_by_the_typed_calls() {
+fn a_purge_changes_text_only_through_typed_calls() {
     let alice = make(true);
     let before = alice.db.dump();
     let count = |name: &str| {
@@ -264,7 +264,7 @@ fn a_purge_deletes_and_replaces_text_in_no_other_way_than_by_the_typed_calls() {
 }
 
 #[test]
-fn text_is_overwritten_in_place_and_each_deletion_counts_its_rows() {
+fn text_is_overwritten_in_place_and_deletions_are_counted() {
     let alice = Alice::with_session();
     alice.say(&["one", "two"]);
     let erasing = ErasingDatabase::of_purge(&alice.db).unwrap();
@@ -288,7 +288,7 @@ fn text_is_overwritten_in_place_and_each_deletion_counts_its_rows() {
 }
 
 #[test]
-fn a_plain_deletion_is_typed_too() {
+fn ordinary_deletions_are_typed_too() {
     let alice = Alice::with_session();
     alice.say(&["one", "two"]);
     let events = "cf_agents_events";
@@ -322,7 +322,7 @@ fn reads(alice: &Alice) -> Vec<Value> {
 }
 
 #[test]
-fn tables_that_are_rewritten_say_the_same() {
+fn rewriting_tables_does_not_change_reads() {
     let alice = make(true);
     // The index is half built there.
     alice.ok("search", json!({"query": "zeppelin"}));

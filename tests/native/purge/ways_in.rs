@@ -94,7 +94,7 @@ fn a_long_event_is_purged_with_its_slices() {
 }
 
 #[test]
-fn messages_are_purged_with_their_media_and_their_updates() {
+fn messages_are_purged_with_media_and_updates() {
     let alice = agent();
     let picture = format!("data:image/png;base64,{}", NEEDLE.repeat(500));
     let message = |said: &str| {
@@ -113,7 +113,7 @@ fn messages_are_purged_with_their_media_and_their_updates() {
 }
 
 #[test]
-fn media_that_another_message_uses_stays() {
+fn media_used_by_another_message_is_kept() {
     let alice = agent();
     let picture = format!("data:image/png;base64,{}", "iVBOR".repeat(1_000));
     for id in ["a", "b"] {
@@ -133,7 +133,7 @@ fn media_that_another_message_uses_stays() {
 }
 
 #[test]
-fn a_turn_is_purged_with_its_reasoning_its_tools_and_its_record() {
+fn a_turn_is_purged_with_reasoning_tools_and_record() {
     let alice = agent();
     crate::shared::turns::define(&alice, "echo", false);
     alice
@@ -155,7 +155,7 @@ fn a_turn_is_purged_with_its_reasoning_its_tools_and_its_record() {
 }
 
 #[test]
-fn a_report_that_waits_is_purged_with_its_message() {
+fn a_pending_callback_is_purged_with_its_message() {
     let alice = agent();
     let url = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", url);
@@ -172,7 +172,7 @@ fn a_report_that_waits_is_purged_with_its_message() {
 }
 
 #[test]
-fn a_summary_that_covered_a_purged_event_is_deleted_and_others_stay() {
+fn only_summaries_that_covered_a_purged_event_are_deleted() {
     let alice = agent();
     let ids = append(
         &alice,
@@ -203,7 +203,7 @@ fn a_summary_that_covered_a_purged_event_is_deleted_and_others_stay() {
 }
 
 #[test]
-fn a_summary_of_another_branch_stays() {
+fn a_summary_of_another_branch_is_kept() {
     let alice = agent();
     let ids = append(
         &alice,
@@ -248,7 +248,7 @@ fn an_imported_session_is_purged() {
 }
 
 #[test]
-fn a_session_is_purged_with_its_name_its_metadata_and_its_memory() {
+fn a_session_is_purged_with_name_metadata_and_memory() {
     let alice = agent();
     alice.ok(
         "createSession",
@@ -283,7 +283,7 @@ fn with_blocks() -> Alice {
 }
 
 #[test]
-fn an_entry_is_purged_with_its_versions_also_after_it_was_deleted() {
+fn a_deleted_entry_is_purged_with_its_versions() {
     for is_deleted in [false, true] {
         for way in ["setEntry", "set_context"] {
             let alice = with_blocks();
@@ -321,7 +321,7 @@ fn an_entry_is_purged_with_its_versions_also_after_it_was_deleted() {
 }
 
 #[test]
-fn a_document_is_purged_with_its_copies_in_contexts_and_logs() {
+fn a_document_is_purged_with_copies_in_contexts_and_logs() {
     let alice = with_blocks();
     let document = |said: &str| json!({"label": "skills", "key": "k", "description": NEEDLE, "content": text(said)});
     alice.ok("putSkill", document("first"));
@@ -355,7 +355,7 @@ fn a_document_is_purged_with_its_copies_in_contexts_and_logs() {
 
 /// What was made of a document's copy in a log says what the document says.
 #[test]
-fn a_document_is_purged_with_the_summaries_and_the_reports_of_its_copies() {
+fn a_document_is_purged_with_summaries_and_callbacks_of_its_copies() {
     let alice = with_blocks();
     let url = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", url);
@@ -390,7 +390,7 @@ fn a_document_is_purged_with_the_summaries_and_the_reports_of_its_copies() {
 }
 
 #[test]
-fn a_block_is_purged_with_its_text_its_versions_and_prompts() {
+fn a_block_is_purged_with_its_versions_and_prompts() {
     let alice = with_blocks();
     for said in ["first", "second"] {
         alice.ok(
@@ -409,7 +409,7 @@ fn a_block_is_purged_with_its_text_its_versions_and_prompts() {
 }
 
 #[test]
-fn blocks_with_items_are_purged_with_them() {
+fn blocks_are_purged_with_their_items() {
     for (label, operation) in [("kb", "setEntry"), ("skills", "putSkill")] {
         let alice = with_blocks();
         for said in ["first", "second"] {
@@ -423,7 +423,7 @@ fn blocks_with_items_are_purged_with_them() {
 }
 
 #[test]
-fn without_purge_the_versions_stay_and_the_answer_has_no_receipt() {
+fn without_purge_versions_stay_and_there_is_no_receipt() {
     let alice = with_blocks();
     alice.ok(
         "setEntry",
@@ -438,7 +438,7 @@ fn without_purge_the_versions_stay_and_the_answer_has_no_receipt() {
 }
 
 #[test]
-fn a_model_forgets_what_it_is_asked_to_and_only_what_it_may_write() {
+fn a_model_deletes_only_what_it_may_write() {
     let alice = with_blocks();
     alice.ok(
         "setEntry",
@@ -469,7 +469,7 @@ fn a_model_forgets_what_it_is_asked_to_and_only_what_it_may_write() {
 }
 
 #[test]
-fn a_remote_backend_is_asked_first_and_its_answer_is_in_the_receipt() {
+fn a_remote_backend_deletes_first_and_is_named_in_the_receipt() {
     let alice = agent();
     let source = json!({"label": "theirs", "kind": "searchable", "source": {"agent": "user:42", "label": "kb"}});
     alice.outbound.answer(ScriptedAnswer::json(&json!({})));
@@ -506,7 +506,7 @@ fn a_remote_backend_is_asked_first_and_its_answer_is_in_the_receipt() {
 }
 
 #[test]
-fn a_service_that_deletes_nothing_is_said() {
+fn a_service_that_deletes_nothing_is_reported() {
     let alice = agent();
     alice
         .outbound
