@@ -56,7 +56,7 @@ fn query_of(dice: &mut Dice) -> String {
 }
 
 #[test]
-fn a_search_finds_what_a_plain_scan_finds_in_an_agent_and_in_a_session() {
+fn search_results_match_a_full_scan() {
     let mut dice = Dice(7);
     let mut found_any = 0;
     for _ in 0..6 {
@@ -113,7 +113,7 @@ fn a_search_finds_what_a_plain_scan_finds_in_an_agent_and_in_a_session() {
 }
 
 #[test]
-fn a_search_that_leaves_common_words_out_says_so_and_finds_the_rare_ones() {
+fn omitting_common_words_is_reported_and_rare_ones_are_found() {
     let alice = Alice::with_session();
     // Each message has a word that begins with `com`, and one of a few hundred others.
     let texts: Vec<String> = (0..50_000)
@@ -150,7 +150,7 @@ fn a_search_that_leaves_common_words_out_says_so_and_finds_the_rare_ones() {
 }
 
 #[test]
-fn a_search_within_filters_says_what_it_leaves_out() {
+fn a_filtered_search_reports_what_it_omits() {
     let alice = Alice::with_session();
     let texts: Vec<String> = (0..12_000).map(|n| format!("word {n}")).collect();
     say_many(&alice, "s", &texts);
@@ -171,7 +171,7 @@ fn a_search_within_filters_says_what_it_leaves_out() {
 }
 
 #[test]
-fn one_message_that_repeats_a_word_without_end_breaks_no_search() {
+fn one_endlessly_repeated_word_breaks_no_search() {
     let alice = Alice::with_session();
     let text = format!("begin {} the very end", "again and ".repeat(150_000));
     alice.append_message("long", &text);
@@ -208,7 +208,7 @@ fn with_entries(many: usize) -> Alice {
 }
 
 #[test]
-fn a_search_of_entries_visits_no_more_of_them_the_more_there_are() {
+fn the_number_of_visited_entries_is_bounded() {
     let visited = |many: usize| {
         let alice = with_entries(many);
         let query = "what common words does the user like, of which number: very7?";
@@ -226,7 +226,7 @@ fn a_search_of_entries_visits_no_more_of_them_the_more_there_are() {
 }
 
 #[test]
-fn a_word_is_as_rare_in_a_large_block_as_it_is() {
+fn word_frequencies_are_exact_in_a_large_block() {
     let alice = with_entries(3_000);
     let found = |query: &str| {
         let answer = alice.ok(

@@ -44,7 +44,7 @@ fn narrowed(alice: Alice, session: &str) -> Alice {
 }
 
 #[test]
-fn a_first_search_answers_at_once_with_the_newest_and_the_rest_follows() {
+fn the_first_search_covers_the_newest_events_and_indexing_continues() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..12_000).map(|n| format!("apple {n}")));
     let answer = alice.ok("search", json!({"query": "11999"}));
@@ -62,7 +62,7 @@ fn a_first_search_answers_at_once_with_the_newest_and_the_rest_follows() {
 }
 
 #[test]
-fn a_batch_is_bounded_in_events_in_bytes_and_in_sessions() {
+fn a_batch_is_bounded_in_events_bytes_and_sessions() {
     let indexed_by_a_batch = |furnish: &dyn Fn(&Alice)| {
         let alice = Alice::with_session();
         furnish(&alice);
@@ -85,7 +85,7 @@ fn a_batch_is_bounded_in_events_in_bytes_and_in_sessions() {
 }
 
 #[test]
-fn a_search_in_one_session_builds_that_one_first() {
+fn a_session_search_indexes_that_session_first() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..100).map(|n| format!("old {n}")));
     alice.ok("createSession", json!({"id": "t"}));
@@ -103,7 +103,7 @@ fn a_search_in_one_session_builds_that_one_first() {
 }
 
 #[test]
-fn a_search_with_a_token_of_one_session_indexes_no_other() {
+fn a_session_tokens_search_indexes_no_other_session() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..10).map(|n| format!("own {n}")));
     alice.ok("createSession", json!({"id": "t"}));
@@ -127,7 +127,7 @@ fn a_search_with_a_token_of_one_session_indexes_no_other() {
 }
 
 #[test]
-fn a_long_session_of_a_token_of_one_session_is_indexed_batch_by_batch() {
+fn a_session_token_indexes_a_long_session_in_batches() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..9_500).map(|n| format!("own {n}")));
     let alice = narrowed(alice, "s");
@@ -141,7 +141,7 @@ fn a_long_session_of_a_token_of_one_session_is_indexed_batch_by_batch() {
 }
 
 #[test]
-fn other_sessions_change_nothing_for_a_token_of_one_session() {
+fn other_sessions_do_not_change_a_session_tokens_results() {
     let answers = |others: &dyn Fn(&Alice, usize)| {
         let alice = Alice::with_session();
         alice.ok("configureAgent", json!({"sessionSearch": true}));
@@ -212,7 +212,7 @@ fn other_sessions_change_nothing_for_a_token_of_one_session() {
 }
 
 #[test]
-fn a_long_text_takes_one_place_among_what_is_found() {
+fn a_long_text_appears_once_in_the_results() {
     for is_built_first in [false, true] {
         let alice = Alice::with_session();
         if is_built_first {
@@ -237,7 +237,7 @@ fn a_long_text_takes_one_place_among_what_is_found() {
 }
 
 #[test]
-fn a_long_text_that_changes_leaves_nothing_of_its_parts() {
+fn a_changed_long_text_leaves_no_stale_parts() {
     let alice = Alice::with_session();
     alice.append_message("long", &format!("quince {} medlar", "y ".repeat(2_000_000)));
     alice.append_message("short", "quince medlar");

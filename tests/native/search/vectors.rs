@@ -46,7 +46,7 @@ fn stocked() -> Alice {
 }
 
 #[test]
-fn an_entry_is_found_by_what_it_means() {
+fn an_entry_is_found_by_meaning() {
     let alice = stocked();
     alice.embeds(&[RAIN]);
     let found = alice.look_up("wet weather");
@@ -64,7 +64,7 @@ fn an_entry_is_found_by_what_it_means() {
 }
 
 #[test]
-fn what_words_and_meaning_both_find_comes_first() {
+fn results_found_by_words_and_meaning_come_first() {
     let alice = stocked();
     alice.embeds(&[MONEY]);
     alice.keep("tax", "Drizzles of forms.");
@@ -73,7 +73,7 @@ fn what_words_and_meaning_both_find_comes_first() {
 }
 
 #[test]
-fn without_a_model_words_alone_are_asked_and_nothing_is_stored() {
+fn without_a_model_only_words_are_searched_and_no_vector_is_stored() {
     let alice = Alice::with_session();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice.keep("umbrella", "Take it when it drizzles.");
@@ -86,7 +86,7 @@ fn without_a_model_words_alone_are_asked_and_nothing_is_stored() {
 }
 
 #[test]
-fn an_entry_is_written_whatever_the_model_does_and_its_vector_comes_with_a_search() {
+fn a_write_survives_an_embedding_failure_and_a_search_adds_the_vector() {
     let alice = library();
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("umbrella", "Take it when it drizzles.");
@@ -101,7 +101,7 @@ fn an_entry_is_written_whatever_the_model_does_and_its_vector_comes_with_a_searc
 }
 
 #[test]
-fn a_model_that_fails_leaves_what_words_find_and_says_so() {
+fn an_embedding_failure_leaves_word_results_and_is_reported() {
     let alice = stocked();
     for answer in [
         Ok(ScriptedAnswer::text(400, "no")),
@@ -120,7 +120,7 @@ fn a_model_that_fails_leaves_what_words_find_and_says_so() {
 }
 
 #[test]
-fn a_search_whose_missing_vectors_fail_still_compares_those_there_are() {
+fn a_failed_embedding_still_compares_existing_vectors() {
     let alice = stocked();
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("tax", "Forms.");
@@ -133,7 +133,7 @@ fn a_search_whose_missing_vectors_fail_still_compares_those_there_are() {
 }
 
 #[test]
-fn a_changed_entry_has_the_vector_of_its_new_text_or_none() {
+fn a_changed_entry_never_keeps_its_old_vector() {
     let alice = stocked();
     alice.embeds(&[MONEY]);
     alice.keep("umbrella", "Costs ten euros.");
@@ -151,7 +151,7 @@ fn a_changed_entry_has_the_vector_of_its_new_text_or_none() {
 }
 
 #[test]
-fn vectors_go_with_their_entries() {
+fn vectors_are_deleted_with_their_entries() {
     let alice = stocked();
     alice.ok("deleteEntry", json!({"label": "kb", "key": "kitten"}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
@@ -169,7 +169,7 @@ fn vectors_go_with_their_entries() {
 }
 
 #[test]
-fn another_model_makes_all_vectors_again() {
+fn changing_the_model_recreates_all_vectors() {
     let alice = stocked().embedding_by("workers-ai:@cf/other");
     alice.embeds(&[CATS]);
     alice.embeds(&[CATS, RAIN]);
@@ -185,7 +185,7 @@ fn another_model_makes_all_vectors_again() {
 }
 
 #[test]
-fn a_search_makes_a_bounded_number_of_vectors() {
+fn a_search_creates_a_bounded_number_of_vectors() {
     let alice = library();
     for n in 0..100 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
@@ -202,7 +202,7 @@ fn a_search_makes_a_bounded_number_of_vectors() {
 }
 
 #[test]
-fn long_texts_go_to_the_model_a_few_at_a_time_and_what_was_made_is_stored() {
+fn long_texts_are_embedded_in_small_batches_stored_as_they_arrive() {
     let alice = library();
     for number in 0..20 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
@@ -226,7 +226,7 @@ fn long_texts_go_to_the_model_a_few_at_a_time_and_what_was_made_is_stored() {
 }
 
 #[test]
-fn what_a_query_insists_on_is_found_by_words_alone() {
+fn required_phrases_are_matched_by_words_alone() {
     let alice = stocked();
     let asked = alice.asked().len();
     assert_eq!(
@@ -256,7 +256,7 @@ fn other_blocks_entries_are_not_found() {
 }
 
 #[test]
-fn the_models_tools_find_by_meaning_too() {
+fn the_models_tools_search_by_meaning_too() {
     let alice = stocked();
     alice.embeds(&[MONEY]);
     alice.ok(
@@ -277,7 +277,7 @@ fn the_models_tools_find_by_meaning_too() {
 }
 
 #[test]
-fn an_entry_and_its_vector_are_each_whole_whichever_statement_fails() {
+fn an_entry_and_its_vector_are_each_written_atomically() {
     let body = json!({"label": "kb", "key": "umbrella", "content": "New."}).to_string();
     let mut tried = 0;
     loop {
@@ -319,7 +319,7 @@ fn talkative() -> Alice {
 }
 
 #[test]
-fn messages_are_found_by_meaning_once_vectors_are_switched_on() {
+fn messages_are_found_by_meaning_once_vectors_are_enabled() {
     let alice = talkative();
     assert_eq!(alice.asked(), [json!(null); 0]);
     alice.embeds(&[RAIN]);
@@ -344,7 +344,7 @@ fn messages_are_found_by_meaning_once_vectors_are_switched_on() {
 }
 
 #[test]
-fn an_agent_without_vectors_pays_nothing_for_them() {
+fn an_agent_without_vectors_has_no_cost_for_them() {
     let alice = talkative();
     alice.ok("configureAgent", json!({"vectors": false}));
     let found = alice.ok("search", json!({"query": "umbrellas"}));
@@ -371,7 +371,7 @@ fn tool_results_and_empty_messages_have_no_vector() {
 }
 
 #[test]
-fn vectors_go_with_their_events() {
+fn vectors_are_deleted_with_their_events() {
     let count = |alice: &Alice| alice.rows_in("cf_agents_event_vectors");
     let searched = || {
         let alice = talkative();
@@ -405,7 +405,7 @@ fn vectors_go_with_their_events() {
 }
 
 #[test]
-fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
+fn semantic_search_respects_filters_and_rights() {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
     alice.ok("createSession", json!({"id": "t"}));
@@ -480,7 +480,7 @@ fn seqs(hits: &[Value]) -> Vec<i64> {
 }
 
 #[test]
-fn vectors_of_any_age_are_compared_and_what_is_older_than_all_gets_its_own_last() {
+fn all_vectors_are_compared_and_the_oldest_missing_are_made_last() {
     let alice = with_messages(11);
     // The vector of event 11,000 has another length.
     store_vectors(
@@ -525,7 +525,7 @@ fn a_search_compares_the_newest_80_000_messages() {
 }
 
 #[test]
-fn vectors_of_an_earlier_build_are_compared_and_stored_again() {
+fn vectors_of_an_earlier_build_are_compared_and_converted() {
     let alice = talkative();
     // A character per number, as an earlier build wrote them.
     store_vectors(&alice, &[(1, "'~XO'"), (2, "'O~X'")]);
@@ -542,7 +542,7 @@ fn vectors_of_an_earlier_build_are_compared_and_stored_again() {
 }
 
 #[test]
-fn a_search_stores_a_bounded_number_of_earlier_vectors_again() {
+fn a_search_converts_a_bounded_number_of_earlier_vectors() {
     let alice = with_messages(1);
     let sql = "INSERT INTO cf_agents_event_vectors (place, model, vector)
                SELECT (1 << 32) | seq, 'workers-ai:@cf/m', iif(seq = 7, '~XO', 'OX~')
@@ -558,7 +558,7 @@ fn a_search_stores_a_bounded_number_of_earlier_vectors_again() {
 }
 
 #[test]
-fn a_search_that_makes_vectors_keeps_all_of_them_or_none_whichever_statement_fails() {
+fn new_vectors_are_stored_all_or_none() {
     let mut tried = 0;
     loop {
         let alice = talkative();
@@ -592,7 +592,7 @@ fn meanwhile(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
 }
 
 #[test]
-fn an_entry_that_changes_while_its_vector_is_made_keeps_the_one_of_its_new_text() {
+fn an_entry_changed_during_embedding_gets_the_new_texts_vector() {
     let alice = Rc::new(library());
     meanwhile(&alice, |alice| {
         alice.embeds(&[MONEY]);
@@ -617,7 +617,7 @@ fn an_entry_that_changes_while_its_vector_is_made_keeps_the_one_of_its_new_text(
 }
 
 #[test]
-fn an_event_that_goes_while_its_vector_is_made_keeps_none() {
+fn an_event_deleted_during_embedding_gets_no_vector() {
     let alice = Rc::new(talkative());
     let again = Rc::clone(&alice);
     // Nothing happens while the query's vector is made. While the messages' vectors are
@@ -635,7 +635,7 @@ fn an_event_that_goes_while_its_vector_is_made_keeps_none() {
 
 /// The model never answers: a write is answered, and words find what was written.
 #[test]
-fn a_write_does_not_wait_for_a_model_that_is_silent() {
+fn a_write_does_not_wait_for_a_stalled_model() {
     let alice = library();
     alice.outbound.falls_silent.set(true);
     for n in 0..3 {
@@ -658,7 +658,7 @@ fn a_write_does_not_wait_for_a_model_that_is_silent() {
 const ASKS: &[&str] = &["learn", "consolidate", "runTurn"];
 
 #[test]
-fn no_write_asks_the_embedding_model_before_its_answer() {
+fn no_write_calls_the_embedding_model_before_responding() {
     let mut tried = 0;
     for Example { operation, body } in examples() {
         if READS.contains(&operation) || ASKS.contains(&operation) {

@@ -8,7 +8,7 @@ use base::database::Database;
 use base::ids::Id;
 
 #[test]
-fn a_hit_shows_where_it_is_and_why() {
+fn a_hit_has_its_position_and_snippet() {
     let alice = Alice::with_session();
     alice.ok("updateSession", json!({"sessionId": "s", "name": "Ops"}));
     alice.append_message("a", "The deployment failed on Friday.");
@@ -28,7 +28,7 @@ fn a_hit_shows_where_it_is_and_why() {
 }
 
 #[test]
-fn a_snippet_is_the_text_as_it_is_and_no_markup() {
+fn a_snippet_is_plain_text_without_markup() {
     let alice = Alice::with_session();
     alice.append_message("a", "\u{1F600} <img src=x onerror=alert(1)> apple</mark>");
     let hit = &alice.search("apples image")[0];
@@ -108,7 +108,7 @@ fn tools_and_messages_and_long_texts_are_searched_whole() {
 }
 
 #[test]
-fn filters_narrow_what_is_found() {
+fn filters_narrow_the_results() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     for (session, id, action, at) in [
@@ -164,7 +164,7 @@ fn filters_narrow_what_is_found() {
 }
 
 #[test]
-fn a_token_for_a_session_finds_in_that_session_only() {
+fn a_session_token_searches_only_its_session() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     alice.append_message("a", "apple");
@@ -191,7 +191,7 @@ fn a_token_for_a_session_finds_in_that_session_only() {
 }
 
 #[test]
-fn nothing_in_a_query_is_an_error() {
+fn any_query_is_valid() {
     let alice = Alice::with_session();
     alice.append_message("a", "apple OR pear");
     for query in [
@@ -228,7 +228,7 @@ fn nothing_in_a_query_is_an_error() {
 }
 
 #[test]
-fn an_agent_that_never_searches_pays_nothing_and_then_the_index_stays_exact() {
+fn an_agent_that_never_searches_builds_no_index() {
     let alice = Alice::with_session();
     alice.append_message("a", "apple");
     let indexed = || {
@@ -262,7 +262,7 @@ fn an_agent_that_never_searches_pays_nothing_and_then_the_index_stays_exact() {
 const FRIENDS: &str = include_str!("friends.txt");
 
 #[test]
-fn the_turns_that_answer_come_among_the_first_ten() {
+fn answers_are_among_the_first_ten_results() {
     let alice = Alice::default();
     let mut session = String::new();
     let mut at = 0_i64;
@@ -330,7 +330,7 @@ fn about_a_sister() -> Alice {
 }
 
 #[test]
-fn several_queries_make_one_ranking_in_which_the_first_of_each_comes_first() {
+fn several_queries_merge_into_one_ranking() {
     let alice = about_a_sister();
     let found = |body: Value| ids(&alice.ok("search", body)["results"]);
     // `name` and `place` hold words of one query each. `x1` holds a word of the second.
@@ -352,7 +352,7 @@ fn several_queries_make_one_ranking_in_which_the_first_of_each_comes_first() {
 }
 
 #[test]
-fn a_search_has_a_query_or_up_to_eight() {
+fn a_search_takes_one_query_or_up_to_eight() {
     let alice = about_a_sister();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     for (operation, label) in [("search", None), ("searchContext", Some("kb"))] {
@@ -375,7 +375,7 @@ fn a_search_has_a_query_or_up_to_eight() {
 }
 
 #[test]
-fn entries_are_found_by_several_queries_and_the_models_tools_take_them() {
+fn entries_can_be_searched_with_several_queries() {
     let alice = Alice::with_session();
     alice.ok("configureAgent", json!({"sessionSearch": true}));
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
@@ -433,7 +433,7 @@ fn entries_are_found_by_several_queries_and_the_models_tools_take_them() {
 }
 
 #[test]
-fn what_is_around_a_result_is_found_by_a_question_alone() {
+fn only_questions_also_find_neighboring_messages() {
     let alice = Alice::with_session();
     for (id, text) in [
         ("far", "Good morning."),
