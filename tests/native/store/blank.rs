@@ -89,7 +89,7 @@ fn inputs() -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn each_operation_says_of_an_agent_without_tables_what_it_says_of_an_empty_one() {
+fn an_unused_agent_answers_like_an_empty_one() {
     let mut tried = 0;
     for (operation, body) in inputs() {
         if !READS.contains(&operation) {
@@ -125,7 +125,7 @@ fn each_operation_says_of_an_agent_without_tables_what_it_says_of_an_empty_one()
 }
 
 #[test]
-fn the_first_write_makes_the_tables_and_what_is_refused_makes_none() {
+fn the_first_valid_write_creates_the_tables() {
     let blank = Blank::new();
     let append = json!({"sessionId": "s", "events": [{"action": "user_message", "content": "hi"}]});
     let refused = blank.call("appendEvents", &append).unwrap_err();
@@ -144,7 +144,7 @@ fn the_first_write_makes_the_tables_and_what_is_refused_makes_none() {
 }
 
 #[test]
-fn a_read_through_any_other_entry_point_at_an_agent_that_was_never_written_writes_nothing() {
+fn reading_an_unused_agent_writes_nothing() {
     let blank = Blank::new();
     let db = blank.db();
     let agent = blank.alice.agent(&db);
@@ -169,7 +169,7 @@ fn a_read_through_any_other_entry_point_at_an_agent_that_was_never_written_write
 }
 
 #[test]
-fn a_table_of_wrangler_dev_is_no_table_of_an_agent_and_another_one_is() {
+fn a_wrangler_table_does_not_make_an_agent_and_any_other_does() {
     let blank = Blank::new();
     let (db, host) = (&blank.alice.db, &blank.alice.host);
     db.run("CREATE TABLE __miniflare_do_name (name TEXT)", &[])
@@ -180,7 +180,7 @@ fn a_table_of_wrangler_dev_is_no_table_of_an_agent_and_another_one_is() {
 }
 
 #[test]
-fn the_file_of_an_agent_that_was_never_written_is_that_of_an_empty_one() {
+fn an_unused_agent_exports_like_an_empty_one() {
     let blank = Blank::new();
     let empty = Alice::default();
     let db = blank.db();

@@ -77,7 +77,7 @@ INSERT INTO cf_agents_events VALUES ('o-2', 'orphaned', 2, 'agent_message', 'non
 "#;
 
 #[test]
-fn sessions_and_events_are_carried_over() {
+fn sessions_and_events_are_migrated() {
     let alice = carried_over(ROWS);
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session["metadata"], json!({"title": "old"}));
@@ -98,7 +98,7 @@ fn sessions_and_events_are_carried_over() {
 }
 
 #[test]
-fn events_without_a_session_get_one_back() {
+fn events_without_a_session_get_a_new_one() {
     let alice = carried_over(ROWS);
     let listed = alice.ok("listSessions", json!({}));
     assert_eq!(listed["sessions"].as_array().unwrap().len(), 3);
@@ -108,7 +108,7 @@ fn events_without_a_session_get_one_back() {
 }
 
 #[test]
-fn writing_continues_after_the_last_event() {
+fn appends_continue_after_the_last_event() {
     let alice = carried_over(ROWS);
     let outcome = alice.ok(
         "appendEvents",
@@ -138,7 +138,7 @@ fn writing_continues_after_the_last_event() {
 }
 
 #[test]
-fn numbers_that_our_key_can_not_hold_are_reassigned() {
+fn seqs_that_do_not_fit_the_key_are_reassigned() {
     let alice = carried_over(
         "INSERT INTO cf_agents_sessions VALUES ('s', 'alice', 1, 1, NULL);
          INSERT INTO cf_agents_events VALUES ('a', 's', 0, 'user_message', '1', NULL, 1);
@@ -163,7 +163,7 @@ fn numbers_that_our_key_can_not_hold_are_reassigned() {
 }
 
 #[test]
-fn metadata_of_another_shape_stays_metadata_and_damage_is_reported() {
+fn metadata_of_another_shape_is_kept_and_corruption_reported() {
     let alice = carried_over(
         r#"INSERT INTO cf_agents_sessions VALUES ('s', 'alice', 1, 1, NULL);
            INSERT INTO cf_agents_events VALUES ('a', 's', 1, 'tool_call_request', '', '{"toolCalls":"none"}', 1);
@@ -186,7 +186,7 @@ fn metadata_of_another_shape_stays_metadata_and_damage_is_reported() {
 }
 
 #[test]
-fn a_carry_over_that_fails_leaves_the_original() {
+fn a_failed_migration_leaves_the_original() {
     let mut tried = 1;
     loop {
         let db = documents_object(ROWS);

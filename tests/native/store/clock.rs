@@ -44,7 +44,7 @@ fn keys(keys: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_fact_that_was_replaced_stays_replaced_when_the_clock_goes_back() {
+fn a_replaced_fact_stays_replaced_when_the_clock_moves_back() {
     let alice = furnished();
     set(&alice, "oslo", "she lives in Oslo", &[]);
     alice.host.advance(1_000);
@@ -63,7 +63,7 @@ fn a_fact_that_was_replaced_stays_replaced_when_the_clock_goes_back() {
 }
 
 #[test]
-fn a_replacement_counts_though_the_clock_went_back_before_it() {
+fn a_replacement_after_the_clock_moved_back_applies() {
     let alice = furnished();
     set(&alice, "oslo", "Oslo", &[]);
     alice.host.advance(-5_000);
@@ -79,7 +79,7 @@ fn a_replacement_counts_though_the_clock_went_back_before_it() {
 }
 
 #[test]
-fn a_session_does_not_become_older_when_its_newest_event_is_deleted() {
+fn deleting_the_newest_event_does_not_make_a_session_older() {
     let alice = furnished();
     let first = alice.say(&["one"]);
     alice.host.advance(1_000);
@@ -164,7 +164,7 @@ fn check_order(alice: &Alice, game: &str) {
 }
 
 #[test]
-fn at_random_no_clock_makes_anything_older_or_current_again() {
+fn random_clocks_never_revive_or_age_anything() {
     for seed in 1..=25_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let alice = furnished();

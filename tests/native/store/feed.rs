@@ -177,7 +177,7 @@ fn with_a_run() -> Alice {
 }
 
 #[test]
-fn replacing_a_run_reports_every_event_of_it() {
+fn replacing_a_run_reports_each_of_its_events() {
     let alice = with_a_run();
     let (_, cursor) = changes_since(&alice, 0);
     alice.ok(
@@ -191,7 +191,7 @@ fn replacing_a_run_reports_every_event_of_it() {
 }
 
 #[test]
-fn deleting_a_run_reports_every_event_of_it() {
+fn deleting_a_run_reports_each_of_its_events() {
     let alice = with_a_run();
     let (_, cursor) = changes_since(&alice, 0);
     alice.ok(
@@ -205,7 +205,7 @@ fn deleting_a_run_reports_every_event_of_it() {
 }
 
 #[test]
-fn a_run_that_loses_events_is_reported_by_its_messages_id() {
+fn deleting_events_of_a_run_reports_its_message() {
     let table = [
         // An event in the middle of the run, its last event, and its first, whose loss
         // gives the message another id.
@@ -230,7 +230,7 @@ fn a_run_that_loses_events_is_reported_by_its_messages_id() {
 }
 
 #[test]
-fn events_that_join_a_run_are_reported_by_the_messages_id_once_an_append() {
+fn events_appended_to_a_run_report_its_message_once_per_append() {
     let alice = with_a_run();
     assert_eq!(
         changes_since(&alice, 0).0,
@@ -259,7 +259,7 @@ fn events_that_join_a_run_are_reported_by_the_messages_id_once_an_append() {
 
 /// The result joins the call's message, and a user's message stands beside it.
 #[test]
-fn a_result_that_comes_after_a_user_continued_is_reported_at_cursors_of_its_own() {
+fn a_late_result_has_its_own_cursors() {
     let alice = Alice::with_session();
     let [call, result] = called("c");
     alice.adds(&[asked("u"), call, asked("v")]);
@@ -282,7 +282,7 @@ fn a_result_that_comes_after_a_user_continued_is_reported_at_cursors_of_its_own(
 }
 
 #[test]
-fn a_run_longer_than_a_message_can_be_is_reported_within_bounds() {
+fn a_run_too_long_for_a_message_is_reported_within_bounds() {
     let alice = Alice::with_session();
     for batch in 0..3 {
         let run: Vec<Value> = (0..900)
@@ -299,7 +299,7 @@ fn a_run_longer_than_a_message_can_be_is_reported_within_bounds() {
 }
 
 #[test]
-fn deleting_a_run_spares_what_was_written_between_its_events() {
+fn deleting_a_run_keeps_events_written_in_between() {
     let alice = Alice::with_session();
     let [call, result] = called("c");
     alice.adds(&[asked("u1"), call]);
@@ -324,7 +324,7 @@ fn deleting_a_run_spares_what_was_written_between_its_events() {
 }
 
 #[test]
-fn an_overlay_whose_edges_move_is_reported() {
+fn a_moved_overlay_is_reported() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3", "4"].map(asked));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
@@ -341,7 +341,7 @@ fn an_overlay_whose_edges_move_is_reported() {
 }
 
 #[test]
-fn the_feed_of_a_fork_reports_its_overlays() {
+fn a_forks_feed_reports_its_overlays() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3", "4"].map(asked));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
@@ -361,7 +361,7 @@ fn the_feed_of_a_fork_reports_its_overlays() {
 }
 
 #[test]
-fn a_cursor_of_an_earlier_lifetime_gets_all_of_the_new_one() {
+fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
     let (_, mut old) = changes_since(&alice, 0);
@@ -402,7 +402,7 @@ fn a_cursor_of_an_earlier_lifetime_gets_all_of_the_new_one() {
 }
 
 #[test]
-fn a_restored_session_has_its_own_lifetime() {
+fn a_restored_session_has_a_new_lifetime() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
     let file = alice.export("s").unwrap();
@@ -438,7 +438,7 @@ fn file_up_to(file: &str, seq: i64) -> String {
 }
 
 #[test]
-fn imports_and_deletes_of_one_session_are_reported_in_no_other_feed() {
+fn imports_and_deletions_appear_only_in_their_sessions_feed() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2"].map(asked));
     let file = alice.export("s").unwrap();
@@ -479,7 +479,7 @@ fn imports_and_deletes_of_one_session_are_reported_in_no_other_feed() {
 }
 
 #[test]
-fn a_million_changes_without_an_append_leave_the_cursors_in_order() {
+fn a_million_changes_without_an_append_keep_cursors_ordered() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2"].map(asked));
     // As after 2^20 - 3 changes.
@@ -510,7 +510,7 @@ fn a_million_changes_without_an_append_leave_the_cursors_in_order() {
 }
 
 #[test]
-fn the_feed_keeps_the_newest_change_of_a_message_not_every_one() {
+fn the_feed_keeps_only_the_newest_change_of_a_message() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
     let (_, start) = changes_since(&alice, 0);
@@ -535,7 +535,7 @@ fn the_feed_keeps_the_newest_change_of_a_message_not_every_one() {
 }
 
 #[test]
-fn a_follower_ends_with_what_the_session_says() {
+fn a_feed_reader_converges_on_the_session() {
     for seed in 1..=games(12, 40) {
         play(seed, 24);
     }

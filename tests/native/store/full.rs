@@ -44,7 +44,7 @@ fn append() -> Value {
 }
 
 #[test]
-fn a_write_to_a_full_object_is_refused_whole_and_says_what_helps() {
+fn a_write_to_a_full_object_is_refused_with_advice() {
     let (alice, taken) = full(true);
     let before = alice.db.dump();
     let many: Vec<Value> = (0..100).map(|_| event()).collect();
@@ -69,7 +69,7 @@ fn a_write_to_a_full_object_is_refused_whole_and_says_what_helps() {
 }
 
 #[test]
-fn reads_of_a_full_object_continue() {
+fn a_full_object_can_be_read() {
     let (alice, taken) = full(true);
     assert_eq!(alice.events().len(), taken);
     let page = alice.ok("getHistory", json!({"sessionId": "s", "limit": 10}));
@@ -81,7 +81,7 @@ fn reads_of_a_full_object_continue() {
 }
 
 #[test]
-fn a_full_object_has_capacity_again_once_something_is_deleted() {
+fn deleting_frees_capacity_in_a_full_object() {
     for operation in ["deleteSession", "clearMessages"] {
         let (alice, _) = full(false);
         alice.ok(operation, json!({"sessionId": "t"}));
@@ -94,7 +94,7 @@ fn a_full_object_has_capacity_again_once_something_is_deleted() {
 /// The index keeps a note of each deletion, and a note needs room. So many events at once
 /// may be too many, and a few are not.
 #[test]
-fn of_a_full_object_with_an_index_events_are_deleted_a_few_at_a_time() {
+fn a_full_indexed_object_deletes_events_in_small_steps() {
     let (alice, _) = full(true);
     let events = alice.ok("loadEvents", json!({"sessionId": "t", "limit": 50}));
     for few in crate::ids(&events).chunks(10) {

@@ -6,7 +6,7 @@ use lifecycle::testing::migrated;
 use store::schema::{migrate, newest};
 
 #[test]
-fn rows_of_a_newer_version_are_refused_by_a_sentence_and_left_as_they_are() {
+fn rows_of_a_newer_version_are_refused_and_unchanged() {
     let db = migrated();
     let newer = newest() + 3;
     let insert = "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (?1, 'x', 1)";

@@ -47,7 +47,7 @@ fn by_migrations() -> Sqlite {
 }
 
 #[test]
-fn the_file_of_a_new_objects_tables_is_what_the_migrations_leave() {
+fn the_schema_of_a_new_object_equals_that_of_the_migrations() {
     let file =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/store/src/schema/newest.sql");
     let text: Vec<String> = statements(&by_migrations())
@@ -67,7 +67,7 @@ fn the_file_of_a_new_objects_tables_is_what_the_migrations_leave() {
 }
 
 #[test]
-fn a_new_object_has_the_tables_and_rows_of_one_that_every_build_has_opened() {
+fn a_new_object_equals_one_migrated_through_every_build() {
     let (new, old) = (migrated(), by_migrations());
     assert_eq!(statements(&new), statements(&old));
     for (name, sql) in statements(&new) {

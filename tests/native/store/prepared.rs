@@ -28,7 +28,7 @@ const USUAL: &[&str] = &[
 ];
 
 #[test]
-fn common_requests_prepare_no_statement_again() {
+fn common_requests_reuse_prepared_statements() {
     let alice = furnished();
     assert!(!alice.db.take_reprepared().is_empty());
     let mut run = 0;

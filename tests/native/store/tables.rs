@@ -32,7 +32,7 @@ fn without(tables: BTreeSet<String>, left_out: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn each_table_that_the_migrations_make_has_a_line() {
+fn each_migrated_table_has_a_descriptor() {
     let db = Alice::default().db;
     // Without the tables in which a virtual table keeps its data.
     let sql = "SELECT t.name
@@ -60,7 +60,7 @@ fn each_table_that_the_migrations_make_has_a_line() {
 }
 
 #[test]
-fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
+fn a_fork_copies_every_column() {
     let db = Alice::default().db;
     for table in tables() {
         let (RowOwner::Session(owner), ForkRule::Copy { columns }) = (table.owner, table.fork)
@@ -79,7 +79,7 @@ fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
 }
 
 #[test]
-fn the_columns_of_owners_and_of_blocks_exist() {
+fn the_columns_named_by_descriptors_exist() {
     let db = Alice::default().db;
     for table in tables() {
         let owner = match table.owner {
@@ -121,7 +121,7 @@ fn a_blocks_content_is_purged_with_the_block() {
 }
 
 #[test]
-fn the_operation_that_shows_a_tables_rows_exists() {
+fn the_operations_named_by_descriptors_exist() {
     for table in tables() {
         if let ExportRule::ShownBy(operation) = table.file {
             assert!(find_entry(operation).is_ok(), "{operation}");
@@ -130,7 +130,7 @@ fn the_operation_that_shows_a_tables_rows_exists() {
 }
 
 #[test]
-fn a_fork_has_rows_wherever_its_original_has() {
+fn a_fork_has_rows_in_the_same_tables_as_its_original() {
     let alice = make(true);
     for session in ["s", "mixed", "talked"] {
         let fork = alice.ok("forkSession", json!({"sessionId": session}));
@@ -148,7 +148,7 @@ fn a_fork_has_rows_wherever_its_original_has() {
 }
 
 #[test]
-fn an_imported_session_has_rows_wherever_the_exported_one_has() {
+fn an_import_has_rows_in_the_same_tables_as_its_export() {
     let alice = make(true);
     for session in ["s", "mixed", "talked"] {
         let file = alice.export(session).unwrap();
@@ -173,7 +173,7 @@ fn an_imported_session_has_rows_wherever_the_exported_one_has() {
 }
 
 #[test]
-fn an_import_that_dies_leaves_rows_in_no_table() {
+fn an_interrupted_import_leaves_no_rows() {
     let alice = make(true);
     let file = alice.export("mixed").unwrap();
     let bob = Alice {
@@ -195,7 +195,7 @@ fn an_import_that_dies_leaves_rows_in_no_table() {
 }
 
 #[test]
-fn a_deleted_session_leaves_rows_in_no_table() {
+fn a_deleted_session_leaves_no_rows() {
     let alice = make(true);
     // `deleteSession` would only ask a running turn to stop, so the turns are taken up
     // and dropped.
@@ -240,7 +240,7 @@ fn a_deleted_session_leaves_rows_in_no_table() {
 }
 
 #[test]
-fn a_cleared_session_has_no_rows_of_what_was_said() {
+fn a_cleared_session_leaves_no_rows_of_its_messages() {
     let alice = make(true);
     drop(resume_some_turns(&alice.agent(&alice.db)));
     let cleared =

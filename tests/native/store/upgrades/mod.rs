@@ -104,7 +104,7 @@ fn make_missing() {
 }
 
 #[test]
-fn the_newest_tables_have_their_fixtures() {
+fn the_newest_schema_has_a_fixture() {
     make_missing();
     for ending in ["searched", "unsearched"] {
         let name = format!("{:04}-{ending}.db", schema::newest());
@@ -140,7 +140,7 @@ fn a_setting_equal_to_the_default_counts_as_unset() {
 /// Every table has rows, and every column has a value that isn't empty. So `make.rs`
 /// can't forget a column that is newer than itself.
 #[test]
-fn a_fixture_has_something_in_every_column_of_every_table() {
+fn each_fixture_fills_every_column_of_every_table() {
     for fixture in fixtures() {
         let db = fixture.stored();
         for table in tables(&db) {
@@ -267,14 +267,14 @@ fn leave_out_heading(reminder: &mut Value) {
 const UNAVAILABLE: &str = "[The content of this block is unavailable";
 
 #[test]
-fn what_an_older_build_stored_is_sound() {
+fn data_of_older_builds_is_consistent() {
     for fixture in fixtures() {
         fixture.opened().is_sound(&fixture.name);
     }
 }
 
 #[test]
-fn every_read_says_what_it_said_to_the_build_that_wrote() {
+fn reads_return_what_the_writing_build_returned() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         for read in fixture.reads.as_array().unwrap() {
@@ -312,7 +312,7 @@ fn every_read_says_what_it_said_to_the_build_that_wrote() {
 }
 
 #[test]
-fn opening_an_object_again_changes_nothing() {
+fn reopening_an_object_changes_nothing() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         let before = alice.db.dump();
@@ -322,7 +322,7 @@ fn opening_an_object_again_changes_nothing() {
 }
 
 #[test]
-fn an_older_object_is_taken_out_whole_and_its_copy_is_the_same_to_the_byte() {
+fn an_older_object_is_exported_and_copied_byte_for_byte() {
     for fixture in fixtures() {
         let file = fixture.opened().export_agent();
         let copy = Alice {
@@ -338,7 +338,7 @@ fn an_older_object_is_taken_out_whole_and_its_copy_is_the_same_to_the_byte() {
 /// The quick form tries the oldest objects, searched and not: they pass through every migration.
 /// The long form tries the objects of each build.
 #[test]
-fn a_migration_that_fails_leaves_the_old_object_whole() {
+fn a_failed_migration_leaves_the_old_object_unchanged() {
     let tried = if is_long() { usize::MAX } else { 2 };
     for fixture in fixtures().into_iter().take(tried) {
         let (before, whole) = (fixture.stored().dump(), fixture.opened().db.dump());
@@ -359,7 +359,7 @@ fn a_migration_that_fails_leaves_the_old_object_whole() {
 }
 
 #[test]
-fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
+fn interrupted_turns_end_and_no_tool_runs_twice() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         // The first turn asks a server of tools for its list, which is old. It is away.
@@ -422,7 +422,7 @@ fn assert_no_call_is_open(message: &Value, name: &str) {
 }
 
 #[test]
-fn calls_left_to_a_user_or_a_client_are_still_theirs_to_answer() {
+fn pending_calls_can_still_be_answered() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         let mut message = messages(&alice, "open-approval")[1].clone();
@@ -449,7 +449,7 @@ fn calls_left_to_a_user_or_a_client_are_still_theirs_to_answer() {
 }
 
 #[test]
-fn a_half_import_is_not_seen_and_swept() {
+fn an_unfinished_import_is_invisible_and_cleaned_up() {
     for fixture in fixtures() {
         let small = Alice::with_session();
         small.say(&["a small file"]);
@@ -484,7 +484,7 @@ fn a_half_import_is_not_seen_and_swept() {
 }
 
 #[test]
-fn an_older_object_is_searched_to_its_last_session() {
+fn an_older_object_is_searched_completely() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         // The index may be built in batches: a search says whether some are missing.
@@ -517,7 +517,7 @@ fn an_older_object_is_searched_to_its_last_session() {
 }
 
 #[test]
-fn writes_continue_and_every_read_agrees_with_a_naive_tree() {
+fn writes_continue_and_reads_match_a_naive_tree() {
     for fixture in fixtures() {
         for seed in 1..=games(2, 8) {
             let alice = fixture.opened();
@@ -537,7 +537,7 @@ fn writes_continue_and_every_read_agrees_with_a_naive_tree() {
 }
 
 #[test]
-fn each_session_is_forked_exported_imported_and_deleted_whole() {
+fn each_session_is_forked_exported_imported_and_deleted() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         for _ in 0..=CUT_OFF.len() {
@@ -578,7 +578,7 @@ fn each_session_is_forked_exported_imported_and_deleted_whole() {
 /// The table of running turns became the table of last turns. A turn in a form that
 /// nobody can read must not keep the object from opening.
 #[test]
-fn a_turn_that_cannot_be_read_is_carried_over_and_closed() {
+fn an_unreadable_turn_is_migrated_and_closed() {
     let fixtures = fixtures();
     let old = fixtures.iter().find(|old| old.name == "0014-searched");
     let mut alice = Alice {
