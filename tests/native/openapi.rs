@@ -488,7 +488,7 @@ const DETAILS: &[(Code, &[Detail])] = &[
 ];
 
 #[test]
-fn the_document_in_the_tree_is_the_codes() {
+fn the_checked_in_document_matches_the_code() {
     let expected = serde_json::to_string_pretty(&document()).unwrap() + "\n";
     if std::env::var_os("UPDATE").is_some() {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../generated/openapi.json");
@@ -537,7 +537,7 @@ fn wrong_defaults(value: &Value, document: &Value, place: &str, found: &mut Vec<
 }
 
 #[test]
-fn no_default_is_null_where_null_is_refused() {
+fn no_default_is_null_where_null_is_invalid() {
     let document = document();
     let mut found = Vec::new();
     wrong_defaults(&document, &document, "", &mut found);
@@ -545,7 +545,7 @@ fn no_default_is_null_where_null_is_refused() {
 }
 
 #[test]
-fn the_agent_wants_one_of_the_fields_that_the_document_says() {
+fn the_alternatives_in_the_document_are_enforced() {
     let samples = json!({
         "query": "tea", "queries": ["tea"], "ids": ["e1"], "url": "https://tools.example/x",
         "service": "TOOLS", "mcp": "https://tools.example/mcp", "r2": "a", "r2Prefix": "a/", "agent": "user:1"

@@ -253,7 +253,7 @@ fn said(error: &Error) -> Value {
 /// With `PLAYER` set, plays with the process that started the test. Otherwise plays two
 /// requests, as the player would.
 #[test]
-fn the_player_is_served() {
+fn the_random_player_is_served() {
     if std::env::var_os("PLAYER").is_some() {
         return serve(Box::new(BufReader::new(stdin())), Box::new(stdout()));
     }

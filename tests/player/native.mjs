@@ -52,7 +52,7 @@ class Native {
   }
 
   async start() {
-    const child = spawn(this.#executable, ["--exact", "player::the_player_is_served", "--nocapture"], {
+    const child = spawn(this.#executable, ["--exact", "player::the_random_player_is_served", "--nocapture"], {
       env: { ...process.env, PLAYER: "1", RUST_BACKTRACE: "0" },
       stdio: ["pipe", "pipe", "pipe"],
     });
