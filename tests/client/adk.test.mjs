@@ -98,7 +98,7 @@ function said(value) {
 
 const key = { appName: "trips", userId: "ann", sessionId: "1" };
 
-test("a_run_leaves_and_finds_what_adks_own_service_would", async () => {
+test("a_run_stores_the_same_as_adks_own_service", async () => {
   const outcomes = [];
   const memory = new InMemorySessionService();
   for (const service of [() => serviceOf("runner"), () => memory]) {
@@ -130,7 +130,7 @@ test("a_run_leaves_and_finds_what_adks_own_service_would", async () => {
   assert.ok(results.some(({ action }) => action === "tool_result"));
 });
 
-test("a_streamed_run_stores_whole_answers", async () => {
+test("a_streamed_run_stores_complete_answers", async () => {
   const outcomes = [];
   for (const service of [serviceOf("streamed"), new InMemorySessionService()]) {
     await service.createSession(key);
@@ -149,7 +149,7 @@ test("a_streamed_run_stores_whole_answers", async () => {
   );
 });
 
-test("a_call_that_waits_for_a_confirmation_goes_on_in_another_life", async () => {
+test("a_call_awaiting_confirmation_continues_in_another_process", async () => {
   const outcomes = [];
   const memory = new InMemorySessionService();
   for (const service of [() => serviceOf("confirmed"), () => memory]) {
@@ -246,7 +246,7 @@ function stepOf(roll, n) {
   ];
 }
 
-test("after_any_program_the_sessions_are_those_of_adks_own_service", async () => {
+test("random_programs_match_adks_own_service", async () => {
   for (let seed = 1; seed <= games(3, 6); seed += 1) {
     const roll = random(seed);
     roll.begun = { begun: seed, "user:a": "at first", "temp:b": 1 };
@@ -272,7 +272,7 @@ test("after_any_program_the_sessions_are_those_of_adks_own_service", async () =>
   }
 });
 
-test("a_late_write_does_not_undo_a_newer_one_as_in_adks_own_service", async () => {
+test("a_late_write_does_not_undo_a_newer_one", async () => {
   const outcomes = [];
   for (const service of [serviceOf("order"), new InMemorySessionService()]) {
     const session = await service.createSession(key);
@@ -291,7 +291,7 @@ test("a_late_write_does_not_undo_a_newer_one_as_in_adks_own_service", async () =
   ]);
 });
 
-test("a_session_is_not_made_twice_and_a_deleted_one_takes_no_events", async () => {
+test("a_duplicate_session_and_events_of_a_deleted_one_are_refused", async () => {
   const service = serviceOf("refused");
   const session = await service.createSession(key);
   await assert.rejects(service.createSession(key), { code: "already_exists" });
@@ -309,7 +309,7 @@ test("a_session_is_not_made_twice_and_a_deleted_one_takes_no_events", async () =
   assert.deepEqual((await service.getSession({ ...key, sessionId: "partial" })).events, []);
 });
 
-test("sessions_are_listed_by_their_last_activity_if_it_is_asked_for", async () => {
+test("sessions_can_be_listed_by_last_activity", async () => {
   const service = serviceOf("listed");
   const sessions = [];
   for (const sessionId of ["c", "b", "a"]) sessions.push(await service.createSession({ ...key, sessionId }));
@@ -325,7 +325,7 @@ test("sessions_are_listed_by_their_last_activity_if_it_is_asked_for", async () =
   }
 });
 
-test("writers_of_different_sessions_and_keys_lose_nothing", async () => {
+test("concurrent_writers_of_different_sessions_and_keys_lose_nothing", async () => {
   const service = new SessionAgentSessionService(evicting.openPlain("busy"));
   await Promise.all(
     [1, 2, 3, 4].map(async (n) => {
@@ -344,7 +344,7 @@ test("writers_of_different_sessions_and_keys_lose_nothing", async () => {
   assert.deepEqual({ ...state }, Object.fromEntries(expected));
 });
 
-test("a_conversation_that_chat_continued_goes_on_here", async () => {
+test("a_conversation_continued_by_chat_continues_here", async () => {
   const service = serviceOf("foreign");
   await service.createSession(key);
   const [{ id }] = (await open("foreign").listSessions()).sessions;

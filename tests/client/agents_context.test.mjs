@@ -28,7 +28,7 @@ function blocksOf(agent) {
   );
 }
 
-test("the_models_tools_write_and_find_and_the_next_life_reads", async () => {
+test("tools_write_and_find_and_a_new_process_reads", async () => {
   const agent = open("tools");
   await agent.defineBlock({ label: "soul", kind: "readonly", defaultContent: "You are kind." });
   const { set_context: set, search_context: search } = await blocksOf(agent).tools();
@@ -54,7 +54,7 @@ test("the_models_tools_write_and_find_and_the_next_life_reads", async () => {
   assert.match(prompt, /KNOWLEDGE \[searchable\]\n═+\n1 entr/);
 });
 
-test("a_frozen_prompt_and_a_reminder_outlive_the_program", async () => {
+test("a_frozen_prompt_and_a_reminder_survive_a_restart", async () => {
   const agent = open("frozen");
   await blocksOf(agent).setBlock("today", "Sunday");
   const frozen = await blocksOf(agent).freezeSystemPrompt();
@@ -66,7 +66,7 @@ test("a_frozen_prompt_and_a_reminder_outlive_the_program", async () => {
   assert.deepEqual((await agent.getBlocks()).map(({ label }) => label).sort(), ["date", "prompt"]);
 });
 
-test("a_session_has_blocks_of_its_own_and_nothing_is_found_in_nothing", async () => {
+test("session_blocks_are_separate_and_an_empty_search_finds_nothing", async () => {
   const agent = open("scoped");
   const session = agent.session("s");
   await session.create();
@@ -83,7 +83,7 @@ test("a_session_has_blocks_of_its_own_and_nothing_is_found_in_nothing", async ()
   assert.equal(await knowledge.search("penguins"), "[k]\npenguins");
 });
 
-test("what_the_agent_refuses_is_thrown", async () => {
+test("an_agents_errors_are_thrown", async () => {
   const provider = contextProvider(open("refusing"), { label: "small", maxTokens: 2 });
   await assert.rejects(provider.set("far too many words for this block"), BlockOverBudgetError);
   assert.throws(

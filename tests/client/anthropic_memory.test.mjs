@@ -41,7 +41,7 @@ function scripted(...contents) {
 
 const use = (input, id = input.command) => ({ type: "tool_use", id, name: "memory", input });
 
-test("the_sdks_tool_runner_keeps_the_models_files", async () => {
+test("the_sdks_tool_runner_stores_the_models_files", async () => {
   const { client, requests } = scripted(
     [use({ command: "view", path: "/memories" })],
     [
@@ -120,7 +120,7 @@ const COMMANDS = [
   { command: "delete", path: "" },
 ];
 
-test("each_command_does_what_the_sdks_own_tool_does", async () => {
+test("each_command_matches_the_sdks_own_tool", async () => {
   const folder = await mkdtemp(join(tmpdir(), "session-agent-memory-"));
   try {
     const theirs = await BetaLocalFilesystemMemoryTool.init(folder);
@@ -146,7 +146,7 @@ async function said(handlers, command) {
     .join("\n");
 }
 
-test("no_path_leads_out_of_the_files", async () => {
+test("no_path_escapes_the_memory_directory", async () => {
   const handlers = memoryHandlers(open("ways out"));
   await handlers.create({ path: at("in.md"), file_text: "x" });
   for (const path of [

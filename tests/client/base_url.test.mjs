@@ -45,7 +45,7 @@ const chatOf = (content, more = {}) => ({
 for (const [version, Client] of Object.entries(openais)) {
   const make = openai(Client);
 
-  test(`openai_${version}_whole_completions_are_the_providers`, async () => {
+  test(`openai_${version}_completions_match_the_provider`, async () => {
     const said = await compare(make, async (client) => plain(await client.chat.completions.create(chatOf("hi"))));
     assert.equal(said.choices[0].message.content, "Hello, dear friend.");
     const more = { seed: 7, logit_bias: { 5: 1 }, max_completion_tokens: 50, metadata: { a: "b" } };
@@ -55,7 +55,7 @@ for (const [version, Client] of Object.entries(openais)) {
     assert.equal(provider.requests.at(-1).headers.authorization, "Bearer openai's key");
   });
 
-  test(`openai_${version}_streams_are_the_providers`, async () => {
+  test(`openai_${version}_streams_match_the_provider`, async () => {
     const streamed = (more) => async (client) =>
       all(await client.chat.completions.create(chatOf("hi", { stream: true, ...more })));
     assert.ok((await compare(make, streamed({}))).length > 3);
@@ -100,7 +100,7 @@ for (const [version, Client] of Object.entries(openais)) {
     assert.equal(parsed, '{"answer":42}');
   });
 
-  test(`openai_${version}_errors_have_their_class`, async () => {
+  test(`openai_${version}_errors_have_the_sdks_classes`, async () => {
     const refused = await compare(make, async (client) => {
       const error = await client.chat.completions.create(chatOf("refuse")).catch((error) => error);
       return [error instanceof Client.BadRequestError, error.status, error.type];
@@ -142,7 +142,7 @@ const CLAUDES_WEATHER = {
 for (const [version, Client] of Object.entries(anthropics)) {
   const make = claude(Client);
 
-  test(`anthropic_${version}_whole_messages_are_the_providers`, async () => {
+  test(`anthropic_${version}_messages_match_the_provider`, async () => {
     const said = await compare(make, async (client) => plain(await client.messages.create(claudeOf("hi"))));
     assert.equal(said.content[0].text, "Hello, dear friend.");
     const more = { top_k: 5, stop_sequences: ["END"], metadata: { user_id: "u" }, service_tier: "auto" };
@@ -157,7 +157,7 @@ for (const [version, Client] of Object.entries(anthropics)) {
     assert.equal(provider.requests.at(-1).headers["anthropic-beta"], "files-api-2025-04-14");
   });
 
-  test(`anthropic_${version}_streams_are_the_providers`, async () => {
+  test(`anthropic_${version}_streams_match_the_provider`, async () => {
     assert.ok(
       (await compare(make, async (client) => all(await client.messages.create(claudeOf("hi", { stream: true })))))
         .length > 5,
@@ -168,7 +168,7 @@ for (const [version, Client] of Object.entries(anthropics)) {
     assert.deepEqual(final.content[0].input, { city: "Rome" });
   });
 
-  test(`anthropic_${version}_a_tools_result_goes_on`, async () => {
+  test(`anthropic_${version}_a_tool_result_continues_the_turn`, async () => {
     const said = await compare(make, async (client) => {
       const asked = claudeOf("weather", { tools: [CLAUDES_WEATHER] });
       const first = await client.messages.create(asked);
@@ -179,7 +179,7 @@ for (const [version, Client] of Object.entries(anthropics)) {
     assert.equal(said.content[0].text, "It is sunny.");
   });
 
-  test(`anthropic_${version}_errors_have_their_class_and_tokens_are_counted`, async () => {
+  test(`anthropic_${version}_errors_have_their_classes_and_tokens_are_counted`, async () => {
     const refused = await compare(make, async (client) => {
       const error = await client.messages.create(claudeOf("refuse")).catch((error) => error);
       return [error instanceof Client.BadRequestError, error.status, error.error.error.type];
@@ -202,7 +202,7 @@ for (const [version, Client] of Object.entries(anthropics)) {
 }
 
 for (const [version, Client] of Object.entries(openais)) {
-  test(`openai_${version}_responses_are_the_providers_in_either_api`, async () => {
+  test(`openai_${version}_responses_match_the_provider_in_either_api`, async () => {
     const tools = [{ type: "function", ...WEATHER.function }];
     const format = { type: "json_schema", ...SCHEMA.json_schema };
     const requests = [
@@ -232,7 +232,7 @@ for (const [version, Client] of Object.entries(openais)) {
     assert.deepEqual(refused, [true, "invalid_request_error"]);
   });
 
-  test(`openai_${version}_responses_are_told_item_by_item_and_go_on`, async () => {
+  test(`openai_${version}_responses_stream_item_by_item_and_continue`, async () => {
     const agent = `responses-${version.replaceAll(" ", "-")}`;
     const client = new Client({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });
     const first = await client.responses.create({ model: "gpt-test", instructions: "Be kind.", input: "hi" });
@@ -278,7 +278,7 @@ for (const [version, Client] of Object.entries(openais)) {
   });
 }
 
-test("a_request_as_codex_writes_it_is_answered_in_one_session", async () => {
+test("a_codex_request_is_answered_in_one_session", async () => {
   const agent = "codex";
   const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });
   const said = (role, ...texts) => ({
@@ -311,7 +311,7 @@ test("a_request_as_codex_writes_it_is_answered_in_one_session", async () => {
   assert.equal((await run(agent, "listSessions", {})).sessions.length, 1);
 });
 
-test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_memory", async () => {
+test("a_client_without_sessions_keeps_its_conversation_and_memory", async () => {
   const agent = "remembers";
   await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
   const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent) });
@@ -337,7 +337,7 @@ test("a_client_that_knows_nothing_of_sessions_keeps_its_conversation_and_the_mem
   assert.equal(provider.requests.at(-1).body.tools, undefined);
 });
 
-test("clients_take_the_base_url_and_the_token_from_the_environment", async () => {
+test("clients_read_base_url_and_token_from_the_environment", async () => {
   const agent = "environment";
   const [base, token] = [baseOf(agent), await tokenOf(agent)];
   const given = {
@@ -358,7 +358,7 @@ test("clients_take_the_base_url_and_the_token_from_the_environment", async () =>
   assert.equal((await run(agent, "listSessions", {})).sessions.length, 2);
 });
 
-test("a_session_is_named_by_the_address_or_a_header_and_may_add_what_it_knows", async () => {
+test("a_session_is_named_by_url_or_header", async () => {
   const agent = "named";
   const apiKey = await tokenOf(agent);
   const there = new OpenAI({ baseURL: `${baseOf(agent)}/sessions/trip/openai/v1`, apiKey });
@@ -373,7 +373,7 @@ test("a_session_is_named_by_the_address_or_a_header_and_may_add_what_it_knows", 
   await assert.rejects(other.chat.completions.create(chatOf("two")), OpenAI.PermissionDeniedError);
 });
 
-test("a_conversation_in_which_the_same_words_come_again_stays_one_conversation", async () => {
+test("a_conversation_with_repeated_text_stays_one_conversation", async () => {
   const ask = {
     stored: (client, content) =>
       client.chat.completions.create({ model: "gpt-test", messages: [{ role: "user", content }] }),
@@ -400,7 +400,7 @@ test("a_conversation_in_which_the_same_words_come_again_stays_one_conversation",
   }
 });
 
-test("a_client_that_goes_away_and_repeats_its_request_joins_the_turn", async () => {
+test("a_client_that_reconnects_and_repeats_its_request_joins_the_turn", async () => {
   const agent = "leaves";
   const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent) });
   const before = provider.requests.length;
@@ -416,7 +416,7 @@ test("a_client_that_goes_away_and_repeats_its_request_joins_the_turn", async () 
   assert.equal(messages.length, 2);
 });
 
-test("the_programs_of_the_documents_run", async () => {
+test("the_documented_programs_run", async () => {
   const allow = { models: ["anthropic:claude-opus-5-5"], systemInstructions: true, clientTools: true };
   const token = await tokenOf("printed", { allow });
   const blocks = documents.flatMap(({ blocks }) => blocks).filter(({ language }) => language === "ts anthropic");
@@ -430,7 +430,7 @@ test("the_programs_of_the_documents_run", async () => {
   }
 });
 
-test("the_clients_of_the_documents_are_those_that_are_tested", async () => {
+test("the_documented_clients_are_those_tested", async () => {
   const pinned = [];
   for (const folder of [".", "coding_agents"]) {
     const { devDependencies } = JSON.parse(await readFile(join(import.meta.dirname, folder, "package.json"), "utf8"));
@@ -444,7 +444,7 @@ test("the_clients_of_the_documents_are_those_that_are_tested", async () => {
   for (const client of printed) assert.ok(pinned.includes(client), client);
 });
 
-test("pages_of_other_origins_may_use_the_clients", async () => {
+test("pages_of_other_origins_can_use_the_sdks", async () => {
   const response = await fetch(`${baseOf("page")}/anthropic/v1/messages`, {
     method: "OPTIONS",
     headers: {

@@ -68,7 +68,7 @@ const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QD
 const settings = { instructions: "Be kind.", maxRetries: 0 };
 
 for (const [name, make] of Object.entries(MODELS)) {
-  test(`ai_sdk_${name}_whole_answers_are_the_providers`, async () => {
+  test(`ai_sdk_${name}_answers_match_the_provider`, async () => {
     for (const prompt of ["hi", "think"]) {
       const said = await compare(make, async (model) =>
         alike(kept(await generateText({ ...settings, model, prompt, maxOutputTokens: 50, temperature: 0.5 }))),
@@ -77,7 +77,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     }
   });
 
-  test(`ai_sdk_${name}_streams_are_the_providers`, async () => {
+  test(`ai_sdk_${name}_streams_match_the_provider`, async () => {
     for (const prompt of ["hi", "think", "both"]) {
       const { tools } = weather();
       delete tools.get_weather.execute;
@@ -115,7 +115,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     assert.deepEqual(parsed[0], { answer: 42 });
   });
 
-  test(`ai_sdk_${name}_a_conversation_goes_on_with_thoughts_images_and_settings`, async () => {
+  test(`ai_sdk_${name}_a_conversation_continues_with_reasoning_images_and_settings`, async () => {
     const image = { type: "image", image: PIXEL };
     const providerOptions = {
       anthropic: { thinking: { type: "enabled", budgetTokens: 1024 }, cacheControl: { type: "ephemeral" } },
@@ -143,13 +143,13 @@ for (const [name, make] of Object.entries(MODELS)) {
     assert.ok(JSON.stringify(provider.requests.at(-1).body).includes(PIXEL));
   });
 
-  test(`ai_sdk_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+  test(`ai_sdk_${name}_gets_the_memory_but_none_of_its_tools`, async () => {
     const { tools } = weather();
     await remember(make, async (model, prompt) => kept(await generateText({ ...settings, model, prompt, tools })));
     await remember(make, (model, prompt) => all(streamText({ ...settings, model, prompt, tools }).fullStream));
   });
 
-  test(`ai_sdk_${name}_refusals_have_their_class`, async () => {
+  test(`ai_sdk_${name}_errors_have_the_sdks_classes`, async () => {
     const error = await compare(make, async (model) => {
       const error = await generateText({ ...settings, model, prompt: "refuse" }).catch((error) => error);
       return [error.name, error.statusCode, error.isRetryable, error.data.error.type];

@@ -90,7 +90,7 @@ const CLAUDES = ["claude-haiku-4-5", "claude-opus-5-5"];
 const allow = { models: CLAUDES.map((name) => `anthropic:${name}`), systemInstructions: true, clientTools: true };
 
 for (const model of CLAUDES) {
-  test(`claude_code_with_${model}_answers_and_its_tools_change_files`, async () => {
+  test(`claude_code_with_${model}_answers_and_edits_files`, async () => {
     const said = await compare(
       claude(model),
       async ({ place, ask }) => {
@@ -107,7 +107,7 @@ for (const model of CLAUDES) {
   });
 }
 
-test("claude_code_keeps_one_session_for_a_conversation_and_gets_the_memory", async () => {
+test("claude_code_keeps_a_conversation_in_one_session_and_gets_the_memory", async () => {
   const agent = "claude-code";
   await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
   const { ask } = await claude("claude-haiku-4-5")(urlsOf(agent), await tokenOf(agent, { allow }));
@@ -128,7 +128,7 @@ test("claude_code_keeps_one_session_for_a_conversation_and_gets_the_memory", asy
   assert.ok(provider.requests.at(-1).body.tools.some(({ name }) => name === "set_context"));
 });
 
-test("the_command_of_the_documents_runs", async () => {
+test("the_documented_command_runs", async () => {
   const blocks = documents.flatMap(({ blocks }) => blocks).filter(({ language }) => language === "sh agent");
   assert.equal(blocks.length, 2);
   for (const { path, text } of blocks) {
@@ -161,7 +161,7 @@ const pi = (api) => async (urls, apiKey) => {
 };
 
 for (const api of ["openai-completions", "openai-responses"]) {
-  test(`pi_over_${api.replace("-", "_")}_answers_and_its_tools_change_files`, async () => {
+  test(`pi_over_${api.replace("-", "_")}_answers_and_edits_files`, async () => {
     const said = await compare(pi(api), async ({ place, ask }) => {
       const read = await ask('use read {"path":"note.txt"}');
       const hi = await ask("hi", "--continue");

@@ -44,7 +44,7 @@ const textOf = ({ content }) =>
   typeof content === "string" ? content : content.map(({ text }) => text ?? "").join("");
 
 for (const [name, make] of Object.entries(MODELS)) {
-  test(`langchain_${name}_whole_messages_are_the_providers`, async () => {
+  test(`langchain_${name}_messages_match_the_provider`, async () => {
     for (const text of ["hi", "think"]) {
       const said = await compare(make, async (model) => {
         const message = await model.invoke(asked(text));
@@ -54,7 +54,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     }
   });
 
-  test(`langchain_${name}_streams_are_the_providers`, async () => {
+  test(`langchain_${name}_streams_match_the_provider`, async () => {
     for (const text of ["hi", "think", "both"]) {
       const chunks = await compare(make, async (model) => {
         const { look } = weather();
@@ -97,13 +97,13 @@ for (const [name, make] of Object.entries(MODELS)) {
     }
   });
 
-  test(`langchain_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+  test(`langchain_${name}_gets_the_memory_but_none_of_its_tools`, async () => {
     const { look } = weather();
     await remember(make, (model, text) => model.bindTools([look]).invoke(asked(text)));
     await remember(make, async (model, text) => all(await model.bindTools([look]).stream(asked(text))));
   });
 
-  test(`langchain_${name}_refusals_have_their_class`, async () => {
+  test(`langchain_${name}_errors_have_the_sdks_classes`, async () => {
     const refused = await compare(make, async (model) => {
       const error = await model.invoke(asked("refuse")).catch((error) => error);
       return [error.name, error.constructor.name, error.status];
@@ -115,7 +115,7 @@ for (const [name, make] of Object.entries(MODELS)) {
   });
 }
 
-test("langchain_anthropic_thoughts_before_calls_are_sent_again", async () => {
+test("langchain_anthropic_sends_thinking_back_before_calls", async () => {
   const make = ({ anthropic: anthropicApiUrl }, apiKey) => {
     const thinking = { type: "enabled", budget_tokens: 1024 };
     return new ChatAnthropic({

@@ -54,7 +54,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
     }
   });
 
-  test(`openai_agents_${name}_streams_are_the_providers`, async () => {
+  test(`openai_agents_${name}_streams_match_the_provider`, async () => {
     for (const text of ["hi", "weather", "both"]) {
       const { events } = await compare(make, async (runner) => {
         const { agent, cities } = assistant();
@@ -75,7 +75,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
     assert.deepEqual(said.finalOutput, { answer: 42 });
   });
 
-  test(`openai_agents_${name}_a_conversation_goes_on`, async () => {
+  test(`openai_agents_${name}_a_conversation_continues`, async () => {
     const said = await compare(make, async (runner) => {
       const { agent } = assistant();
       const first = await runner.run(agent, "both");
@@ -85,7 +85,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
     assert.equal(said.finalOutput, "Hello, dear friend.");
   });
 
-  test(`openai_agents_${name}_gets_the_memory_and_sees_none_of_its_tools`, async () => {
+  test(`openai_agents_${name}_gets_the_memory_but_none_of_its_tools`, async () => {
     await remember(make, async (runner, text) => kept(await runner.run(assistant().agent, text)));
     await remember(make, async (runner, text) => {
       const stream = await runner.run(assistant().agent, text, { stream: true });
@@ -95,7 +95,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
     });
   });
 
-  test(`openai_agents_${name}_refusals_have_their_class`, async () => {
+  test(`openai_agents_${name}_errors_have_the_sdks_classes`, async () => {
     const refused = await compare(make, async (runner) => {
       const error = await runner.run(assistant().agent, "refuse").catch((error) => error);
       return [error.name, error.constructor.name, error.status];
@@ -106,7 +106,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
   });
 }
 
-test("openai_agents_responses_go_on_from_the_answer_before", async () => {
+test("openai_agents_responses_continue_from_the_previous_response", async () => {
   const { said } = await compare(RUNNERS.responses, async (runner) => {
     const { agent } = assistant();
     const first = await runner.run(agent, "both");
@@ -116,7 +116,7 @@ test("openai_agents_responses_go_on_from_the_answer_before", async () => {
   assert.equal(said.finalOutput, "Hello, dear friend.");
 });
 
-test("openai_agents_responses_keep_a_conversation_by_its_id", async () => {
+test("openai_agents_responses_keep_a_conversation_by_id", async () => {
   await compare(RUNNERS.responses, async (runner) => {
     const said = [];
     for (const text of ["weather", "And now?"]) {

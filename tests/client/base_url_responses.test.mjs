@@ -32,7 +32,7 @@ const said = (text) => ({ role: "user", content: text });
 for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": OldOpenAI })) {
   const make = clientOf(Client);
 
-  test(`openai_${version}_thoughts_and_the_providers_tools_come_back`, async () => {
+  test(`openai_${version}_reasoning_and_provider_tools_are_sent_back`, async () => {
     const requests = [
       { input: "search", tools: [SEARCH] },
       { input: "search", tools: [WEATHER_TOOL, SEARCH], include: ["reasoning.encrypted_content"], store: false },
@@ -58,7 +58,7 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
     }
   });
 
-  test(`openai_${version}_a_history_of_all_items_goes_on`, async () => {
+  test(`openai_${version}_a_history_of_all_item_types_continues`, async () => {
     for (const include of [[], ["reasoning.encrypted_content"]]) {
       const last = await compare(make, async (client) => {
         const asked = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL, PATCH], include };
@@ -88,7 +88,7 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
     }
   });
 
-  test(`openai_${version}_an_answer_goes_on_by_its_id_and_is_read_with_all_items`, async () => {
+  test(`openai_${version}_a_response_continues_by_id_and_is_read_with_all_items`, async () => {
     const agent = `items-${version.replaceAll(" ", "-")}`;
     const client = make(urlsOf(agent), await tokenOf(agent));
     const asked = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL] };
@@ -112,7 +112,7 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
     assert.equal(sessions.length, 1);
   });
 
-  test(`openai_${version}_what_is_not_offered_is_refused_by_its_name`, async () => {
+  test(`openai_${version}_unsupported_features_are_refused_by_name`, async () => {
     const agent = `refuses-${version.replaceAll(" ", "-")}`;
     const client = make(urlsOf(agent), await tokenOf(agent));
     const asked = { model: "gpt-test", input: "hi" };
@@ -134,7 +134,7 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
   });
 }
 
-test("openai_memory_is_written_between_thoughts_and_not_shown", async () => {
+test("openai_memory_is_written_between_reasoning_items_and_hidden", async () => {
   const make = clientOf(OpenAI);
   const asked = (input) => ({ model: "gpt-test", tools: [SEARCH], input });
   await remember(make, (client, text) => client.responses.create(asked(text)));
@@ -160,7 +160,7 @@ const partsOf = ({ text, reasoningText, sources, content, usage, finishReason, p
   response,
 });
 
-test("ai_sdk_thoughts_and_searches_come_back_and_go_on", async () => {
+test("ai_sdk_reasoning_and_searches_are_returned_and_continue", async () => {
   for (const openai of [{}, { store: false, include: ["reasoning.encrypted_content"] }]) {
     const parts = await compare(sdkOf, async (sdk) => {
       const tools = { web_search: sdk.tools.webSearch({}) };
@@ -185,7 +185,7 @@ const runnerOf = ({ openai: baseURL }, apiKey) =>
     traceIncludeSensitiveData: false,
   });
 
-test("openai_agents_thoughts_and_searches_come_back_and_go_on", async () => {
+test("openai_agents_reasoning_and_searches_are_returned_and_continue", async () => {
   const answers = await compare(runnerOf, async (runner) => {
     const agent = new Agent({ name: "Helper", instructions: "Be kind.", model: "gpt-test", tools: [webSearchTool()] });
     const first = await runner.run(agent, "search");

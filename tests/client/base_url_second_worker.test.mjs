@@ -69,12 +69,12 @@ const CHAT = { api: "openai", path: ["chat", "completions"], body: { model: "gpt
 const RESPONSES = { api: "openai", path: ["responses"], body: { model: "gpt-test", input: "hi" } };
 const MESSAGES = { api: "anthropic", path: ["messages"], body: { model: "claude-test", max_tokens: 9, messages } };
 
-test("the_program_is_printed_once", () => assert.equal(others.length, 0));
+test("the_documents_print_the_program_once", () => assert.equal(others.length, 0));
 
 for (const namespace of [false, true]) {
   const way = namespace ? "namespace" : "service";
 
-  test(`a_second_worker_asks_by_a_${way}_whole_and_streamed`, async () => {
+  test(`a_second_worker_calls_by_${way}_with_and_without_streaming`, async () => {
     const token = await tokenOf("alice");
     for (const request of [CHAT, RESPONSES, MESSAGES]) {
       const { said } = await ask({ ...request, token, namespace });
@@ -87,7 +87,7 @@ for (const namespace of [false, true]) {
     assert.equal(provider.requests.at(-1).headers["x-api-key"], "anthropic's key");
   });
 
-  test(`a_token_of_one_session_stays_in_it_by_a_${way}`, async () => {
+  test(`a_session_token_is_confined_to_its_session_by_${way}`, async () => {
     const sessionId = `mine-${way}`;
     const token = await tokenOf("alice", { sessionId });
     const stranger = await tokenOf("alice", { sessionId: `other-${way}` });

@@ -41,7 +41,7 @@ async function check(...args) {
 
 const put = (name, text) => writeFile(join(made.folder, name), text);
 
-test("a_file_that_no_build_reads_and_a_missing_wrangler_are_said", async () => {
+test("an_unread_defaults_file_and_a_missing_wrangler_are_reported", async () => {
   await put("wrangler.toml", `${HEAD}[vars]\nAGENT_DEFAULTS = '{}'\n`);
   await put("agent-defaults.json", '{"retention": {"eventsDays": 30}}');
   const unread = await check("check");
@@ -64,7 +64,7 @@ test("a_file_that_no_build_reads_and_a_missing_wrangler_are_said", async () => {
   await rm(join(made.folder, "wrangler.toml"));
 });
 
-test("defaults_that_agents_can_use_pass_and_others_are_named", async () => {
+test("valid_defaults_pass_and_others_are_named", async () => {
   assert.deepEqual(await check("check"), { code: 1, said: `There is no wrangler.toml in ${made.folder}.` });
   await put("wrangler.toml", HEAD);
   assert.deepEqual(await check("check"), { code: 0, said: "The defaults for every agent are valid." });
@@ -172,7 +172,7 @@ test("a_worker_without_the_agents_objects_is_refused_with_what_it_lacks", async 
   await rm(join(made.folder, "agents.ts"));
 });
 
-test("a_login_that_nobody_has_replaced_is_named_and_not_deployed", async () => {
+test("a_placeholder_login_is_named_and_not_deployed", async () => {
   await put("wrangler.toml", HEAD);
   await put("login.ts", "function userOf() {\n  // placeholder-login: believes anybody.\n  return null;\n}\n");
   const sentence = /The login in login\.ts, line 2, is a placeholder that accepts any name\. Replace it /;
@@ -185,7 +185,7 @@ test("a_login_that_nobody_has_replaced_is_named_and_not_deployed", async () => {
   await rm(join(made.folder, "login.ts"));
 });
 
-test("as_the_build_command_it_stops_a_deployment", async () => {
+test("as_the_build_command_check_stops_a_deployment", async () => {
   await put("index.js", 'export { default, SessionAgent } from "session-agent/worker";');
   const config = (maxSteps) =>
     `${HEAD}[build]\ncommand = "npx session-agent check"\n[vars]\nAGENT_DEFAULTS = '{"maxSteps": ${maxSteps}}'\n`;

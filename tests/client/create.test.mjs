@@ -30,7 +30,7 @@ async function tablesIn(place) {
 const LINKS = ["ai", "zod", "wrangler"];
 const TYPED = [...LINKS, "typescript", "@cloudflare/workers-types"];
 
-test("the_worker_is_served_with_its_console_and_deployed_dry", async () => {
+test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () => {
   const { folder: place, remove } = await made("worker", LINKS);
   try {
     assert.match(await npmRun(place, "check"), /env\.SESSION_AGENT \(SessionAgent\)/);
@@ -82,7 +82,7 @@ const edit = async (place, file, change) => {
 const KEYED = `{ specificationVersion: "v4", provider: "keyed", modelId: "keyed", supportedUrls: {},
   doGenerate: () => Promise.reject(new Error("no key")), doStream: () => Promise.reject(new Error("no key")) }`;
 
-test("the_class_passes_its_tests_is_checked_and_shows_a_page_also_with_a_model_of_its_own", async () => {
+test("the_class_passes_its_tests_and_check_and_serves_its_page", async () => {
   const { folder: place, remove } = await made("class", TYPED);
   try {
     const checked = await npmRun(place, "check");
@@ -136,7 +136,7 @@ test("the_class_passes_its_tests_is_checked_and_shows_a_page_also_with_a_model_o
 
 const USAGE = "Usage: npm create session-agent@latest [folder] -- [--template class|react|worker]";
 
-test("what_can_not_be_made_is_said_in_a_sentence", async () => {
+test("invalid_arguments_are_explained_in_a_sentence", async () => {
   const said = (...args) =>
     create(...args).then(
       () => assert.fail("it was made"),

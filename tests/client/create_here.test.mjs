@@ -16,7 +16,7 @@ import { wrangler } from "./packed.mjs";
 const place = await mkdtemp(join(tmpdir(), "session-agent-create-here-"));
 after(() => rm(place, { recursive: true, force: true }));
 
-test("a_project_from_this_clone_installs_offline_and_is_deployed_dry", async () => {
+test("a_project_from_this_clone_installs_offline_and_passes_a_dry_run", async () => {
   const folder = join(place, "my-agent");
   assert.equal(await createProject(folder, "worker"), 0);
   const manifest = join(folder, "package.json");
@@ -33,7 +33,7 @@ test("a_project_from_this_clone_installs_offline_and_is_deployed_dry", async () 
   assert.match(await wrangler(folder, "deploy", "--dry-run"), /env\.SESSION_AGENT \(SessionAgent\)/);
 });
 
-test("a_folder_that_is_not_empty_is_left_alone", async () => {
+test("a_non_empty_folder_is_unchanged", async () => {
   const folder = join(place, "taken");
   assert.equal(await createProject(folder, "worker"), 0);
   const before = await readFile(join(folder, "package.json"), "utf8");
@@ -41,7 +41,7 @@ test("a_folder_that_is_not_empty_is_left_alone", async () => {
   assert.equal(await readFile(join(folder, "package.json"), "utf8"), before);
 });
 
-test("the_folder_is_relative_to_the_caller", () => {
+test("the_folder_is_relative_to_the_working_directory", () => {
   assert.deepEqual(readArguments(["../my-agent"], "/a/clone"), { folder: "/a/my-agent", template: "class" });
   assert.deepEqual(readArguments(["-t", "react", "here"], "/a"), { folder: "/a/here", template: "react" });
   for (const args of [[], ["one", "two"], ["one", "--templat", "class"]])

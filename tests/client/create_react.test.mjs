@@ -86,7 +86,7 @@ async function servingModel(t) {
   };
 }
 
-test("its_types_hold_and_it_is_deployed_dry", async () => {
+test("its_types_check_and_a_dry_run_deployment_passes", async () => {
   assert.match(await npmRun(project.folder, "check"), /env\.SESSION_AGENT \(Assistant\)/);
   // Git is shown nothing that the check wrote.
   const git = async (...args) => (await promisify(execFile)("git", args, { cwd: project.folder })).stdout;
@@ -106,7 +106,7 @@ test("its_own_tests_pass", async () => {
   assert.match(stdout, /^(?:#|ℹ) pass 2$/m);
 });
 
-test("a_visitor_chats_with_the_demo_and_decides_what_it_may_do", { skip }, async (t) => {
+test("a_visitor_chats_with_the_demo_and_approves_its_calls", { skip }, async (t) => {
   const { url } = await serving(t);
   const { page, button, shows, write, list } = await visit(t, url);
   await page.goto(url);
@@ -158,7 +158,7 @@ test("a_visitor_chats_with_the_demo_and_decides_what_it_may_do", { skip }, async
   assert.equal(await other.list.getByRole("listitem").count(), 0);
 });
 
-test("a_turn_is_stopped_resumed_and_refused_as_the_page_says", { skip }, async (t) => {
+test("a_turn_is_stopped_resumed_and_refused_in_the_page", { skip }, async (t) => {
   const { url, model } = await servingModel(t);
   const { page, button, shows, write, list, alerts, item } = await visit(t, url);
   await page.goto(url);
@@ -230,7 +230,7 @@ test("a_turn_is_stopped_resumed_and_refused_as_the_page_says", { skip }, async (
   assert.equal(model.left, 0);
 });
 
-test("chats_are_listed_under_the_beginning_of_their_first_message", { skip }, async (t) => {
+test("chats_are_listed_by_the_start_of_their_first_message", { skip }, async (t) => {
   const { url, model } = await servingModel(t);
   const { page, button, shows, write, list } = await visit(t, url);
   const chats = page.getByRole("navigation", { name: "Chats" });
@@ -254,7 +254,7 @@ test("chats_are_listed_under_the_beginning_of_their_first_message", { skip }, as
   assert.equal(await chats.locator('[aria-current="page"]').textContent(), "How is Oslo?");
 });
 
-test("the_memory_panel_changes_while_a_turn_writes_and_is_corrected", { skip }, async (t) => {
+test("the_memory_panel_updates_during_a_turn_and_is_editable", { skip }, async (t) => {
   const { url, model } = await servingModel(t);
   const { page, shows, write } = await visit(t, url);
   const memory = page.getByRole("complementary", { name: "Memory" }).getByRole("textbox", { name: "memory" });
@@ -282,7 +282,7 @@ test("the_memory_panel_changes_while_a_turn_writes_and_is_corrected", { skip }, 
   );
 });
 
-test("a_failed_turn_stays_marked_and_is_tried_again", { skip }, async (t) => {
+test("a_failed_turn_stays_marked_and_can_be_retried", { skip }, async (t) => {
   const { url, model } = await servingModel(t);
   const { page, shows, write, item } = await visit(t, url);
   await page.goto(url);
@@ -305,7 +305,7 @@ test("a_failed_turn_stays_marked_and_is_tried_again", { skip }, async (t) => {
   assert.equal(model.left, 0);
 });
 
-test("a_token_is_renewed_before_its_time_and_when_it_is_no_longer_taken", { skip }, async (t) => {
+test("a_token_is_renewed_before_expiry_and_when_refused", { skip }, async (t) => {
   const { url, model } = await servingModel(t);
   const { page, shows, write } = await visit(t, url);
   const change = { next: {} };
@@ -342,7 +342,7 @@ test("a_token_is_renewed_before_its_time_and_when_it_is_no_longer_taken", { skip
   assert.deepEqual([model.left, model.requests.length], [0, 3]);
 });
 
-test("the_login_knows_its_page_and_its_visitors", async (t) => {
+test("the_login_checks_the_origin_and_recognizes_visitors", async (t) => {
   const { url } = await serving(t);
   const login = async (headers = {}) => {
     const response = await fetch(`${url}/api/login`, { method: "POST", headers });
@@ -372,7 +372,7 @@ test("the_login_knows_its_page_and_its_visitors", async (t) => {
   assert.equal(await ask("visitor:somebody", "getHistory", { sessionId: "a" }), 401);
 });
 
-test("without_a_secret_the_page_says_what_to_do", { skip }, async (t) => {
+test("without_a_secret_the_page_explains_how_to_set_one", { skip }, async (t) => {
   const { url } = await serving(t, "--var", "SESSION_AGENT_TOKEN:");
   const { page, alerts } = await visit(t, url);
   await page.goto(url);

@@ -120,7 +120,7 @@ async function chatThrough(route) {
   );
 }
 
-test("the_programs_run", async () => {
+test("the_documented_programs_run", async () => {
   setTracingDisabled(true);
   setLogLevel(LogLevel.ERROR);
   const pathOf = ({ pathname, search }) => `${pathname}${search}`;
@@ -192,7 +192,7 @@ test("the_programs_run", async () => {
   assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
 });
 
-test("the_programs_and_the_adapters_have_the_right_types", async () => {
+test("the_programs_and_adapters_type_check", async () => {
   const types = (await readdir(join(CLIENT, "dist"))).filter((name) => name.endsWith(".d.ts"));
   // Beside the packages, as in a caller's tree.
   for (const file of types) await cp(join(CLIENT, "dist", file), join(folder, "session-agent", file));
@@ -207,7 +207,7 @@ test("the_programs_and_the_adapters_have_the_right_types", async () => {
   assert.equal(problems, "");
 });
 
-test("the_client_itself_has_the_right_types", async () => {
+test("the_client_type_checks", async () => {
   const place = join(folder, "client");
   // The frameworks are in two folders of packages. Here each is beside the sources.
   for (const packages of ["tests/client/node_modules", "tests/node_modules"])

@@ -14,7 +14,7 @@ const { sessionAgent } = await import("session-agent");
 
 const PATIENCE_MS = 60_000;
 
-test("the_loop_of_the_ai_sdk_runs_in_its_own_worker", async () => {
+test("the_ai_sdk_loop_runs_in_its_own_worker", async () => {
   await withExample("ai-sdk-worker", async (url) => {
     const ask = async (body) => {
       const response = await fetch(`${url}/ask`, { method: "POST", body: JSON.stringify(body) });
@@ -90,7 +90,7 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
   });
 });
 
-test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { skip }, async (t) => {
+test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip }, async (t) => {
   const browser = await launch();
   t.after(() => browser.close());
   await withChat(async (url, model) => {

@@ -37,7 +37,7 @@ async function program(file, ...args) {
   return stdout;
 }
 
-test("openapi_typescript_and_hey_api_make_clients_that_compile_and_work", async () => {
+test("openapi_typescript_and_hey_api_generate_working_clients", async () => {
   await program("openapi-typescript/bin/cli.js", OPENAPI, "--output", "types.ts");
   await program(
     "@hey-api/openapi-ts/bin/run.js",

@@ -27,7 +27,7 @@ const { open } = evicting;
 const message = (id, text, role = "user") => ({ id, role, parts: [{ type: "text", text }] });
 const withoutTime = ({ createdAt, ...rest }) => rest;
 
-test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () => {
+test("a_dry_run_writes_nothing_and_predicts_the_import", async () => {
   const agent = open("dry");
   const messages = [
     message("1", "one"),
@@ -70,7 +70,7 @@ test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () =
   );
 });
 
-test("a_message_of_the_ai_sdk_comes_back_as_it_was", async () => {
+test("an_ai_sdk_message_round_trips", async () => {
   const rich = {
     id: "r",
     role: "assistant",
@@ -93,7 +93,7 @@ test("a_message_of_the_ai_sdk_comes_back_as_it_was", async () => {
   assert.deepEqual(await session.getMessage({ messageId: "r" }), { ...rich, createdAt: 5 });
 });
 
-test("items_of_openai_become_events_and_come_back", async () => {
+test("openai_items_become_events_and_round_trip", async () => {
   const agent = open("openai");
   const session = agent.session("s");
   const items = [
@@ -122,7 +122,7 @@ test("items_of_openai_become_events_and_come_back", async () => {
   ]);
 });
 
-test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_written", async () => {
+test("unknown_openai_items_are_refused_by_type_and_write_nothing", async () => {
   const session = open("no items").session("s");
   const fine = { role: "user", content: "Hello" };
   const said = { author: { role: "user" }, content: { content_type: "text", parts: ["Hi"] }, id: "m" };
@@ -174,7 +174,7 @@ test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_wri
   assert.equal(await session.getSession(), null);
 });
 
-test("messages_of_chat_completions_become_calls_and_results", async () => {
+test("chat_completions_messages_become_calls_and_results", async () => {
   const session = open("completions").session("s");
   await importOpenAIItems(session, [
     { role: "developer", content: "Be kind." },
@@ -202,7 +202,7 @@ test("messages_of_chat_completions_become_calls_and_results", async () => {
   assert.deepEqual([messages[3].toolCallId, messages[3].toolName], ["c1", "weather"]);
 });
 
-test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_ended", async () => {
+test("a_chatgpt_export_becomes_sessions_with_branches", async () => {
   const said = (id, role, text, more = {}) => ({
     id,
     author: { role },
@@ -277,7 +277,7 @@ test("a_chatgpt_export_becomes_sessions_with_their_branches_and_ends_where_it_en
   );
 });
 
-test("an_import_hides_no_newer_message_and_says_that_it_is_a_branch", async () => {
+test("an_import_beside_newer_messages_is_a_branch_and_reported", async () => {
   const session = open("newer").session("s");
   const message = (id, role) => ({ id, role, parts: [{ type: "text", text: id }] });
   const old = [message("q1", "user"), message("a1", "assistant")];
@@ -300,7 +300,7 @@ test("an_import_hides_no_newer_message_and_says_that_it_is_a_branch", async () =
   assert.equal((await other.getMessages()).at(-1).id, "a2");
 });
 
-test("what_of_a_chatgpt_message_is_no_text_is_named", async () => {
+test("chatgpt_content_that_is_not_text_is_reported", async () => {
   const node = (id, parent, children, message) => ({ id, parent, children, message });
   const said = (role, content, more = {}) => ({ author: { role, name: "web" }, create_time: 1, content, ...more });
   const conversation = {
@@ -328,7 +328,7 @@ test("what_of_a_chatgpt_message_is_no_text_is_named", async () => {
   ]);
 });
 
-test("claudes_export_becomes_sessions_and_messages_of_anthropics_api_are_refused", async () => {
+test("claudes_export_becomes_sessions_and_api_messages_are_refused", async () => {
   const message = (uuid, sender, content, more = {}) => ({
     uuid,
     sender,
@@ -376,7 +376,7 @@ test("claudes_export_becomes_sessions_and_messages_of_anthropics_api_are_refused
   assert.equal(await agent.getSession({ sessionId: "api" }), null);
 });
 
-test("what_mem0_and_langchain_have_besides_is_kept_or_named", async () => {
+test("other_fields_of_mem0_and_langchain_are_kept_or_reported", async () => {
   const agent = open("besides");
   const { skipped } = await importMem0(agent, [
     {
@@ -428,7 +428,7 @@ test("what_mem0_and_langchain_have_besides_is_kept_or_named", async () => {
   ]);
 });
 
-test("messages_of_langchain_come_as_instances_and_as_both_of_their_stored_shapes", async () => {
+test("langchain_messages_are_read_as_instances_and_in_both_stored_shapes", async () => {
   const { AIMessage, HumanMessage, mapChatMessagesToStoredMessages, SystemMessage, ToolMessage } = await import(
     "@langchain/core/messages"
   );
@@ -478,7 +478,7 @@ test("messages_of_langchain_come_as_instances_and_as_both_of_their_stored_shapes
   assert.equal(await agent.session("no").getSession(), null);
 });
 
-test("memories_of_mem0_and_facts_of_zep_become_entries_with_their_times", async () => {
+test("mem0_memories_and_zep_facts_become_entries_with_their_times", async () => {
   const agent = open("facts");
   const memories = {
     results: [
@@ -541,7 +541,7 @@ test("memories_of_mem0_and_facts_of_zep_become_entries_with_their_times", async 
   );
 });
 
-test("a_fact_that_no_entry_can_hold_is_named_and_the_others_are_imported", async () => {
+test("a_fact_too_long_for_an_entry_is_reported_and_others_imported", async () => {
   const agent = open("held");
   const long = "ü".repeat(32_769);
   const { block, skipped } = await importMem0(agent, [
@@ -568,13 +568,13 @@ test("a_fact_that_no_entry_can_hold_is_named_and_the_others_are_imported", async
   ]);
 });
 
-test("a_file_may_begin_with_a_byte_order_mark", async () => {
+test("a_byte_order_mark_is_ignored", async () => {
   const agent = open("marked");
   const memories = JSON.stringify({ results: [{ id: "m", memory: "Likes tea." }] });
   assert.equal((await importMem0(agent, `\uFEFF${memories}`)).block.entries, 1);
 });
 
-test("messages_of_zep_keep_their_ids_times_and_the_names_of_who_speaks", async () => {
+test("zep_messages_keep_their_ids_times_and_speakers", async () => {
   const session = open("zep").session("s");
   const messages = [
     { uuid: "1", role: "Jane", role_type: "user", content: "Oslo?", created_at: "2026-01-02T03:04:05Z" },
@@ -648,7 +648,7 @@ const text = (words) => [{ type: "text", text: words }];
 const image = new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10, 1, 2, 3]);
 const long = JSON.stringify({ id: "long", role: "user", parts: text("a long message in two pieces") });
 
-test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", async () => {
+test("agents_sdk_tables_become_sessions_branches_media_and_blocks", async () => {
   const file = exported([
     ...NEWER,
     insert("u1", 1, null, "user", [
@@ -715,7 +715,7 @@ test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", a
   assert.equal(again.blocks[0].reason, "The block already has this text.");
 });
 
-test("older_tables_come_too_and_a_block_of_another_kind_is_left_alone", async () => {
+test("older_tables_are_imported_and_blocks_of_another_kind_unchanged", async () => {
   const file = exported([
     ["CREATE TABLE assistant_sessions (id TEXT PRIMARY KEY, name TEXT)"],
     [

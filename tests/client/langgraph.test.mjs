@@ -23,7 +23,7 @@ const LEFT_OUT = {};
 const evicting = await startEvicting();
 after(() => evicting.stop());
 
-test("the_suite_of_langgraphs_authors_passes", async (context) => {
+test("langgraphs_conformance_suite_passes", async (context) => {
   const control = await listenForEvictions(evicting);
   const env = {
     ...process.env,
@@ -71,7 +71,7 @@ function graphOn(checkpointer) {
     .compile({ checkpointer });
 }
 
-test("a_graph_stops_for_a_person_and_goes_on_in_another_life", async () => {
+test("a_graph_interrupts_for_a_person_and_continues_in_another_process", async () => {
   const first = await graphOn(saverOf("person")).invoke({ said: ["hello"] }, inThread("t"));
   assert.equal(first.__interrupt__[0].value, "Fine?");
   const second = await graphOn(saverOf("person")).invoke(new Command({ resume: "yes" }), inThread("t"));
@@ -80,7 +80,7 @@ test("a_graph_stops_for_a_person_and_goes_on_in_another_life", async () => {
   assert.deepEqual([values.said, next], [second.said, []]);
 });
 
-test("a_thread_goes_on_and_its_past_is_branched_only_on_purpose", async () => {
+test("a_thread_continues_and_its_past_branches_only_on_request", async () => {
   const graph = new StateGraph(State)
     .addNode("answer", ({ said }) => ({ said: [`${said.length}`] }))
     .addEdge(START, "answer")
@@ -101,7 +101,7 @@ test("a_thread_goes_on_and_its_past_is_branched_only_on_purpose", async () => {
   assert.deepEqual(replayed.said, ["a", "1", "b", "3"]);
 });
 
-test("a_stale_writer_is_refused_where_others_fork_unseen", async () => {
+test("a_stale_writer_is_refused", async () => {
   const [one, other] = [saverOf("stale"), saverOf("stale")];
   const values = (said) => ({
     ...emptyCheckpoint(),
@@ -123,7 +123,7 @@ test("a_stale_writer_is_refused_where_others_fork_unseen", async () => {
   assert.deepEqual((await other.getTuple(inThread("t"))).checkpoint.channel_values, { said: ["stale"] });
 });
 
-test("a_put_that_is_repeated_is_stored_once_and_a_second_try_of_a_task_replaces_its_error", async () => {
+test("a_repeated_put_is_stored_once_and_a_retried_task_replaces_its_error", async () => {
   const saver = saverOf("repeated");
   const checkpoint = {
     ...emptyCheckpoint(),
@@ -157,7 +157,7 @@ test("a_put_that_is_repeated_is_stored_once_and_a_second_try_of_a_task_replaces_
   );
 });
 
-test("a_graph_in_a_graph_has_its_own_namespace_and_a_thread_goes_whole", async () => {
+test("a_subgraph_has_its_own_namespace_and_a_thread_is_deleted_whole", async () => {
   const agent = evicting.openPlain("nested");
   const inner = new StateGraph(State)
     .addNode("inside", () => ({ said: [`inside: ${interrupt("?")}`] }))
@@ -178,7 +178,7 @@ test("a_graph_in_a_graph_has_its_own_namespace_and_a_thread_goes_whole", async (
   assert.ok(await saverOf("nested").getTuple(inThread("other")));
 });
 
-test("prune_keeps_the_newest_checkpoint_of_each_namespace_with_what_it_uses", async () => {
+test("prune_keeps_the_newest_checkpoint_of_each_namespace", async () => {
   const saver = saverOf("pruned");
   const graph = new StateGraph(State)
     .addNode("say", () => ({ said: ["and more"] }))
@@ -204,7 +204,7 @@ test("prune_keeps_the_newest_checkpoint_of_each_namespace_with_what_it_uses", as
   assert.deepEqual(await all("t"), []);
 });
 
-test("names_that_are_long_or_full_of_signs_stay_apart", async () => {
+test("long_and_unusual_thread_names_stay_distinct", async () => {
   const saver = saverOf("names");
   const threads = ["a", 'a","b', "a/b", "", "é🙂".repeat(100), `${"é🙂".repeat(100)}!`];
   for (const thread of threads) {

@@ -68,7 +68,7 @@ function shown(result) {
   return result?.value === undefined ? (result ?? null) : [result.namespace, result.key, result.value];
 }
 
-test("random_play_gives_what_the_store_in_memory_gives", async () => {
+test("random_play_matches_the_in_memory_store", async () => {
   const [ours, theirs, chance] = [storeOf("play"), new InMemoryStore(), chanceOf(11)];
   for (let n = 0; n < 60; n += 1) {
     const operations = Array.from({ length: 1 + chance.below(4) }, () => operationOf(chance));
@@ -84,7 +84,7 @@ test("random_play_gives_what_the_store_in_memory_gives", async () => {
   assert.ok(evicting.evictions > 20, `${evicting.evictions} evictions`);
 });
 
-test("an_item_has_its_times_and_is_replaced_whole", async () => {
+test("an_item_has_timestamps_and_is_replaced_whole", async () => {
   const store = storeOf("times");
   assert.deepEqual(
     [await store.get(["a"], "k"), await store.search(["a"]), await store.listNamespaces()],
@@ -102,7 +102,7 @@ test("an_item_has_its_times_and_is_replaced_whole", async () => {
   assert.equal(await store.get(["a"], "k"), null);
 });
 
-test("a_query_finds_by_words_below_a_prefix", async () => {
+test("a_query_matches_words_below_a_prefix", async () => {
   const store = storeOf("words");
   for (const [n, text] of ["Ann likes green tea.", "Bob likes coffee.", "The tea is green."].entries())
     await store.put(["users", n === 1 ? "bob" : "ann"], `k${n}`, { text, n });
@@ -118,7 +118,7 @@ test("a_query_finds_by_words_below_a_prefix", async () => {
   assert.equal((await keys(["users"], { limit: 2, offset: 3 })).length, 1);
 });
 
-test("what_it_can_not_keep_is_refused_before_anything_is_written", async () => {
+test("unsupported_values_are_refused_before_any_write", async () => {
   const store = storeOf("refused");
   await assert.rejects(store.put(["a.b"], "k", { x: 1 }), InvalidNamespaceError);
   await assert.rejects(store.put(["a".repeat(3000)], "k", { x: 1 }), RangeError);
@@ -128,7 +128,7 @@ test("what_it_can_not_keep_is_refused_before_anything_is_written", async () => {
   await assert.rejects(store.put(["a"], "k", { x: "y".repeat(70_000) }), PayloadTooLargeError);
 });
 
-test("its_entries_are_named_as_those_of_the_python_package", async () => {
+test("its_entry_keys_match_those_of_the_python_package", async () => {
   const store = storeOf("names");
   await store.put(["users", "ann"], "drink", { text: "tea" });
   await store.put(["é"], "k", { n: 1 });

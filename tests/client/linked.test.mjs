@@ -53,7 +53,7 @@ async function uses(at) {
   return (await runFile(NODE, ["uses.mjs"], { cwd: at })).stdout;
 }
 
-test("a_link_is_refused_with_what_to_do_instead", async () => {
+test("a_linked_package_is_refused_with_advice", async () => {
   const clone = await place("clone");
   await copyTo(join(clone, "packages/session-agent"));
   const user = await place("user");
@@ -73,7 +73,7 @@ test("a_link_is_refused_with_what_to_do_instead", async () => {
   await assert.rejects(uses(user), /ERR_MODULE_NOT_FOUND/);
 });
 
-test("an_example_in_the_repository_uses_the_client_by_a_link", async () => {
+test("an_example_in_the_repository_uses_a_linked_client", async () => {
   const example = await place("clone/examples");
   await npm(example, "install", "../packages/session-agent");
   await writeFile(
@@ -83,7 +83,7 @@ test("an_example_in_the_repository_uses_the_client_by_a_link", async () => {
   assert.equal((await runFile(NODE, ["client.mjs"], { cwd: example })).stdout, "function\n");
 });
 
-test("an_adapter_finds_the_projects_packages_from_the_archive", async () => {
+test("an_adapter_resolves_the_projects_packages_from_the_archive", async () => {
   const sources = await place("sources");
   const { folder: made, remove } = await project(sources);
   try {
@@ -94,7 +94,7 @@ test("an_adapter_finds_the_projects_packages_from_the_archive", async () => {
   }
 });
 
-test("an_adapter_finds_the_projects_packages_as_a_workspace", async () => {
+test("an_adapter_resolves_the_projects_packages_in_a_workspace", async () => {
   const root = await place("root", { workspaces: ["packages/*"] });
   await copyTo(join(root, "packages/session-agent"));
   await npm(root, "install");

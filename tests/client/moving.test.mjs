@@ -55,7 +55,7 @@ after(async () => {
   await rm(sources, { recursive: true });
 });
 
-test("a_class_that_was_an_ai_chat_agent_goes_on_with_its_conversation_and_names_what_it_leaves", async () => {
+test("an_ai_chat_agent_class_moves_with_its_conversation", async () => {
   const before = await dev(made.folder);
   assert.equal(await (await fetch(`${before.url}/fill`)).text(), "done");
   await before.stop();

@@ -44,7 +44,7 @@ async function ran(session) {
 
 const plain = (value) => JSON.parse(JSON.stringify(value));
 
-test("a_run_leaves_and_finds_what_the_sdks_own_session_would", async () => {
+test("a_run_stores_the_same_as_the_sdks_own_session", async () => {
   const ours = await ran(sessionOf("runner"));
   const theirs = await ran(new MemorySession());
   assert.deepEqual(plain(ours), plain(theirs));
@@ -53,7 +53,7 @@ test("a_run_leaves_and_finds_what_the_sdks_own_session_would", async () => {
   assert.ok(evicting.evictions >= 3);
 });
 
-test("a_streamed_run_does_the_same", async () => {
+test("a_streamed_run_stores_the_same", async () => {
   const results = [];
   for (const session of [sessionOf("streamed"), new MemorySession()]) {
     const result = await new Runner().run(agentWith(new ScriptedModel(script().slice(0, 2))), "Oslo?", {
@@ -68,7 +68,7 @@ test("a_streamed_run_does_the_same", async () => {
   assert.equal(results[0].length, 4);
 });
 
-test("a_run_that_waits_for_an_approval_goes_on_in_another_life", async () => {
+test("a_run_awaiting_approval_continues_in_another_process", async () => {
   const results = [];
   for (const session of [
     () => sessionOf("approval"),
@@ -168,7 +168,7 @@ const STEPS = [
     session.applyHistoryTransaction({ operationId: "9", transaction: { type: "append_items", items: items("n") } }),
 ];
 
-test("each_method_does_what_the_sdks_own_session_does", async () => {
+test("each_method_matches_the_sdks_own_session", async () => {
   const [ours, theirs] = [sessionOf("steps"), new MemorySession()];
   for (const [n, step] of STEPS.entries()) {
     const [one, other] = await Promise.all(
@@ -184,7 +184,7 @@ test("each_method_does_what_the_sdks_own_session_does", async () => {
   }
 });
 
-test("every_item_comes_back_as_it_was", async () => {
+test("every_item_round_trips", async () => {
   const kept = [
     user("a text"),
     { role: "user", content: "without a type" },
@@ -259,7 +259,7 @@ test("every_item_comes_back_as_it_was", async () => {
   );
 });
 
-test("a_conversation_that_chat_wrote_goes_on_here", async () => {
+test("a_conversation_written_by_chat_continues_here", async () => {
   const agent = open("foreign");
   const log = agent.session("s");
   await log.create();
@@ -294,7 +294,7 @@ test("a_conversation_that_chat_wrote_goes_on_here", async () => {
   );
 });
 
-test("of_writers_at_the_same_time_none_is_lost", async () => {
+test("concurrent_writers_lose_nothing", async () => {
   const session = sessionOf("busy");
   await session.addItems(items("first"));
   const plainSession = new SessionAgentSession(evicting.openPlain("busy").session("s"));
@@ -307,7 +307,7 @@ test("of_writers_at_the_same_time_none_is_lost", async () => {
   assert.deepEqual((await session.getItems()).map(({ content }) => content).sort(), ["1", "2", "3", "4", "first"]);
 });
 
-test("a_long_history_is_read_whole_and_its_end_alone", async () => {
+test("a_long_history_can_be_read_whole_or_from_its_end", async () => {
   const session = sessionOf("long");
   const many = Array.from({ length: 450 }, (_, n) => user(`item ${n}`));
   await session.addItems(many);
@@ -385,7 +385,7 @@ const REFUSED_TRANSACTIONS = {
   otherSuffix: () => suffix("1", [said("different")], [said("x")]),
 };
 
-test("what_the_sdks_own_session_refuses_is_refused_with_its_words_before_anything_is_written", async () => {
+test("what_the_sdk_refuses_is_refused_with_the_same_message", async () => {
   for (const [name, make] of Object.entries(REFUSED_TRANSACTIONS)) {
     const [ours, theirs] = await begun(`refused ${name}`, said("start"));
     const [own, other] = await Promise.all(
@@ -407,7 +407,7 @@ test("what_the_sdks_own_session_refuses_is_refused_with_its_words_before_anythin
   }
 });
 
-test("what_json_does_not_have_is_refused_by_its_place_before_anything_is_written", async () => {
+test("values_without_json_are_refused_with_their_position", async () => {
   const session = sessionOf("unsupported");
   const of = (value) => said("x", { providerData: { deep: [value] } });
   const others = [
@@ -451,7 +451,7 @@ test("what_json_does_not_have_is_refused_by_its_place_before_anything_is_written
   assert.equal(await open("unsupported").getSession({ sessionId: "s" }), null);
 });
 
-test("what_looks_like_stored_bytes_and_bytes_come_back_as_they_were", async () => {
+test("bytes_and_text_that_looks_like_stored_bytes_round_trip", async () => {
   const session = sessionOf("bytes");
   const shared = new Uint8Array(new SharedArrayBuffer(2));
   shared.set([3, 7]);
@@ -470,7 +470,7 @@ test("what_looks_like_stored_bytes_and_bytes_come_back_as_they_were", async () =
   assert.deepEqual([...read.at(-1).providerData.value], [3, 7]);
 });
 
-test("function_calls_are_replaced_as_the_sdks_own_session_replaces_them", async () => {
+test("function_calls_are_replaced_as_in_the_sdks_own_session", async () => {
   const replacement = called("1", "new", { id: "new" });
   const replace = (callId, more) => ({ type: "replace_function_call", callId, replacement, ...more });
   const history = [said("start"), called("1", 1), called("1", 2), said("between"), called("2", 3), called("1", 4)];
@@ -507,7 +507,7 @@ test("function_calls_are_replaced_as_the_sdks_own_session_replaces_them", async 
   assert.deepEqual(await ours.getItems(), history.with(2, replacement));
 });
 
-test("a_transaction_is_what_it_was_when_it_was_given", async () => {
+test("a_transaction_uses_its_arguments_as_passed", async () => {
   const [ours, theirs] = await begun("given", said("start"));
   for (const session of [ours, theirs]) {
     const item = said("committed");
@@ -535,7 +535,7 @@ test("a_transaction_is_what_it_was_when_it_was_given", async () => {
   assert.deepEqual(plain(await ours.getItems()), plain(await theirs.getItems()));
 });
 
-test("a_logger_hears_of_items_unless_it_says_that_it_must_not", async () => {
+test("items_are_logged_unless_disabled", async () => {
   for (const [dontLogModelData, dontLogToolData] of [
     [false, false],
     [true, false],
@@ -561,7 +561,7 @@ test("a_logger_hears_of_items_unless_it_says_that_it_must_not", async () => {
   }
 });
 
-test("a_read_beside_removals_is_never_empty_while_items_stand", async () => {
+test("a_read_during_removals_is_never_empty_while_items_exist", async () => {
   const session = new SessionAgentSession(evicting.openPlain("removals").session("s"));
   await session.addItems(items(..."abcdefghijklmnop"));
   let isOver = false;

@@ -61,7 +61,7 @@ async function link(names) {
   await symlink("../wrangler/bin/wrangler.js", join(folder, "node_modules/.bin/wrangler"));
 }
 
-test("each_line_of_the_workflow_runs_in_a_project", async () => {
+test("each_command_of_the_workflow_runs_in_a_project", async () => {
   await haveProject();
   const { on, jobs } = parse(await readFile(join(ROOT, "examples/github-actions/deploy.yml"), "utf8"));
   assert.deepEqual(Object.keys(on), ["pull_request", "push"]);
@@ -99,7 +99,7 @@ test("each_line_of_the_workflow_runs_in_a_project", async () => {
   }
 });
 
-test("a_new_secret_ends_tokens_and_loses_nothing", async () => {
+test("a_new_secret_invalidates_tokens_and_loses_no_data", async () => {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-secret-"));
   const [old, fresh] = ["the first secret, which is long enough", "the second secret, which is long enough"];
   try {

@@ -84,7 +84,7 @@ const textOf = ({ message }) =>
     .map(({ text }) => text)
     .join("");
 
-test("the_class_is_bundled_and_deployed_dry", async () => {
+test("the_class_is_bundled_and_passes_a_dry_run_deployment", async () => {
   const said = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
   assert.match(said, /Total Upload: .* gzip: /);
   assert.match(said, /env\.SESSION_AGENT \(Assistant\)/);
@@ -101,7 +101,7 @@ test("the_class_is_bundled_and_deployed_dry", async () => {
   );
 });
 
-test("the_types_of_the_package_hold_for_a_class", async () => {
+test("the_packages_types_fit_a_class", async () => {
   const files = ["src/index.ts", "src/providers.d.ts"];
   await writeFile(join(made.folder, "src/providers.d.ts"), PROVIDERS);
   for (const guide of TYPED) {
@@ -143,7 +143,7 @@ test("the_classs_model_answers_and_its_tools_run_in_the_object", async () => {
   assert.equal(textOf(await turn("model", 'use count {"to":3}')), "The tool says: 3");
 });
 
-test("what_a_tool_throws_and_what_its_schema_refuses_is_told_to_the_model", async () => {
+test("a_tools_exception_or_invalid_input_is_an_error_for_the_model", async () => {
   assert.match(
     textOf(await turn("tools", "use broken")),
     /^The tool says: Error: `broken` failed with status 422: No pencil\./,
@@ -175,7 +175,7 @@ test("a_tool_that_needs_approval_waits_for_it", async () => {
   assert.match(said, /\[DONE\]/);
 });
 
-test("a_function_says_of_each_call_whether_it_needs_approval", async () => {
+test("a_function_decides_whether_each_call_needs_approval", async () => {
   const { message } = await turn("send", 'use send {"amount":5}');
   assert.equal(textOf({ message }), "The tool says: Sent 5.");
   // The function and the tool are told of the same call.
@@ -189,7 +189,7 @@ test("a_function_says_of_each_call_whether_it_needs_approval", async () => {
   assert.equal((await heard("send", "sent")).amount, 5);
 });
 
-test("functions_are_homes_of_blocks", async () => {
+test("functions_can_store_blocks", async () => {
   const { prompt } = await ok("blocks", "renderPrompt");
   assert.match(prompt, /SOUL.*\n═+\nYou are kind\./);
   assert.match(prompt, /GUIDES/);
@@ -208,7 +208,7 @@ test("functions_are_homes_of_blocks", async () => {
   assert.equal(await purged("deleteEntry", { label: "facts", key: "tea" }), false);
 });
 
-test("a_home_that_fails_and_one_that_hangs_cost_their_blocks_alone", { timeout: 60_000 }, async () => {
+test("a_failing_or_hanging_block_function_affects_only_its_block", { timeout: 60_000 }, async () => {
   const begun = Date.now();
   const blocks = await ok("homes", "getBlocks");
   assert.ok(Date.now() - begun < 40_000, "a home has a deadline");
@@ -218,7 +218,7 @@ test("a_home_that_fails_and_one_that_hangs_cost_their_blocks_alone", { timeout: 
   assert.ok(of("slow").unavailable);
 });
 
-test("a_model_that_fails_is_an_error_with_its_reason", async () => {
+test("a_model_failure_is_an_error_with_its_reason", async () => {
   const refused = await ask("failing", "runTurn", {
     sessionId: "s",
     message: { id: "r", role: "user", parts: [{ type: "text", text: "refuse" }] },
@@ -233,7 +233,7 @@ test("a_model_that_fails_is_an_error_with_its_reason", async () => {
   assert.equal(textOf(await turn("failing", "and now")), "You said: and now");
 });
 
-test("a_turn_of_a_model_that_hangs_is_cancelled", async () => {
+test("a_turn_with_a_hanging_model_can_be_cancelled", async () => {
   const message = { id: "w", role: "user", parts: [{ type: "text", text: "wait" }] };
   const running = ask("hanging", "runTurn", { sessionId: "s", message });
   for (const until = Date.now() + 20_000; ; ) {
@@ -245,7 +245,7 @@ test("a_turn_of_a_model_that_hangs_is_cancelled", async () => {
   assert.ok(body.finishReason === "cancelled" || body.error, JSON.stringify(body));
 });
 
-test("a_cookie_says_what_a_request_may_do", async () => {
+test("a_cookie_determines_the_rights_of_a_request", async () => {
   assert.deepEqual(
     [
       (await ask("login", "createSession", { id: "x" }, null)).status,
@@ -274,13 +274,13 @@ test("a_cookie_says_what_a_request_may_do", async () => {
   assert.equal(forged.status, 403);
 });
 
-test("a_login_that_hangs_refuses_in_time", { timeout: 30_000 }, async () => {
+test("a_hanging_login_is_refused_after_a_timeout", { timeout: 30_000 }, async () => {
   const begun = Date.now();
   assert.equal((await ask("patient", "listSessions", {}, "patient")).status, 401);
   assert.ok(Date.now() - begun < 20_000);
 });
 
-test("the_classs_own_calls_have_all_rights_and_other_calls_are_asked_for_theirs", async () => {
+test("the_classs_own_calls_have_all_rights_and_others_are_authorized", async () => {
   const { events } = await (
     await fetch(`${server.url}/own/note?agent=noting`, { method: "POST", body: "Bring an umbrella." })
   ).json();
@@ -297,7 +297,7 @@ test("the_classs_own_calls_have_all_rights_and_other_calls_are_asked_for_theirs"
   assert.equal((await ok("noting", "loadEvents", { sessionId: "notebook" })).length, 2);
 });
 
-test("a_summary_and_vectors_are_the_classs_own", async () => {
+test("the_class_provides_summaries_and_vectors", async () => {
   await ok("short", "createSession", { id: "s" });
   const events = Array.from({ length: 40 }, (_, n) => ({
     action: n % 2 ? "agent_message" : "user_message",
@@ -320,7 +320,7 @@ test("a_summary_and_vectors_are_the_classs_own", async () => {
   );
 });
 
-test("tokens_are_counted_by_the_class", async () => {
+test("the_class_counts_tokens", async () => {
   await ok("counting", "createSession", { id: "s" });
   const messages = async () => (await ok("counting", "estimateTokens", { sessionId: "s" })).messages;
   const before = await messages();
@@ -335,7 +335,7 @@ test("tokens_are_counted_by_the_class", async () => {
   assert.ok(estimated >= 250 && estimated < 270, `${estimated}`);
 });
 
-test("the_class_hears_of_the_end_of_a_turn", async () => {
+test("the_class_is_notified_when_a_turn_ends", async () => {
   await turn("ending", "hello");
   const { sessionId, finishReason, usage } = await heard("ending", "ended");
   assert.deepEqual([sessionId, finishReason, usage.inputTokens], ["s", "stop", 10]);
@@ -346,7 +346,7 @@ test("the_class_hears_of_the_end_of_a_turn", async () => {
   ]);
 });
 
-test("the_class_hears_when_a_compaction_after_an_append_begins_and_ends", async () => {
+test("the_class_is_notified_when_an_automatic_compaction_starts_and_ends", async () => {
   await ok("status", "createSession", { id: "s" });
   await ok("status", "configureCompaction", { sessionId: "s", compactAfter: 1000, tailTokenBudget: 200 });
   const events = Array.from({ length: 20 }, (_, n) => ({
@@ -358,7 +358,7 @@ test("the_class_hears_when_a_compaction_after_an_append_begins_and_ends", async 
   assert.deepEqual(phases, ["compacting", "idle"]);
 });
 
-test("the_class_hears_of_a_change_of_memory_and_not_of_what_it_writes_in_answer", async () => {
+test("the_class_is_notified_of_memory_changes_except_its_own_in_response", async () => {
   await ok("diarist", "defineBlock", { label: "diary", kind: "searchable" });
   await ok("diarist", "setEntry", { label: "diary", key: "monday", content: "It rained." });
   const changes = await heard("diarist", "changes");
@@ -374,7 +374,7 @@ test("the_class_hears_of_a_change_of_memory_and_not_of_what_it_writes_in_answer"
   );
 });
 
-test("an_object_of_the_package_itself_is_the_shipped_one", async () => {
+test("the_packages_own_object_is_the_shipped_one", async () => {
   // No secret, and no method of its own: nobody is let in.
   const response = await fetch(`${server.url}/agents/plain/p/rpc/listSessions`, {
     method: "POST",
@@ -384,14 +384,14 @@ test("an_object_of_the_package_itself_is_the_shipped_one", async () => {
   assert.equal(response.status, 401);
 });
 
-test("an_address_reaches_no_object_that_the_program_did_not_name", async () => {
+test("a_url_reaches_only_objects_that_the_program_names", async () => {
   for (const kind of ["rooms", "ROOMS", "directory", "plain/../rooms", "%72ooms"]) {
     const response = await fetch(`${server.url}/agents/${kind}/p/rpc/listSessions`, { method: "POST", body: "{}" });
     assert.deepEqual([response.status, await response.text()], [404, "Nothing here."], kind);
   }
 });
 
-test("a_turn_that_the_runtimes_death_cut_off_ends_in_the_next_life", { timeout: 120_000 }, async () => {
+test("a_turn_interrupted_by_a_crash_ends_after_a_restart", { timeout: 120_000 }, async () => {
   await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "alone");
   const out = join(made.folder, "alone");
   const files = await readdir(out);

@@ -43,21 +43,21 @@ const labels = async (name) => (await ask(name, "getBlocks")).map(({ label }) =>
 const tools = async (name) => (await ask(name, "listTools")).tools.map(({ name }) => name);
 const tokensOf = async (name) => (await ask(name, "setBlock", { label: "memory", content: "Likes tea." })).tokens;
 
-test("a_class_that_asks_its_own_object_before_it_has_said_what_it_has_has_all_of_it", async () => {
+test("a_class_that_calls_its_own_object_during_construction_is_complete", async () => {
   assert.deepEqual(await labels("EARLY"), ["soul"]);
   assert.deepEqual(await tools("EARLY"), ["clock"]);
   const { content, tokens } = await ask("EARLY", "getBlock", { label: "soul" });
   assert.deepEqual([content, tokens], ["I saw 0 blocks.", 7]);
 });
 
-test("a_counter_counts_for_its_own_class_alone", async () => {
+test("a_token_counter_applies_only_to_its_class", async () => {
   assert.equal(await tokensOf("GREEDY"), 1_000_000);
   // The same name, in the same isolate.
   assert.equal(await tokensOf("MODEST"), 3);
   assert.equal(await tokensOf("GREEDY"), 1_000_000);
 });
 
-test("a_counter_may_ask_its_own_object", async () => {
+test("a_token_counter_may_call_its_own_object", async () => {
   assert.equal(await tokensOf("COUNTING"), 3);
   for (const until = Date.now() + 20_000; ; await wait(50)) {
     const { content } = await ask("COUNTING", "getBlock", { label: "counted" });
@@ -67,7 +67,7 @@ test("a_counter_may_ask_its_own_object", async () => {
   assert.doesNotMatch(server.said(), /unreachable|Critical/);
 });
 
-test("what_is_no_tool_or_block_is_left_out_and_said", async () => {
+test("invalid_tools_and_blocks_are_skipped_and_reported", async () => {
   assert.deepEqual(await tools("PARTLY"), ["clock"]);
   assert.deepEqual(await labels("PARTLY"), ["soul", "notes"]);
   await logged(/`blocks`: number 1 is left out/);
@@ -75,11 +75,11 @@ test("what_is_no_tool_or_block_is_left_out_and_said", async () => {
   await logged(/AGENT_DEFAULTS and the class: tools\[2\]\.name: `name` must have/);
 });
 
-test("a_block_with_a_label_alone_is_writable", async () => {
+test("a_block_with_only_a_label_is_writable", async () => {
   assert.equal((await ask("PARTLY", "getBlock", { label: "notes" })).kind, "writable");
 });
 
-test("no_other_model_answers_for_one_that_can_not_be_had", async () => {
+test("an_unavailable_model_is_not_replaced_by_another", async () => {
   assert.equal((await turn("NAMELESS")).finishReason, "stop");
   assert.equal((await ask("NAMELESS", "getTurns")).turns[0].model, "own:5");
   const { code, message } = await turn("UNSET");
@@ -89,14 +89,14 @@ test("no_other_model_answers_for_one_that_can_not_be_had", async () => {
   );
 });
 
-test("an_answer_that_breaks_off_is_a_failure_with_its_reason_in_the_log", async () => {
+test("a_truncated_answer_is_a_failure_with_its_reason_in_the_log", async () => {
   assert.equal((await turn("BROKEN")).code, "model_failed");
   await logged(/ended without a `finish`/);
   assert.equal((await turn("GARBLED")).code, "model_failed");
   await logged(/the model failed in its answer TypeError/);
 });
 
-test("a_login_that_says_yes_lets_nobody_in", async () => {
+test("a_login_that_returns_true_rejects_the_request", async () => {
   const response = await fetch(`${server.url}/agents/yes/ann/rpc/getConfig`, { method: "POST", body: "{}" });
   assert.equal(response.status, 401);
   await logged(/`authorize` failed, and the request is refused/);
@@ -112,7 +112,7 @@ async function grantedTo(cookie, operation, input) {
   return { status: response.status, body: await response.json() };
 }
 
-test("a_grant_that_lost_a_restriction_lets_nobody_in", async () => {
+test("a_grant_that_lost_a_restriction_is_refused", async () => {
   for (const id of ["s", "t"]) assert.equal((await grantedTo("whole", "createSession", { id })).status, 200);
   assert.equal((await grantedTo("narrow", "getSession", { sessionId: "s" })).status, 200);
   assert.equal((await grantedTo("narrow", "getSession", { sessionId: "t" })).status, 403);
@@ -143,7 +143,7 @@ test("a_grant_that_lost_a_restriction_lets_nobody_in", async () => {
   await logged(/`limits` without a `holder`/);
 });
 
-test("the_limits_of_grants_are_counted_by_their_holder", async () => {
+test("grant_limits_are_counted_per_holder", async () => {
   const message = { role: "user", parts: [{ type: "text", text: "Hello" }] };
   const turn = (sessionId) => grantedTo("held", "runTurn", { sessionId, message });
   assert.equal((await turn("one")).status, 200);

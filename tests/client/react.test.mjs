@@ -27,7 +27,7 @@ const BOOK = {
 const memory = (agent) =>
   world.call(agent, "defineBlock", { label: "memory", kind: "writable", maxTokens: 1100, defaultContent: "" });
 
-test("an_answer_is_shown_while_it_is_said_and_stays_after_a_reload", { skip }, async (t) => {
+test("an_answer_is_shown_as_it_streams_and_after_a_reload", { skip }, async (t) => {
   const { open } = await visit(t, world, "said");
   const tab = await open();
   assert.deepEqual((await tab.ready()).chat.messages, []);
@@ -56,7 +56,7 @@ test("an_answer_is_shown_while_it_is_said_and_stays_after_a_reload", { skip }, a
   );
 });
 
-test("each_part_of_an_answer_keeps_its_place_when_its_turn_is_over", { skip }, async (t) => {
+test("each_part_of_an_answer_keeps_its_position_after_the_turn", { skip }, async (t) => {
   const { open } = await visit(t, world, "places");
   await memory("places");
   const tab = await open();
@@ -83,7 +83,7 @@ test("each_part_of_an_answer_keeps_its_place_when_its_turn_is_over", { skip }, a
   assert.deepEqual(await shape(tab.ready()), live);
 });
 
-test("a_page_that_is_loaded_between_two_steps_shows_each_text_once", { skip }, async (t) => {
+test("a_page_loaded_between_two_steps_shows_each_text_once", { skip }, async (t) => {
   const { open } = await visit(t, world, "steps");
   await memory("steps");
   await world.call("steps", "defineTool", BOOK);
@@ -123,13 +123,13 @@ test("a_page_that_is_loaded_between_two_steps_shows_each_text_once", { skip }, a
   await tab.says(...before, "I book. I note that, too. You have none.");
 });
 
-test("a_look_at_a_chat_creates_nothing", { skip }, async (t) => {
+test("viewing_a_chat_creates_nothing", { skip }, async (t) => {
   const { open } = await visit(t, world, "looked");
   await (await open()).ready();
   assert.deepEqual((await world.call("looked", "listSessions")).sessions, []);
 });
 
-test("two_tabs_show_the_same_and_a_message_waits_for_its_turn", { skip }, async (t) => {
+test("two_tabs_show_the_same_and_a_message_is_queued", { skip }, async (t) => {
   const { open } = await visit(t, world, "tabs");
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);
@@ -152,7 +152,7 @@ test("two_tabs_show_the_same_and_a_message_waits_for_its_turn", { skip }, async 
   await Promise.all([one, other].map((tab) => tab.says("First", "One.", "Second", "Two.", "By a server")));
 });
 
-test("a_waiting_message_is_taken_back_and_a_turn_is_stopped", { skip }, async (t) => {
+test("a_queued_message_is_withdrawn_and_a_turn_stopped", { skip }, async (t) => {
   const { open } = await visit(t, world, "stopped");
   const tab = await open();
   await tab.ready();
@@ -171,7 +171,7 @@ test("a_waiting_message_is_taken_back_and_a_turn_is_stopped", { skip }, async (t
   assert.equal(world.model.requests.filter(({ messages }) => JSON.stringify(messages).includes("And then?")).length, 0);
 });
 
-test("a_failed_turn_stays_at_its_message_and_is_asked_again_after_a_reload", { skip }, async (t) => {
+test("a_failed_turn_stays_with_its_message_and_is_retried_after_a_reload", { skip }, async (t) => {
   const { open } = await visit(t, world, "failed");
   const tab = await open();
   await tab.ready();
@@ -199,7 +199,7 @@ test("a_failed_turn_stays_at_its_message_and_is_asked_again_after_a_reload", { s
   assert.equal((await tab.ready()).chat.messages[0].failure, undefined);
 });
 
-test("an_answer_that_broke_off_keeps_what_was_said_and_says_why", { skip }, async (t) => {
+test("an_interrupted_answer_keeps_its_text_and_shows_the_reason", { skip }, async (t) => {
   const { open } = await visit(t, world, "broken");
   const tab = await open();
   await tab.ready();
@@ -219,7 +219,7 @@ test("an_answer_that_broke_off_keeps_what_was_said_and_says_why", { skip }, asyn
   await tab.says("I like tea.", "Noted.");
 });
 
-test("another_answer_is_a_branch_and_a_person_chooses", { skip }, async (t) => {
+test("another_answer_is_a_branch_that_the_user_selects", { skip }, async (t) => {
   const { open } = await visit(t, world, "branches");
   const tab = await open();
   await tab.ready();
@@ -235,7 +235,7 @@ test("another_answer_is_a_branch_and_a_person_chooses", { skip }, async (t) => {
   assert.equal((await tab.ready()).chat.branches.length, 2);
 });
 
-test("a_call_waits_for_a_person_in_every_tab", { skip }, async (t) => {
+test("a_call_awaits_approval_in_every_tab", { skip }, async (t) => {
   await world.call("approvals", "defineTool", BOOK);
   const { open } = await visit(t, world, "approvals");
   const [one, other] = [await open(), await open()];
@@ -261,7 +261,7 @@ test("a_call_waits_for_a_person_in_every_tab", { skip }, async (t) => {
   assert.deepEqual([booked.state, booked.output], ["output-available", { booked: true }]);
 });
 
-test("what_is_sent_without_a_connection_is_sent_when_it_is_back", { skip }, async (t) => {
+test("messages_sent_while_offline_are_sent_on_reconnect", { skip }, async (t) => {
   const { open } = await visit(t, world, "offline");
   const tab = await open();
   await tab.ready();
@@ -275,7 +275,7 @@ test("what_is_sent_without_a_connection_is_sent_when_it_is_back", { skip }, asyn
   assert.equal((await tab.ready()).chat.error, null);
 });
 
-test("a_connection_that_is_lost_in_an_answer_comes_back_to_all_of_it", { skip }, async (t) => {
+test("a_connection_lost_during_an_answer_recovers_all_of_it", { skip }, async (t) => {
   const { open } = await visit(t, world, "resumed");
   const tab = await open();
   await tab.ready();
@@ -308,7 +308,7 @@ test("a_connection_that_is_lost_in_an_answer_comes_back_to_all_of_it", { skip },
   await tab.ready();
 });
 
-test("a_server_that_dies_in_an_answer_takes_it_up_again", { skip }, async (t) => {
+test("an_answer_resumes_after_a_server_crash", { skip }, async (t) => {
   const { open } = await visit(t, world, "killed");
   const tab = await open();
   await tab.ready();
@@ -321,7 +321,7 @@ test("a_server_that_dies_in_an_answer_takes_it_up_again", { skip }, async (t) =>
   assert.equal((await tab.ready()).chat.messages.length, 2);
 });
 
-test("sessions_are_created_renamed_and_deleted_at_once_and_in_every_tab", { skip }, async (t) => {
+test("sessions_are_created_renamed_and_deleted_in_every_tab", { skip }, async (t) => {
   const { open } = await visit(t, world, "sessions");
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);
@@ -346,7 +346,7 @@ test("sessions_are_created_renamed_and_deleted_at_once_and_in_every_tab", { skip
   await other.shows("no session", (view) => names(view).length === 0);
 });
 
-test("the_memory_changes_with_a_turn_and_a_stale_correction_is_refused", { skip }, async (t) => {
+test("memory_updates_with_a_turn_and_a_stale_edit_is_refused", { skip }, async (t) => {
   await memory("remembers");
   await world.call("remembers", "defineBlock", { label: "facts", kind: "searchable" });
   const { open } = await visit(t, world, "remembers");
@@ -391,7 +391,7 @@ test("turns_and_their_failures_are_listed", { skip }, async (t) => {
   );
 });
 
-test("a_refused_token_is_renewed_and_a_narrow_one_shows_what_it_may", { skip }, async (t) => {
+test("a_refused_token_is_renewed_and_a_narrow_one_hides_what_it_may_not_do", { skip }, async (t) => {
   const { open, logins } = await visit(t, world, "narrow", { preset: "chat", sessionId: "chat" });
   logins.next = { token: "sa2.eyJhIjoxfQ.AAAA" };
   const tab = await open();

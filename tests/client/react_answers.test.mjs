@@ -17,7 +17,7 @@ const asked = (id, more) => ({
 });
 const answer = (...parts) => ({ id: "a1", role: "assistant", parts });
 
-test("a_message_that_is_continued_is_what_it_was_before_its_turn", () => {
+test("a_continued_message_is_reset_to_its_state_before_the_turn", () => {
   const waiting = call("c1", { state: "approval-requested", approval: { id: "1" } });
   const decided = call("c1", { state: "output-denied", approval: { id: "1", approved: false } });
   const cases = [
@@ -39,7 +39,7 @@ test("a_message_that_is_continued_is_what_it_was_before_its_turn", () => {
     assert.deepEqual(beforeContinuation(answer(...parts)).parts, parts.slice(0, count), JSON.stringify(parts));
 });
 
-test("a_turn_that_was_read_before_its_chunks_came_is_shown_once", () => {
+test("a_turn_loaded_before_its_chunks_arrive_is_shown_once", () => {
   const denied = call("c1", { state: "output-denied", approval: { id: "1", approved: false } });
   const stored = answer(text("I book."), denied, text("Then not."));
   const turn = new Turn("t", null, () => beforeContinuation(stored));
@@ -55,7 +55,7 @@ test("a_turn_that_was_read_before_its_chunks_came_is_shown_once", () => {
   assert.deepEqual(turn.answer, stored);
 });
 
-test("a_question_replaces_the_one_before_and_is_closed_while_its_answer_is_on_the_way", () => {
+test("a_new_question_replaces_the_old_and_closes_while_submitting", () => {
   const begin = () => answer(text("I book."));
   const chunks = [
     { type: "start", messageId: "a1" },
@@ -73,7 +73,7 @@ test("a_question_replaces_the_one_before_and_is_closed_while_its_answer_is_on_th
   assert.equal(openCalls([shown]).size, 0);
 });
 
-test("a_form_gives_the_values_of_its_fields_and_leaves_out_what_is_empty", () => {
+test("a_form_submits_its_values_and_omits_empty_fields", () => {
   const properties = {
     name: { type: "string" },
     note: { type: "string" },

@@ -10,7 +10,7 @@ const { Markdown, visibleInput } = await import("session-agent/react");
 
 const html = (text) => renderToStaticMarkup(createElement(Markdown, { text }));
 
-test("texts_lists_code_and_emphasis_are_elements", () => {
+test("text_lists_code_and_emphasis_become_elements", () => {
   assert.equal(
     html("# Oslo\nIt **snows** _a lot_, `-3°`."),
     "<h3>Oslo</h3><p>It <strong>snows</strong> <em>a lot</em>, <code>-3°</code>.</p>",
@@ -29,7 +29,7 @@ test("texts_lists_code_and_emphasis_are_elements", () => {
   assert.equal(html("snake_case_name and 2 * 3 * 4 and \\*no\\*"), "<p>snake_case_name and 2 * 3 * 4 and *no*</p>");
 });
 
-test("a_link_leads_to_http_https_or_mailto_alone", () => {
+test("a_link_may_be_http_https_or_mailto_only", () => {
   const rel = 'target="_blank" rel="noopener noreferrer nofollow"';
   assert.equal(html("[Oslo](https://oslo.no/a?b=1)"), `<p><a href="https://oslo.no/a?b=1" ${rel}>Oslo</a></p>`);
   assert.equal(html("See https://oslo.no."), `<p>See <a href="https://oslo.no/" ${rel}>https://oslo.no</a>.</p>`);
@@ -46,12 +46,12 @@ test("a_link_leads_to_http_https_or_mailto_alone", () => {
     assert.doesNotMatch(html(`[x](${address})`), /<a/);
 });
 
-test("html_is_text_and_nothing_is_loaded", () => {
+test("html_is_shown_as_text_and_nothing_is_loaded", () => {
   const text = "<img src=x onerror=alert(1)> <script>alert(1)</script> ![i](https://evil.example/a.png) <https://a.no>";
   assert.doesNotMatch(html(text), /<(?!\/?(?:p|a)\b)/);
 });
 
-test("a_text_of_any_shape_is_shown_in_time", () => {
+test("any_text_renders_quickly", () => {
   const shapes = [
     "*",
     "_",
@@ -81,6 +81,6 @@ test("a_text_of_any_shape_is_shown_in_time", () => {
   }
 });
 
-test("what_can_not_be_seen_is_written_out_for_who_decides", () => {
+test("invisible_characters_are_escaped_in_approvals", () => {
   assert.equal(visibleInput({ place: "No\u200bma \u202e!" }), '{"place":"No\\u{200B}ma \\u{202E}!"}');
 });

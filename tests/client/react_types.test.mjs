@@ -16,7 +16,7 @@ const { folder, remove } = await project(join(import.meta.dirname, "react"), LIN
 after(remove);
 
 for (const tsc of TYPESCRIPT) {
-  test(`the_hooks_know_the_tools_of_the_class_${tsc === TSC ? 7 : 5}`, async () => {
+  test(`the_hooks_infer_the_tools_of_the_class_with_typescript_${tsc === TSC ? 7 : 5}`, async () => {
     const problems = await compiled(
       folder,
       ["types.tsx"],
@@ -27,7 +27,7 @@ for (const tsc of TYPESCRIPT) {
   });
 }
 
-test("nobody_but_the_hooks_asks_for_react", async () => {
+test("only_the_hooks_depend_on_react", async () => {
   const { peerDependenciesMeta } = JSON.parse(await readFile(join(CLIENT, "package.json"), "utf8"));
   assert.deepEqual(peerDependenciesMeta.react, { optional: true });
   const code = await readFile(join(CLIENT, "dist/index.js"), "utf8");

@@ -63,7 +63,7 @@ const overrides = () =>
     "",
   ].join("\n");
 
-test("the_programs_compile_strictly", async () => {
+test("the_programs_compile_in_strict_mode", async () => {
   await writeFile(join(made.folder, "src/overrides.ts"), overrides());
   const options = { allowJs: true, skipLibCheck: true };
   assert.equal(await compiled(made.folder, FILES, options), "");
@@ -83,7 +83,7 @@ test("a_conversation_is_stored_read_and_searched", async () => {
   assert.equal(found[0].id, "friday");
 });
 
-test("a_provider_with_get_alone_is_readonly", async () => {
+test("a_provider_with_only_get_is_readonly", async () => {
   for (const { prompt, tools } of [
     await documented("readonly", "look"),
     await documented("late", "later", "readonly"),
@@ -94,7 +94,7 @@ test("a_provider_with_get_alone_is_readonly", async () => {
   assert.match((await documented("fromBucket", "look")).prompt, /You are of the bucket\./);
 });
 
-test("a_block_without_a_provider_is_writable_and_kept_to_its_budget", async () => {
+test("a_block_without_a_provider_is_writable_within_its_budget", async () => {
   const { prompt, tools } = await documented("writable", "look");
   assert.deepEqual(tools, ["set_context"]);
   assert.ok(
@@ -110,7 +110,7 @@ test("a_block_without_a_provider_is_writable_and_kept_to_its_budget", async () =
   assert.match(late.prompt, /MEMORY/);
 });
 
-test("entries_are_found_in_the_object_or_by_a_provider_of_ones_own", async () => {
+test("entries_are_found_in_the_object_or_by_a_custom_provider", async () => {
   const own = await documented("searchable", "look");
   assert.deepEqual(own.tools, ["forget", "search_context", "set_context"]);
   assert.match(own.prompt, /KNOWLEDGE .* \[searchable\]/);
@@ -144,7 +144,7 @@ test("entries_are_found_in_the_object_or_by_a_provider_of_ones_own", async () =>
   assert.notEqual(indexed[0][0], "Penguins swim.");
 });
 
-test("documents_of_a_bucket_and_of_a_database_are_listed_loaded_and_written", async () => {
+test("documents_in_a_bucket_or_a_database_are_listed_loaded_and_written", async () => {
   const { prompt, tools } = await documented("skills", "look");
   assert.deepEqual(tools, ["forget", "load_context", "set_context", "unload_context"]);
   assert.match(prompt, /SKILLS \[loadable\]\n═+\n- api-ref: API Reference documentation\n- plain/);
@@ -162,12 +162,12 @@ test("documents_of_a_bucket_and_of_a_database_are_listed_loaded_and_written", as
   );
 });
 
-test("a_session_that_is_compacted_may_have_documents_elsewhere", async () => {
+test("a_compacted_session_may_have_remote_documents", async () => {
   const { history } = await documented("compactingSkills", "converse");
   assert.equal(history.length, 1);
 });
 
-test("a_turn_of_the_ai_sdk_has_the_memorys_tools_and_its_prompt", async () => {
+test("an_ai_sdk_turn_has_the_memory_tools_and_prompt", async () => {
   const loads = await documented("skills", "turn", 'use load_context {"label":"skills","key":"plain"}');
   assert.deepEqual(loads.results, ["Plain."]);
   assert.deepEqual(loads.tools.sort(), ["forget", "load_context", "set_context", "unload_context", "weather"]);
@@ -183,7 +183,7 @@ test("a_frozen_prompt_stays_until_it_is_refreshed", async () => {
   assert.ok(!system.includes("Likes tea.") && after.includes("Likes tea."), after);
 });
 
-test("a_conversation_that_grows_is_compacted_and_shortened", async () => {
+test("a_growing_conversation_is_compacted_and_truncated", async () => {
   // 30 messages of some 4,000 tokens each pass the threshold of 100,000.
   const history = await documented("compacting", "grow", 30, "word ".repeat(3000));
   assert.ok(history.length < 30, JSON.stringify(history));
@@ -196,7 +196,7 @@ test("a_conversation_that_grows_is_compacted_and_shortened", async () => {
   assert.ok(lengths.slice(0, 2).every((length) => length < 10_040) && lengths.at(-1) > 15_000, JSON.stringify(lengths));
 });
 
-test("a_session_has_what_the_documents_say", async () => {
+test("a_session_has_the_documented_methods", async () => {
   const whole = await documented("whole", "whole");
   assert.deepEqual(whole.seen, [4, 3]);
   assert.deepEqual(whole.compacted, { summary: "All of it.", fromMessageId: "w0", toMessageId: "w2" });
@@ -216,7 +216,7 @@ test("a_session_has_what_the_documents_say", async () => {
   assert.match(whole.searched, /They spoke of words/);
 });
 
-test("a_page_is_told_what_becomes_of_its_session", async () => {
+test("a_page_is_notified_of_changes_to_its_session", async () => {
   const socket = new WebSocket(`${server.url.replace("http", "ws")}/agents/documented/compacting?sessionId=default`);
   const frames = [];
   socket.addEventListener("message", ({ data }) => frames.push(JSON.parse(data)));
@@ -230,7 +230,7 @@ test("a_page_is_told_what_becomes_of_its_session", async () => {
   assert.ok(tokenEstimate > 0);
 });
 
-test("an_operation_takes_its_fields_in_order_and_is_overridden", async () => {
+test("an_operation_takes_positional_fields_and_can_be_overridden", async () => {
   const { appended, count, length, told } = await documented("overriding", "overridden");
   assert.deepEqual([appended, count, length], [[1, 1], 1, 3]);
   assert.match(told, /^`getBlock` requires an object that contains only JSON values: `getBlock\(\{ label \}\)`\.$/);
@@ -279,7 +279,7 @@ test("a_workflow_and_npm_agents_reach_it_under_any_binding_name", async () => {
   }
 });
 
-test("labelled_texts_are_read_and_written_at_once", async () => {
+test("labeled_texts_are_read_and_written_at_once", async () => {
   const { labels, soul, before, written, edited, cleared, refused } = await ok("CONTEXTUAL", "labelled", "run");
   assert.deepEqual(labels, ["soul", "todos", "preferences"]);
   assert.deepEqual([soul.content, soul.readonly, soul.tokens], ["You are helpful.", true, 4]);
@@ -298,7 +298,7 @@ test("labelled_texts_are_read_and_written_at_once", async () => {
   assert.match(refused[2], /budget is 5000/);
 });
 
-test("labelled_texts_live_in_a_provider_of_ones_own", async () => {
+test("labeled_texts_can_be_stored_by_a_custom_provider", async () => {
   const { labels, text, refused, cleared } = await ok("CONTEXTUAL", "labelled", "over");
   // As they are defined, whatever was written first.
   assert.deepEqual(labels, ["soul", "todos", "preferences", "notes"]);

@@ -93,7 +93,7 @@ async function fill(storage) {
   }
 }
 
-test("an_object_of_the_agents_sdk_becomes_an_agent_with_all_that_it_held", async (t) => {
+test("an_agents_sdk_object_becomes_an_agent_with_all_its_data", async (t) => {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-takeover-"));
   t.after(() => rm(storage, { recursive: true, force: true }));
   await fill(storage);

@@ -182,7 +182,7 @@ test("a_chat_on_the_server_is_stored_and_another_page_continues_it", async () =>
   assert.ok(results.some(({ action }) => action === "tool_result"));
 });
 
-test("a_run_that_waits_for_an_approval_goes_on_on_its_page_and_on_another", async () => {
+test("a_run_awaiting_approval_continues_on_its_page_and_another", async () => {
   const both = [true, false];
   const ways = [routeTo, directTo].flatMap((connectionTo) =>
     both.flatMap((approved) => both.map((isReloaded) => ({ connectionTo, approved, isReloaded }))),
@@ -215,7 +215,7 @@ test("a_run_that_waits_for_an_approval_goes_on_on_its_page_and_on_another", asyn
   }
 });
 
-test("an_answer_that_is_cut_short_is_stored_as_far_as_it_came", async () => {
+test("a_truncated_answer_is_stored_as_far_as_it_arrived", async () => {
   const stopping = new AbortController();
   const model = scripted([["One two ", () => stopping.abort(), "three"], "Later."]);
   const chunks = chat({
@@ -236,7 +236,7 @@ test("an_answer_that_is_cut_short_is_stored_as_far_as_it_came", async () => {
   );
 });
 
-test("a_failing_model_loses_no_message_of_the_user_and_no_text_that_came", async () => {
+test("a_failing_model_loses_neither_user_messages_nor_partial_text", async () => {
   const fail = () => {
     throw new Error("overloaded");
   };
@@ -256,7 +256,7 @@ test("a_failing_model_loses_no_message_of_the_user_and_no_text_that_came", async
   ]);
 });
 
-test("with_stored_history_a_page_can_add_to_the_conversation_and_not_change_it", async () => {
+test("with_stored_history_a_page_can_only_append", async () => {
   const model = scripted(["Hi Ann.", "Ann."]);
   const ask = async (messages) => {
     const run = {
@@ -284,7 +284,7 @@ test("with_stored_history_a_page_can_add_to_the_conversation_and_not_change_it",
   assert.equal(again.sent[0].length, 4);
 });
 
-test("a_tool_of_the_page_gives_its_result_to_a_run_on_the_server", async () => {
+test("a_page_tool_returns_its_result_to_a_server_run", async () => {
   const model = scripted([{ tool: "place", args: {} }, "You are in Oslo.", "Yes."]);
   const page = new ChatClient({ connection: routeTo("client tool", model), threadId: "t", tools: pageTools });
   await page.sendMessage("Where am I?");
@@ -305,7 +305,7 @@ test("a_tool_of_the_page_gives_its_result_to_a_run_on_the_server", async () => {
   );
 });
 
-test("a_run_that_is_refused_changes_nothing_of_the_thread", async () => {
+test("a_refused_run_does_not_change_the_thread", async () => {
   const threads = () => new SessionAgentThreads(open("refused"));
   await threads().saveThread("t", MODEL_MESSAGES);
   const resume = [{ interruptId: "none", status: "resolved", payload: { approved: true } }];
@@ -320,7 +320,7 @@ test("a_run_that_is_refused_changes_nothing_of_the_thread", async () => {
   assert.deepEqual(await hydrateThread(open("refused"), ""), { messages: [], activeRun: null, interrupts: null });
 });
 
-test("a_thread_that_another_writer_changed_is_read_again", async () => {
+test("a_thread_changed_by_another_writer_is_reloaded", async () => {
   const [one, other] = [1, 2].map(() => new SessionAgentThreads(open("others")));
   const message = (content) => ({ role: "user", content });
   await one.saveThread("t", [message("a")]);
@@ -430,7 +430,7 @@ const UI_MESSAGES = [
   { id: "e", role: "assistant", parts: [] },
 ];
 
-test("every_message_comes_back_as_it_was_added", async () => {
+test("every_message_round_trips", async () => {
   const threads = () => new SessionAgentThreads(open("exact"));
   await threads().saveThread("model", MODEL_MESSAGES);
   assert.deepEqual(await threads().loadThread("model"), MODEL_MESSAGES);
@@ -445,7 +445,7 @@ test("every_message_comes_back_as_it_was_added", async () => {
   ]);
 });
 
-test("a_repeated_save_writes_nothing_and_a_longer_one_what_is_new", async () => {
+test("a_repeated_save_writes_nothing_and_a_longer_one_only_the_new", async () => {
   for (const [kind, save, load, messages] of [
     ["model", "saveThread", "loadThread", MODEL_MESSAGES],
     ["page", "saveUiMessages", "loadUiMessages", UI_MESSAGES],
@@ -466,7 +466,7 @@ test("a_repeated_save_writes_nothing_and_a_longer_one_what_is_new", async () => 
   }
 });
 
-test("where_a_history_departs_it_is_a_branch_and_the_log_keeps_both", async () => {
+test("a_diverging_history_becomes_a_branch_and_both_are_kept", async () => {
   const threads = new SessionAgentThreads(open("branches"));
   const log = open("branches").session("t");
   const user = (content) => ({ role: "user", content });
@@ -492,7 +492,7 @@ test("where_a_history_departs_it_is_a_branch_and_the_log_keeps_both", async () =
   assert.deepEqual(await threads.loadThread("t"), []);
 });
 
-test("of_equal_saves_at_the_same_time_one_is_stored", async () => {
+test("only_one_of_equal_concurrent_saves_is_stored", async () => {
   const threads = () => new SessionAgentThreads(evicting.openPlain("busy"));
   const messages = MODEL_MESSAGES.slice(0, 8);
   await threads().saveThread("t", messages.slice(0, 1));
@@ -501,7 +501,7 @@ test("of_equal_saves_at_the_same_time_one_is_stored", async () => {
   assert.equal((await open("busy").session("t").loadEvents()).length, messages.length);
 });
 
-test("a_conversation_that_chat_wrote_goes_on_here", async () => {
+test("a_conversation_written_by_chat_continues_here", async () => {
   const log = open("foreign").session("t");
   await log.create();
   await log.appendEvents({
@@ -533,7 +533,7 @@ test("a_conversation_that_chat_wrote_goes_on_here", async () => {
   assert.equal((await log.loadEvents()).length, 7);
 });
 
-test("a_long_thread_and_a_long_id_are_stored_whole", async () => {
+test("a_long_thread_with_a_long_id_is_stored_whole", async () => {
   const threads = new SessionAgentThreads(open("long"));
   const many = Array.from({ length: 450 }, (_, n) => ({ role: n % 2 ? "assistant" : "user", content: `${n}` }));
   const threadId = "thread ".repeat(60);
@@ -561,7 +561,7 @@ function random(seed) {
   };
 }
 
-test("a_pages_storage_gives_what_a_storage_in_memory_gives_after_any_program", async () => {
+test("random_programs_match_the_in_memory_storage", async () => {
   for (let seed = 1; seed <= games(3, 6); seed += 1) {
     const roll = random(seed);
     const steps = Array.from({ length: 60 }, () =>
@@ -614,7 +614,7 @@ test("a_pages_storage_gives_what_a_storage_in_memory_gives_after_any_program", a
 
 const rated = (message, n) => ({ ...message, metadata: { ...message.metadata, rating: n } });
 
-test("a_page_that_is_loaded_again_restores_the_conversation_and_its_approval", async () => {
+test("a_reloaded_page_restores_the_conversation_and_its_approval", async () => {
   const model = scripted([{ tool: "book", args: { city: "Oslo" } }, "Booked."]);
   const storage = () => chatStorage(open("reloaded"));
   const pageOf = (persistence) =>
@@ -642,7 +642,7 @@ test("a_page_that_is_loaded_again_restores_the_conversation_and_its_approval", a
   assert.equal(await storage().getItem("t"), null);
 });
 
-test("an_answer_that_streams_is_kept_as_a_draft_and_written_at_a_pace", async () => {
+test("a_streaming_answer_is_stored_as_a_throttled_draft", async () => {
   let seen;
   const words = "word ".repeat(200);
   const storage = chatStorage(open("draft"), { pauseMs: 60_000 });
@@ -672,7 +672,7 @@ test("an_answer_that_streams_is_kept_as_a_draft_and_written_at_a_pace", async ()
   );
 });
 
-test("a_write_that_fails_is_told_and_the_next_one_brings_everything", async () => {
+test("a_failed_write_is_reported_and_the_next_one_includes_its_data", async () => {
   const errors = [];
   let isDown = true;
   const options = { retry: { attempts: 1 } };

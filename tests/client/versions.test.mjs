@@ -68,7 +68,7 @@ async function method(binding, agent, name, ...given) {
   return await response.json();
 }
 
-test("the_oldest_wrangler_serves_it_and_deploys_it_dry", async () => {
+test("the_oldest_wrangler_serves_it_and_passes_a_dry_run", async () => {
   assert.equal((await wrangler(made.folder, "--version")).trim().split("\n")[0], VERSIONS.wrangler.oldest);
   const said = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
   assert.match(said, /env\.SESSION_AGENT \(Assistant\)/);
@@ -80,7 +80,7 @@ for (const [major, name] of [
   ["6", "six"],
   ["7", "seven"],
 ]) {
-  test(`a_model_and_a_tool_of_ai_${major}_answer_a_turn`, async () => {
+  test(`a_model_and_a_tool_of_ai_${major}_run_a_turn`, async () => {
     const { version } = JSON.parse(await readFile(join(PACKAGES, `node_modules/ai-${major}/package.json`), "utf8"));
     assert.ok(major in VERSIONS.ai.majors && version.startsWith(`${major}.`), version);
     model.next(callTool(name, { city: "Oslo" }, "c1"), say("It ", "rains."));
@@ -181,7 +181,7 @@ for (const major of Object.keys(VERSIONS.ai.majors)) {
 }
 
 for (const [major, specificationVersion] of Object.entries(VERSIONS.ai.majors)) {
-  test(`the_mock_model_is_a_model_of_ai_${major}`, async () => {
+  test(`the_mock_model_works_with_ai_${major}`, async () => {
     const { ai, mockModel } = await sdkOf(major);
     const model = mockModel(
       [
@@ -208,11 +208,11 @@ for (const [major, specificationVersion] of Object.entries(VERSIONS.ai.majors)) 
   });
 }
 
-test("the_types_of_each_ai_fit_a_class", async () => {
+test("the_types_of_each_ai_version_fit_a_class", async () => {
   assert.equal(await compiled(made.folder, ["src/index.ts"], { skipLibCheck: true }), "");
 });
 
-test("a_model_and_a_tool_of_an_older_ai_are_said_in_a_sentence", async () => {
+test("a_model_and_a_tool_of_an_older_ai_are_refused_with_advice", async () => {
   const { status, body } = await ask("model:4", "runTurn", turnOf());
   assert.deepEqual([status, body.error.code], [502, "model_failed"]);
   assert.match(body.error.message, /See the Worker's log for the reason\.$/);
@@ -225,7 +225,7 @@ test("a_model_and_a_tool_of_an_older_ai_are_said_in_a_sentence", async () => {
   await saysSoon(/under Node 20, npm chooses old versions/);
 });
 
-test("an_input_by_valibot_is_shown_to_the_model_and_checked", async () => {
+test("a_valibot_schema_is_sent_to_the_model_and_enforced", async () => {
   model.next(
     callTool("valibot", { city: "x".repeat(21) }, "c1"),
     callTool("valibot", { city: "Oslo" }, "c2"),
@@ -247,7 +247,7 @@ test("an_input_by_valibot_is_shown_to_the_model_and_checked", async () => {
   assert.ok(!("old" in shown), "a tool without a schema is left out");
 });
 
-test("a_tool_whose_approval_is_a_function_asks_each_time", async () => {
+test("a_tool_with_an_approval_function_asks_it_each_time", async () => {
   const stateOf = ({ message }) => message.parts.find(({ type }) => type === "tool-decided").state;
   model.next(callTool("decided", { city: "Bergen" }, "c1"));
   assert.equal(stateOf(await ok("decided:7", "runTurn", turnOf())), "approval-requested");
@@ -255,7 +255,7 @@ test("a_tool_whose_approval_is_a_function_asks_each_time", async () => {
   assert.equal(stateOf(await ok("undecided:7", "runTurn", turnOf())), "output-available");
 });
 
-test("a_summary_that_fails_is_told_and_costs_nothing", async () => {
+test("a_failed_summary_is_reported_and_affects_nothing_else", async () => {
   const agent = "compacting:7";
   await ok(agent, "createSession", { id: "s" });
   const events = Array.from({ length: 40 }, (_, n) => ({
@@ -281,7 +281,7 @@ test("a_summary_that_fails_is_told_and_costs_nothing", async () => {
   assert.equal((await ok(agent, "getHistory", { sessionId: "s", limit: 1000 })).messages.length, 40);
 });
 
-test("the_client_has_the_rights_of_the_binding_that_it_is_opened_on", async () => {
+test("the_client_has_the_rights_of_its_binding", async () => {
   const byClient = async (binding, agent, token) =>
     await (
       await fetch(`${server.url}/own/client`, { method: "POST", body: JSON.stringify({ binding, agent, token }) })
@@ -299,7 +299,7 @@ test("the_client_has_the_rights_of_the_binding_that_it_is_opened_on", async () =
   assert.equal(status, 403);
 });
 
-test("being_bound_is_the_permission_unless_the_class_says_otherwise", async () => {
+test("a_binding_gives_full_rights_unless_the_class_restricts_it", async () => {
   // The Worker has a secret. A call without options is as one of the class's own.
   assert.deepEqual(await method("SESSION_AGENT", "bound:7", "listSessions", {}), {
     answer: { sessions: [], cursor: null },
@@ -339,7 +339,7 @@ test("being_bound_is_the_permission_unless_the_class_says_otherwise", async () =
   });
 });
 
-test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
+test("an_outdated_compatibility_date_is_explained_in_a_sentence", async () => {
   const old = await dev(made.folder, "--compatibility-date", "2024-04-02", "--persist-to", "old");
   try {
     const { status, body } = await ask("old", "createSession", {}, old.url);
@@ -355,7 +355,7 @@ test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
   }
 });
 
-test("the_oldest_date_serves_methods_and_turns", async () => {
+test("the_oldest_compatibility_date_serves_methods_and_turns", async () => {
   const oldest = await dev(
     made.folder,
     "--compatibility-date",

@@ -219,7 +219,7 @@ const CALLERS = {
   ),
 };
 
-test("each_refusal_is_of_its_class_and_code_in_every_cell", async (context) => {
+test("each_error_has_its_class_and_code_over_every_transport", async (context) => {
   const table = [];
   for (const [title, setup] of Object.entries(setups)) {
     for (const target of TARGETS) {
