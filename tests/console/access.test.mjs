@@ -123,7 +123,7 @@ describe("access", { skip }, async () => {
     ["dark", { colorScheme: "dark" }],
     ["phone", { viewport: { width: 320, height: 640 } }],
   ]) {
-    test(`axe_finds_nothing_on_any_view_in_${name}`, async (t) => {
+    test(`axe_finds_no_problem_in_any_view_in_${name}`, async (t) => {
       // axe is put into the page past its policy, which would keep it out.
       const page = await site.open(t, "", { ...options, bypassCSP: true });
       for (const [hash, text] of VIEWS) {
@@ -140,7 +140,7 @@ describe("access", { skip }, async () => {
     });
   }
 
-  test("axe_finds_nothing_in_dialogs_menus_search_and_editors", async (t) => {
+  test("axe_finds_no_problem_in_dialogs_menus_search_and_editors", async (t) => {
     const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
     await page.getByText("Walk on the roof").waitFor();
     await page.getByLabel("Session actions").click();
@@ -173,7 +173,7 @@ describe("access", { skip }, async () => {
     assert.deepEqual(await faults(page), [], "search");
   });
 
-  test("a_field_that_has_the_focus_at_first_has_it_as_soon_as_it_is_there", async (t) => {
+  test("autofocused_fields_have_the_focus_when_they_appear", async (t) => {
     const page = await site.open(t, "");
     await page.addInitScript(() => {
       new MutationObserver((_, observer) => {
@@ -188,7 +188,7 @@ describe("access", { skip }, async () => {
     assert.equal(await page.evaluate(() => window.hadFocus), true);
   });
 
-  test("everything_is_done_with_the_keyboard_and_the_focus_is_seen", async (t) => {
+  test("everything_works_by_keyboard_with_visible_focus", async (t) => {
     const page = await site.open(t, "");
     const press = async (key, times = 1) => {
       for (let n = 0; n < times; n += 1) await page.keyboard.press(key);
@@ -255,7 +255,7 @@ describe("access", { skip }, async () => {
     );
   });
 
-  test("ctrl_k_goes_anywhere_and_the_other_keys_do_what_their_list_says", async (t) => {
+  test("ctrl_k_navigates_anywhere_and_other_keys_do_what_the_help_lists", async (t) => {
     const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
     await page.getByText("Walk on the roof").waitFor();
     await page.keyboard.press("Control+k");
@@ -289,7 +289,7 @@ describe("access", { skip }, async () => {
     assert.equal(await page.getByRole("dialog").count(), 0);
   });
 
-  test("a_mistyped_agent_or_session_is_said_offers_what_is_there_and_costs_nothing", async (t) => {
+  test("a_mistyped_agent_or_session_suggests_existing_ones", async (t) => {
     const page = await site.open(t, "#/example");
     await page.getByRole("link", { name: /A trip to Oslo/ }).waitFor();
     for (const view of ["", "/sessions/tirp", "/memory", "/activity", "/settings", "/sessions/trip/turns"]) {
@@ -316,7 +316,7 @@ describe("access", { skip }, async () => {
     assert.equal(await site.ask("example", "getSession", { sessionId: "tirp" }), null);
   });
 
-  test("a_phone_shows_the_tab_that_is_open", async (t) => {
+  test("a_phone_scrolls_to_the_open_tab", async (t) => {
     const page = await site.open(t, "#/example/sessions/trip/memory", { viewport: { width: 320, height: 640 } });
     await page.getByText("No memory yet").waitFor();
     const tab = page.getByRole("link", { name: "Memory", exact: true }).last();
@@ -324,7 +324,7 @@ describe("access", { skip }, async () => {
     assert.ok(x >= 0 && x + width <= 320, `the tab stands at ${x}`);
   });
 
-  test("a_phone_shows_the_part_of_manage_that_is_open", async (t) => {
+  test("a_phone_scrolls_to_the_open_section_of_manage", async (t) => {
     const page = await site.open(t, "#/example/manage/agents", { viewport: { width: 390, height: 844 } });
     const tab = page.getByRole("link", { name: "Agents", exact: true });
     await tab.waitFor();
@@ -334,7 +334,7 @@ describe("access", { skip }, async () => {
     );
   });
 
-  test("a_view_that_is_seldom_opened_is_loaded_when_it_is_opened", async (t) => {
+  test("rarely_used_views_are_loaded_on_demand", async (t) => {
     const page = await site.open(t, "#/example/sessions/trip");
     const loaded = [];
     page.on("request", (request) => request.url().endsWith(".js") && loaded.push(request.url()));
@@ -354,7 +354,7 @@ describe("access", { skip }, async () => {
     await page.getByText("Step limit per turn").waitFor();
   });
 
-  test("a_phone_goes_from_the_list_to_a_session_and_back", async (t) => {
+  test("a_phone_navigates_from_the_list_to_a_session_and_back", async (t) => {
     const page = await site.open(t, "#/example", { viewport: { width: 320, height: 640 }, hasTouch: true });
     await page.getByRole("link", { name: /A trip to Oslo/ }).tap();
     await page.getByText("Walk on the roof").waitFor();
@@ -364,7 +364,7 @@ describe("access", { skip }, async () => {
     await page.getByLabel("Search all sessions").waitFor();
   });
 
-  test("the_secret_is_asked_for_once_and_kept_for_the_tab_alone", async (t) => {
+  test("the_secret_is_requested_once_and_stored_for_the_tab_only", async (t) => {
     const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
     try {
       const page = await locked.open(t, "#/locked", { bypassCSP: true });
@@ -404,7 +404,7 @@ describe("access", { skip }, async () => {
     }
   });
 
-  test("a_refusal_that_comes_after_the_secret_was_entered_asks_for_nothing", async (t) => {
+  test("a_stale_401_does_not_ask_for_the_secret_again", async (t) => {
     const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
     try {
       const page = await locked.open(t, "");
@@ -427,7 +427,7 @@ describe("access", { skip }, async () => {
     }
   });
 
-  test("with_a_token_to_chat_the_page_offers_what_the_token_allows", async (t) => {
+  test("with_a_chat_token_the_page_offers_what_it_allows", async (t) => {
     const model = await startModel();
     const locked = await startConsole({
       vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url },
@@ -524,7 +524,7 @@ describe("access", { skip }, async () => {
     }
   });
 
-  test("with_a_token_to_read_nothing_that_writes_is_offered", async (t) => {
+  test("with_a_read_token_the_page_offers_no_writes", async (t) => {
     const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
     try {
       const init = { headers: { authorization: `Bearer ${SECRET}` } };
@@ -553,7 +553,7 @@ describe("access", { skip }, async () => {
     }
   });
 
-  test("a_slow_network_shows_that_it_loads_and_then_what_it_loaded", async (t) => {
+  test("a_slow_network_shows_a_loading_state_and_then_the_data", async (t) => {
     const page = await site.open(t, "");
     const session = await page.context().newCDPSession(page);
     await session.send("Network.emulateNetworkConditions", {
@@ -569,7 +569,7 @@ describe("access", { skip }, async () => {
     await page.getByText("Walk on the roof").waitFor();
   });
 
-  test("a_lost_connection_is_told_and_the_page_goes_on_when_it_is_back", async (t) => {
+  test("a_lost_connection_is_reported_and_the_page_recovers", async (t) => {
     await site.ask("lost", "createSession", { id: "s", name: "Kept" });
     await site.ask("lost", "appendEvents", {
       sessionId: "s",

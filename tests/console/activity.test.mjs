@@ -11,7 +11,7 @@ describe("activity", { skip }, async () => {
   beforeEach(awayFromMidnight);
   const ask = (...given) => site.ask(...given);
 
-  test("every_request_of_the_page_says_its_rows_and_its_time", async (t) => {
+  test("every_request_shows_its_rows_and_duration", async (t) => {
     await ask("metered", "createSession", { id: "s", name: "Metered" });
     const page = await site.open(t, "#/metered/sessions/s");
     await page.getByRole("heading", { name: "Metered" }).waitFor();
@@ -24,7 +24,7 @@ describe("activity", { skip }, async () => {
     assert.deepEqual([Number(read.replaceAll(",", "")), written, status], [rowsRead, "0", "200"]);
   });
 
-  test("usage_and_the_state_of_the_object_are_what_the_worker_says", async (t) => {
+  test("usage_and_object_state_match_the_worker", async (t) => {
     for (const [id, inputTokens, cost] of [
       ["one", 1000, 0.5],
       ["two", 234, 0.25],
@@ -114,7 +114,7 @@ describe("activity", { skip }, async () => {
     await page.getByText("built-in demo").waitFor();
   });
 
-  test("a_call_that_failed_is_found_in_few_requests_and_a_message_that_a_program_keeps_is_no_failure", async (t) => {
+  test("a_failed_call_is_found_in_few_requests", async (t) => {
     await ask("open", "createSession", { id: "s", name: "The night" });
     await ask("open", "createSession", { id: "t", name: "The day" });
     await ask("open", "appendEvents", {
@@ -149,7 +149,7 @@ describe("activity", { skip }, async () => {
     assert.ok(asked > 4 && asked <= 16, `${asked} requests`);
   });
 
-  test("a_turn_that_fails_while_the_page_listens_stands_among_the_failures", async (t) => {
+  test("a_failed_turn_appears_among_the_failures_at_once", async (t) => {
     const page = await site.open(t, "#/heard/sessions/s");
     await ask("heard", "configureAgent", { model: "openai:none" });
     await page.getByRole("textbox", { name: "Message" }).fill("Anyone?");
@@ -159,7 +159,7 @@ describe("activity", { skip }, async () => {
     await page.locator(".failures li").getByText(text).waitFor();
   });
 
-  test("a_tool_that_failed_last_night_is_found", async (t) => {
+  test("an_older_tool_failure_is_found", async (t) => {
     await ask("night", "createSession", { id: "s", name: "The night" });
     await ask("night", "appendEvents", {
       sessionId: "s",
@@ -182,7 +182,7 @@ describe("activity", { skip }, async () => {
     await page.getByText("failed", { exact: true }).waitFor();
   });
 
-  test("what_is_refused_is_told_in_the_worker_s_words", async (t) => {
+  test("errors_are_shown_in_the_workers_words", async (t) => {
     const page = await site.open(t, "#/refused");
     await ask("refused", "createSession", { id: "taken" });
     await page.getByRole("button", { name: "New session" }).click();

@@ -60,7 +60,7 @@ describe("chat", { skip }, async () => {
     await page.keyboard.press("Enter");
   }
 
-  test("an_answer_is_shown_while_it_is_said", async (t) => {
+  test("an_answer_is_shown_as_it_streams", async (t) => {
     const rest = gate();
     model.next(say("Hello ", rest, "there."));
     const page = await site.open(t, "#/streamed/sessions/s");
@@ -76,7 +76,7 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").count(), 2);
   });
 
-  test("an_answer_is_stopped_and_what_was_said_is_kept", async (t) => {
+  test("a_stopped_answer_keeps_its_text", async (t) => {
     model.next(say("As far as this ", gate()));
     const page = await site.open(t, "#/stopped/sessions/s");
     await write(page, "Go on.");
@@ -89,7 +89,7 @@ describe("chat", { skip }, async () => {
     ]);
   });
 
-  test("a_page_that_is_loaded_again_hears_the_rest", async (t) => {
+  test("a_reloaded_page_receives_the_rest_of_the_answer", async (t) => {
     const rest = gate();
     model.next(say("Before, ", rest, "and after."));
     const page = await site.open(t, "#/resumed/sessions/s");
@@ -103,7 +103,7 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").count(), 2);
   });
 
-  test("a_message_that_is_sent_while_the_page_reads_what_others_wrote_stays", async (t) => {
+  test("a_message_sent_during_a_refresh_is_not_lost", async (t) => {
     const rest = gate();
     model.next(say("To both: ", rest, "hello."));
     await ask("crossed", "createSession", { id: "s" });
@@ -142,7 +142,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("From elsewhere.").waitFor();
   });
 
-  test("a_page_that_begins_a_turn_does_not_listen_for_it_as_well", async (t) => {
+  test("a_page_that_starts_a_turn_does_not_also_subscribe_to_it", async (t) => {
     const rest = gate();
     model.next(say("Once ", rest, "only."));
     const page = await site.open(t, "");
@@ -159,7 +159,7 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").count(), 2);
   });
 
-  test("messages_that_wait_are_shown_answered_in_turn_and_taken_back", async (t) => {
+  test("queued_messages_are_shown_answered_in_order_and_withdrawn", async (t) => {
     const rest = gate();
     model.next(say("First, ", rest, "done."), say("Second done."), say("Fourth done."));
     const page = await site.open(t, "#/queued/sessions/s");
@@ -192,7 +192,7 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").count(), said.length);
   });
 
-  test("messages_come_to_the_agent_in_the_order_in_which_they_were_sent", async (t) => {
+  test("messages_reach_the_agent_in_the_order_sent", async (t) => {
     const rest = gate();
     model.next(say("First, ", rest, "done."), say("Second done."), say("Fourth done."));
     const page = await site.open(t, "#/ordered/sessions/s");
@@ -235,7 +235,7 @@ describe("chat", { skip }, async () => {
     assert.deepEqual(sent, ["Second?", "Fourth?"]);
   });
 
-  test("a_message_that_is_lost_on_its_way_keeps_its_place", async (t) => {
+  test("a_message_lost_in_transit_keeps_its_position", async (t) => {
     const rest = gate();
     model.next(say("First, ", rest, "done."), say("Second done."), say("Third done."));
     const page = await site.open(t, "#/kept/sessions/s");
@@ -256,7 +256,7 @@ describe("chat", { skip }, async () => {
     assert.deepEqual(texts, ["First?", "First, done.", "Second?", "Second done.", "Third?", "Third done."]);
   });
 
-  test("the_first_message_that_is_loaded_is_edited_where_it_stands", async (t) => {
+  test("the_first_loaded_message_is_edited_in_place", async (t) => {
     await ask("deep", "createSession", { id: "s" });
     await ask("deep", "appendEvents", {
       sessionId: "s",
@@ -289,7 +289,7 @@ describe("chat", { skip }, async () => {
     assert.equal(events[0].parentId, "n59");
   });
 
-  test("another_answer_stands_beside_the_first_and_both_can_be_shown", async (t) => {
+  test("another_answer_is_a_sibling_and_both_can_be_shown", async (t) => {
     model.next(say("Four."), say("It is four."));
     const page = await site.open(t, "#/again/sessions/s");
     await write(page, "2 + 2?");
@@ -323,7 +323,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("It is four.").waitFor();
   });
 
-  test("an_edited_question_is_answered_anew_and_the_old_one_stays", async (t) => {
+  test("an_edited_question_is_answered_again_and_the_old_one_stays", async (t) => {
     model.next(say("Four."), say("Six."), say("Nine."), say("Ten."));
     const page = await site.open(t, "#/edited/sessions/s");
     await write(page, "2 + 2?");
@@ -402,7 +402,7 @@ describe("chat", { skip }, async () => {
     });
   }
 
-  test("deciding_about_an_old_call_asks_before_newer_messages_leave_the_view", async (t) => {
+  test("deciding_an_old_call_warns_before_newer_messages_are_hidden", async (t) => {
     await ask("old", "defineTool", { name: "pay", description: "Pays.", service: "TOOLS", needsApproval: true });
     model.next(callTool("pay", { amount: 5 }, "c1"), say("One."), say("Two."));
     const page = await site.open(t, "#/old/sessions/s");
@@ -441,7 +441,7 @@ describe("chat", { skip }, async () => {
     assert.deepEqual((await history("old")).slice(2), before.slice(2));
   });
 
-  test("a_turn_that_failed_says_why_and_is_tried_again", async (t) => {
+  test("a_failed_turn_shows_why_and_can_be_retried", async (t) => {
     await ask("retried", "configureAgent", { model: "openai:none" });
     const page = await site.open(t, "#/retried/sessions/s");
     model.next(refuse(400, "There is no such model."));
@@ -474,7 +474,7 @@ describe("chat", { skip }, async () => {
     await failure.waitFor();
   });
 
-  test("a_failed_turn_stays_at_its_place_when_the_conversation_goes_on_and_is_tried_again_there", async (t) => {
+  test("a_failed_turn_keeps_its_position_and_can_be_retried_there", async (t) => {
     await ask("left", "configureAgent", { model: "openai:none" });
     const page = await site.open(t, "#/left/sessions/s");
     model.next(refuse(400, "There is no such model."));
@@ -506,7 +506,7 @@ describe("chat", { skip }, async () => {
     ]);
   });
 
-  test("a_turn_is_a_waterfall_while_it_runs_and_on_record", async (t) => {
+  test("a_turn_has_a_waterfall_while_running_and_afterwards", async (t) => {
     await defineWeather("drawn");
     const rest = gate();
     model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains."));
@@ -530,7 +530,7 @@ describe("chat", { skip }, async () => {
     await page.getByText(`${turns[0].steps[1].context.sentMessages} messages`).waitFor();
   });
 
-  test("a_waterfall_goes_on_where_it_was_when_the_connection_is_back", async (t) => {
+  test("a_waterfall_continues_after_a_reconnect", async (t) => {
     await defineWeather("dropped");
     const [rest, last] = [gate(), gate()];
     model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains, ", last, "still."));
@@ -590,7 +590,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("Still raining.").waitFor();
   });
 
-  test("a_call_is_approved_once_its_turn_is_over", async (t) => {
+  test("a_call_can_be_approved_after_its_turn", async (t) => {
     await ask("slow", "defineTool", { name: "pay", description: "Pays.", service: "TOOLS", needsApproval: true });
     model.next(callTool("pay", { amount: 5 }, "c1"), say("Paid."));
     const page = await site.open(t, "");
@@ -622,7 +622,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("Paid.").waitFor();
   });
 
-  test("a_turn_that_fails_says_so_and_what_was_written_stays", async (t) => {
+  test("a_failing_turn_is_reported_and_its_text_stays", async (t) => {
     const page = await site.open(t, "#/failed/sessions/s");
     await write(page, "Anyone?");
     await page.getByRole("alert").waitFor();
@@ -633,7 +633,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("Here.").waitFor();
   });
 
-  test("a_model_is_chosen_for_the_page_and_for_the_agent", async (t) => {
+  test("a_model_is_selected_for_the_page_and_for_the_agent", async (t) => {
     const page = await site.open(t, "#/chosen/sessions/s");
     await page.getByText("Agent's model").click();
     await page.getByLabel("Model for messages sent from this page").fill("demo");
@@ -646,7 +646,7 @@ describe("chat", { skip }, async () => {
     assert.equal((await ask("chosen", "getConfig")).model, "openai:other");
   });
 
-  test("a_compaction_is_tried_then_made_and_unfolds_to_the_originals", async (t) => {
+  test("a_compaction_is_previewed_applied_and_expanded_to_the_originals", async (t) => {
     await ask("compacted", "createSession", { id: "s" });
     await ask("compacted", "configureCompaction", {
       sessionId: "s",
@@ -684,7 +684,7 @@ describe("chat", { skip }, async () => {
     assert.deepEqual((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions, []);
   });
 
-  test("a_summary_that_is_removed_while_a_message_is_sent_is_gone", async (t) => {
+  test("a_summary_removed_during_a_send_disappears", async (t) => {
     await ask("moved", "createSession", { id: "s" });
     await ask("moved", "configureCompaction", {
       sessionId: "s",
@@ -721,7 +721,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("Said as number 5.").waitFor();
   });
 
-  test("a_message_is_deleted_and_forked_from", async (t) => {
+  test("a_message_can_be_deleted_and_forked_from", async (t) => {
     await ask("cut", "createSession", { id: "s", name: "Cut" });
     await ask("cut", "appendEvents", {
       sessionId: "s",

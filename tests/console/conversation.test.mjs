@@ -9,7 +9,7 @@ import { failureOf, gameOf, shortest } from "./world.mjs";
 const GAMES = Number(process.env.GAMES ?? 1_000);
 const LENGTH = 80;
 
-test("whatever_comes_late_twice_or_never_the_reader_and_the_agent_agree", (t) => {
+test("late_duplicate_and_lost_messages_never_desynchronize_the_page", (t) => {
   const first = Number(process.env.SEED ?? Date.now() % 1_000_000);
   t.diagnostic(`seed ${first}, ${GAMES} games`);
   for (let seed = first; seed < first + GAMES; seed += 1) {

@@ -42,7 +42,7 @@ describe("hostile", { skip }, async () => {
     assert.equal(await page.locator("#main, main").first().isVisible(), true);
   }
 
-  test("markup_is_text_in_every_view", async (t) => {
+  test("markup_is_shown_as_text_in_every_view", async (t) => {
     await ask("markup", "createSession", { id: "s", name: MARKUP[1] });
     for (const [n, text] of MARKUP.entries()) {
       await ask("markup", "appendEvents", {
@@ -81,7 +81,7 @@ describe("hostile", { skip }, async () => {
     await unharmed(page);
   });
 
-  test("names_of_any_characters_are_shown_and_lead_where_they_say", async (t) => {
+  test("names_with_any_characters_are_shown_and_link_correctly", async (t) => {
     for (const [n, name] of NAMES.entries()) {
       await ask("names", "createSession", { id: `id ${n} /?#%`, name });
       await ask("names", "appendEvents", {
@@ -108,7 +108,7 @@ describe("hostile", { skip }, async () => {
     assert.equal(await page.locator(".brand b").innerText(), "⟨U+202E⟩/?#%é");
   });
 
-  test("right_to_left_text_turns_nothing_beside_it", async (t) => {
+  test("right_to_left_text_does_not_affect_its_surroundings", async (t) => {
     await ask("rtl", "createSession", { id: "s" });
     await ask("rtl", "appendEvents", {
       sessionId: "s",
@@ -131,7 +131,7 @@ describe("hostile", { skip }, async () => {
     assert.ok(text < actions, "the header reads from left to right");
   });
 
-  test("media_of_this_message_is_shown_and_media_elsewhere_is_a_link", async (t) => {
+  test("embedded_media_is_shown_and_remote_media_is_a_link", async (t) => {
     const pixel =
       "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     const svg = `data:image/svg+xml,${encodeURIComponent("<svg xmlns='http://www.w3.org/2000/svg' onload='top.hacked = 11'><script>top.hacked = 12</script></svg>")}`;
@@ -166,7 +166,7 @@ describe("hostile", { skip }, async () => {
     await unharmed(page);
   });
 
-  test("a_message_of_a_megabyte_is_shown_piece_by_piece", async (t) => {
+  test("a_one_megabyte_message_is_rendered_in_chunks", async (t) => {
     await ask("large", "createSession", { id: "s" });
     await ask("large", "appendEvents", {
       sessionId: "s",
@@ -199,7 +199,7 @@ describe("hostile", { skip }, async () => {
     assert.ok((await page.getByRole("article").first().textContent()).endsWith("the end"));
   });
 
-  test("damaged_messages_and_parts_do_no_harm", async (t) => {
+  test("corrupt_messages_and_parts_do_no_harm", async (t) => {
     await ask("damaged", "createSession", { id: "s" });
     const parts = [
       { type: "text", text: "Whole." },

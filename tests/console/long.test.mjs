@@ -73,7 +73,7 @@ describe("long", { skip }, async () => {
     };
   }
 
-  test("ten_thousand_messages_are_read_without_a_task_over_100_ms", async (t) => {
+  test("ten_thousand_messages_scroll_without_a_task_over_100_ms", async (t) => {
     await site.ask("long", "createSession", { id: "s", name: "Long" });
     for (let n = 0; n < MESSAGES; n += 1000) {
       const events = Array.from({ length: 1000 }, (_, k) => ({
@@ -116,7 +116,7 @@ describe("long", { skip }, async () => {
     return longest;
   }
 
-  test("what_is_read_stays_where_it_is_while_older_messages_come", async (t) => {
+  test("the_reading_position_is_kept_while_older_messages_load", async (t) => {
     const page = await site.open(t, "#/long/sessions/s");
     await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
     const list = page.getByRole("region", { name: "Messages" });
@@ -150,7 +150,7 @@ describe("long", { skip }, async () => {
     assert.ok(Math.abs(after - before.top) <= 2, `${before.text} moved from ${before.top} to ${after}`);
   });
 
-  test("who_is_at_the_end_when_older_messages_come_stays_there", async (t) => {
+  test("at_the_end_the_page_stays_there_while_older_messages_load", async (t) => {
     const page = await site.open(t, "");
     // The browser tells of a scroll in its next frame. The page of older messages is drawn before.
     await page.addInitScript(() => {
@@ -185,7 +185,7 @@ describe("long", { skip }, async () => {
     );
   });
 
-  test("the_keys_home_and_end_go_all_the_way", async (t) => {
+  test("the_home_and_end_keys_scroll_to_either_end", async (t) => {
     const lines = (n) => "A line of its own.\n".repeat(1 + (n % 40));
     await site.ask("keys", "createSession", { id: "s", name: "Keyboard shortcuts" });
     await site.ask("keys", "appendEvents", {
@@ -245,7 +245,7 @@ describe("long", { skip }, async () => {
     }
   });
 
-  test("nothing_shifts_while_an_answer_is_said", async (t) => {
+  test("nothing_shifts_while_an_answer_streams", async (t) => {
     const gates = Array.from({ length: 12 }, gate);
     model.next(say(...gates.flatMap((gate, n) => [`Line ${n} of the answer, with some words.\n\n`, gate]), "The end."));
     const page = await site.open(t, "");

@@ -113,7 +113,7 @@ describe("manage", { skip }, async () => {
     assert.equal(response.status, 200, await response.clone().text());
   }
 
-  test("what_would_go_is_shown_before_rules_are_set_for_the_agent_and_for_a_session", async (t) => {
+  test("retention_rules_are_previewed_before_they_are_set", async (t) => {
     await importOld("keep", "s");
     await importOld("keep", "t");
     const page = await site.open(t, "#/keep/manage/retention");
@@ -143,7 +143,7 @@ describe("manage", { skip }, async () => {
     assert.equal((await ask("keep", "loadEvents", { sessionId: "t" })).length, 3);
   });
 
-  test("a_person_is_found_saved_and_erased_and_the_receipt_stays_in_the_browser", async (t) => {
+  test("a_person_is_found_saved_and_erased_and_the_receipt_is_stored", async (t) => {
     await ask("person", "createSession", { id: "s", name: "Call with Anna Smith" });
     const said = ["Anna Smith called.", "Nobody called.", "anna smith called again."];
     const events = said.map((content) => ({ action: "user_message", content }));
@@ -178,7 +178,7 @@ describe("manage", { skip }, async () => {
     assert.deepEqual(await ask("person", "verifyReceipt", { receipt: saved }), { valid: false, signed: false });
   });
 
-  test("tools_and_servers_are_added_tried_and_removed_and_a_secret_is_named_alone", async (t) => {
+  test("tools_and_servers_are_added_tested_and_removed_and_secrets_only_named", async (t) => {
     // With a secret: where anybody may ask, no page calls a tool.
     const locked = await startConsole({
       vars: { MODEL: "demo", TOOL_ORIGINS: origin },
@@ -225,7 +225,7 @@ describe("manage", { skip }, async () => {
     );
   });
 
-  test("a_server_that_needs_it_is_authorized_in_a_tab_of_its_own", async (t) => {
+  test("a_server_that_needs_it_is_authorized_in_another_tab", async (t) => {
     const guarded = await startConsole({
       vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: origin, PUBLIC_URL: origin },
       secrets: { TOOL_TOKEN_KEY: "a key of at least 32 characters, for tests" },
@@ -250,7 +250,7 @@ describe("manage", { skip }, async () => {
     assert.equal(await opens.count(), 0);
   });
 
-  test("a_tool_that_is_deployed_says_so_and_is_hidden_and_shown_again", async (t) => {
+  test("a_deployed_tool_is_marked_hidden_and_restored", async (t) => {
     const tool = { name: "weather", description: "The weather.", url: `${origin}/weather` };
     const deployed = await startConsole({
       vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: origin, AGENT_DEFAULTS: JSON.stringify({ tools: [tool] }) },
@@ -266,7 +266,7 @@ describe("manage", { skip }, async () => {
     assert.equal((await deployed.server.call("tools", "listTools", {})).body.tools[0].isDeployed, true);
   });
 
-  test("where_anybody_may_ask_a_tool_is_not_called_and_the_page_says_why", async (t) => {
+  test("with_open_auth_the_page_explains_why_tools_cannot_be_called", async (t) => {
     const tool = { name: "weather", description: "The weather.", url: `${origin}/weather`, needsApproval: false };
     await ask("anybody", "defineTool", tool);
     const page = await site.open(t, "#/anybody/manage/tools");
@@ -277,7 +277,7 @@ describe("manage", { skip }, async () => {
     for (const way of ["npm start", "SESSION_AGENT_TOKEN", "in a conversation"]) await told.getByText(way).waitFor();
   });
 
-  test("a_token_is_shown_once_with_what_it_may_and_does_no_more", async (t) => {
+  test("a_token_is_shown_once_with_its_rights", async (t) => {
     const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
     try {
       const headers = { authorization: `Bearer ${SECRET}` };
@@ -304,7 +304,7 @@ describe("manage", { skip }, async () => {
     }
   });
 
-  test("compaction_is_set_for_the_agent_and_an_empty_field_is_given_up", async (t) => {
+  test("compaction_is_configured_and_an_empty_field_resets_it", async (t) => {
     const page = await site.open(t, "#/compact/manage/compaction");
     await fill(page, "Compact when a conversation exceeds this many tokens", "30000");
     await click(page, "Save");
@@ -318,7 +318,7 @@ describe("manage", { skip }, async () => {
     );
   });
 
-  test("a_backup_is_made_planned_and_listed_and_without_recovery_a_sentence_says_so", async (t) => {
+  test("a_backup_is_created_scheduled_and_listed", async (t) => {
     await ask("copies", "createSession", { id: "s" });
     const page = await site.open(t, "#/copies/manage/copies");
     await page.getByText("No backups yet.").waitFor();
@@ -335,7 +335,7 @@ describe("manage", { skip }, async () => {
     await page.getByText(/no point-in-time recovery/).waitFor();
   });
 
-  test("defaults_say_what_is_deployed_and_what_this_agent_has_put_aside", async (t) => {
+  test("deployed_defaults_and_the_agents_overrides_are_shown", async (t) => {
     await ask("own", "configureAgent", { temperature: 0.5 });
     const page = await site.open(t, "#/own/manage/defaults");
     const row = (name) => page.getByRole("row").filter({ hasText: name });
@@ -365,7 +365,7 @@ describe("manage", { skip }, async () => {
     assert.deepEqual((await ask("operator", "listAgents", { prefix: "u:7" })).agents, []);
   });
 
-  test("a_proposal_is_decided_change_by_change_with_its_evidence_and_taken_back", async (t) => {
+  test("a_proposal_is_decided_change_by_change_with_evidence_and_reverted", async (t) => {
     const model = await startModel();
     const learning = await startConsole({
       vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
@@ -432,7 +432,7 @@ describe("manage", { skip }, async () => {
     }
   });
 
-  test("without_a_directory_a_sentence_says_what_to_add", async (t) => {
+  test("without_a_directory_the_page_explains_how_to_add_one", async (t) => {
     const bare = await startConsole();
     try {
       const page = await bare.open(t, "#/a/manage/agents");
@@ -447,7 +447,7 @@ describe("manage", { skip }, async () => {
     ["dark", { colorScheme: "dark" }],
     ["phone", { viewport: { width: 320, height: 640 }, colorScheme: "dark" }],
   ]) {
-    test(`axe_finds_nothing_on_any_part_in_${name}`, async (t) => {
+    test(`axe_finds_no_problem_in_any_section_in_${name}`, async (t) => {
       const agent = `axe-${name}`;
       await ask(agent, "createSession", { id: "s" });
       await ask(agent, "defineTool", {

@@ -91,7 +91,7 @@ function textOf(node) {
     .join("");
 }
 
-test("no_text_makes_the_tree_deep_or_the_reading_slow", () => {
+test("any_text_renders_quickly_to_a_shallow_tree", () => {
   const depthOf = (node) =>
     node !== null && typeof node === "object" ? 1 + Math.max(0, ...Object.values(node).map(depthOf)) : 0;
   const pieces = [
@@ -127,7 +127,7 @@ test("no_text_makes_the_tree_deep_or_the_reading_slow", () => {
   }
 });
 
-test("whatever_is_written_its_words_are_there", () => {
+test("all_words_of_any_text_are_rendered", () => {
   let state = Number(process.env.SEED ?? 5);
   const dice = (n) => (state = (state * 48_271) % 2_147_483_647) % n;
   const pieces = [

@@ -11,7 +11,7 @@ describe("memory", { skip }, async () => {
   after(() => site?.stop());
   const ask = (...given) => site.ask(...given);
 
-  test("a_block_is_defined_written_compared_and_taken_back", async (t) => {
+  test("a_block_is_defined_edited_compared_and_reverted", async (t) => {
     const page = await site.open(t, "#/blocks/memory");
     await page.getByRole("button", { name: "Define block" }).click();
     await page.getByLabel("Label").fill("notes");
@@ -45,7 +45,7 @@ describe("memory", { skip }, async () => {
     assert.equal(await ask("blocks", "getBlock", { label: "notes" }), null);
   });
 
-  test("a_write_that_did_not_know_the_newest_text_undoes_nothing", async (t) => {
+  test("a_stale_write_overwrites_nothing", async (t) => {
     await ask("raced", "defineBlock", { label: "notes", kind: "writable" });
     const page = await site.open(t, "#/raced/memory/notes");
     await page.getByLabel("Text", { exact: true }).fill("Mine.");
@@ -83,7 +83,7 @@ describe("memory", { skip }, async () => {
     assert.deepEqual((await ask("entries", "listEntries", { label: "places" })).entries, []);
   });
 
-  test("entries_and_hits_that_come_late_are_not_shown_elsewhere", async (t) => {
+  test("late_entries_and_hits_are_not_shown_in_another_view", async (t) => {
     for (const label of ["first", "second"]) {
       await ask("late", "defineBlock", { label, kind: "searchable" });
       await ask("late", "setEntry", { label, key: "k", content: `Of the ${label} block.` });
@@ -112,7 +112,7 @@ describe("memory", { skip }, async () => {
     );
   });
 
-  test("more_entries_that_are_asked_for_twice_are_shown_once", async (t) => {
+  test("entries_requested_twice_are_shown_once", async (t) => {
     await ask("twice", "defineBlock", { label: "notes", kind: "searchable" });
     for (let n = 0; n < 60; n += 1)
       await ask("twice", "setEntry", { label: "notes", key: `k${n}`, content: `Entry ${n}.` });
@@ -131,7 +131,7 @@ describe("memory", { skip }, async () => {
     );
   });
 
-  test("an_entrys_tags_and_metadata_are_shown_changed_and_filtered_by", async (t) => {
+  test("tags_and_metadata_are_shown_edited_and_filtered", async (t) => {
     await ask("marks", "defineBlock", { label: "facts", kind: "searchable" });
     const set = (key, more) => ask("marks", "setEntry", { label: "facts", key, content: `About ${key}.`, ...more });
     await set("tea", { tags: ["taste"], metadata: { city: "Oslo" }, source: "user" });
@@ -157,7 +157,7 @@ describe("memory", { skip }, async () => {
     assert.deepEqual([rain.tags, rain.metadata], [["weather", "Oslo"], { level: 3 }]);
   });
 
-  test("a_fact_that_was_replaced_is_shown_with_its_time_and_found_in_the_past", async (t) => {
+  test("a_replaced_fact_is_shown_with_its_time_and_found_in_the_past", async (t) => {
     await ask("facts", "defineBlock", { label: "homes", kind: "searchable" });
     await ask("facts", "setEntry", {
       label: "homes",
@@ -209,7 +209,7 @@ describe("memory", { skip }, async () => {
     assert.equal(await card("the fjord").count(), 0);
   });
 
-  test("entries_and_documents_have_versions_and_come_back_after_they_were_deleted", async (t) => {
+  test("entries_and_documents_have_versions_and_can_be_restored", async (t) => {
     await ask("past", "defineBlock", { label: "places", kind: "searchable" });
     await ask("past", "defineBlock", { label: "guides", kind: "loadable" });
     for (const content of ["Open.", "Closed."]) {
@@ -279,7 +279,7 @@ describe("memory", { skip }, async () => {
     assert.deepEqual((await ask("documents", "listSkills", { label: "guides" })).skills, []);
   });
 
-  test("the_prompt_is_shown_to_the_letter_with_its_tokens_and_the_tools", async (t) => {
+  test("the_prompt_is_shown_verbatim_with_its_tokens_and_tools", async (t) => {
     await ask("prompted", "createSession", { id: "s" });
     await ask("prompted", "defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are brief." });
     await ask("prompted", "defineBlock", { label: "memory", kind: "writable", maxTokens: 50 });
@@ -325,7 +325,7 @@ describe("memory", { skip }, async () => {
     assert.match(JSON.stringify(modelInput.tools), /Tells the weather\./);
   });
 
-  test("a_session_has_a_memory_of_its_own", async (t) => {
+  test("a_session_has_its_own_memory", async (t) => {
     await ask("own", "createSession", { id: "s" });
     const page = await site.open(t, "#/own/sessions/s/memory");
     await page.getByRole("button", { name: "Define block" }).click();
@@ -336,7 +336,7 @@ describe("memory", { skip }, async () => {
     assert.deepEqual(await ask("own", "getBlocks"), []);
   });
 
-  test("the_model_s_own_writes_are_named_as_its_own", async (t) => {
+  test("the_models_own_writes_are_labeled", async (t) => {
     await ask("written", "defineBlock", { label: "memory", kind: "writable" });
     await ask("written", "createSession", { id: "s" });
     const page = await site.open(t, "#/written/sessions/s");

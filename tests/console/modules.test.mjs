@@ -23,7 +23,7 @@ const { barsByDay, firstDay, tokensOf, totalOf } = await load("understand/usage.
 const { allows, rightsOf } = await load("token.ts");
 const { changesOf, groupsOf, textsOf } = await load("settings/fields.ts");
 
-test("one_erased_thing_is_counted_in_the_singular", () => {
+test("one_erased_item_is_counted_in_the_singular", () => {
   const counts = { events: 2, entries: 1, summaries: 1, media: 1, loadedDocuments: 1, waitingMessages: 3, turns: 0 };
   const text = "2 events, 1 entry, 1 summary, 1 media, 1 loaded document, 3 waiting messages";
   assert.equal(erasedText(counts), text);
@@ -31,18 +31,18 @@ test("one_erased_thing_is_counted_in_the_singular", () => {
   assert.equal(erasedText({ events: 0 }), "nothing");
 });
 
-test("a_name_shows_its_unseen_characters_on_one_line", () => {
+test("a_name_shows_invisible_characters_on_one_line", () => {
   assert.equal(shownName("a\u0000b\nc\u202ed"), "a␀b␊c⟨U+202E⟩d");
   assert.equal(shownName("\u200f\u2066"), "⟨U+200F⟩⟨U+2066⟩");
   assert.equal(shownName("שלום 🌧"), "שלום 🌧");
   assert.equal(shownName("x".repeat(121)), `${"x".repeat(120)}…`);
 });
 
-test("a_text_keeps_its_lines_and_shows_what_would_turn_it", () => {
+test("a_text_keeps_its_lines_and_shows_bidi_controls", () => {
   assert.equal(shownText("a\tb\nc\u0007\u202e"), "a\tb\nc␇⟨U+202E⟩");
 });
 
-test("an_input_that_is_approved_shows_each_character_that_is_in_it", () => {
+test("an_input_to_approve_shows_every_hidden_character", () => {
   const hidden = [...Array(0x110000).keys()]
     .filter((code) => code < 0xd800 || code > 0xdfff)
     .filter((code) => /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(String.fromCodePoint(code)))
@@ -57,7 +57,7 @@ test("an_input_that_is_approved_shows_each_character_that_is_in_it", () => {
   assert.equal(shownInput({ a: "שלום 🌧 \\u{200B}" }), '{\n  "a": "שלום 🌧 \\\\u{200B}"\n}');
 });
 
-test("a_cut_never_leaves_half_a_character", () => {
+test("truncation_never_splits_a_character", () => {
   assert.equal(cut("a🌧b", 2), "a");
   assert.equal(cut("a🌧b", 3), "a🌧");
 });
@@ -74,7 +74,7 @@ test("sizes_and_times_are_short", () => {
   assert.deepEqual([milliseconds(12.4), milliseconds(2345), milliseconds(65_000)], ["12 ms", "2.35 s", "1 min 5 s"]);
 });
 
-test("a_diff_says_which_lines_went_and_which_came", () => {
+test("a_diff_marks_removed_and_added_lines", () => {
   assert.deepEqual(diff("a\nb\nc", "a\nB\nc\nd"), [
     { kind: "same", before: "a", after: "a" },
     { kind: "changed", before: "b", after: "B" },
@@ -84,7 +84,7 @@ test("a_diff_says_which_lines_went_and_which_came", () => {
   assert.deepEqual(diff("same", "same"), [{ kind: "same", before: "same", after: "same" }]);
 });
 
-test("a_diff_loses_no_line_whatever_the_texts", () => {
+test("a_diff_loses_no_line_of_any_text", () => {
   let seed = 7;
   const random = (n) => (seed = (seed * 48271) % 2147483647) % n;
   for (let game = 0; game < 300; game += 1) {
@@ -105,7 +105,7 @@ test("a_diff_of_two_long_texts_is_quick", () => {
   assert.equal(diff(text("a"), text("b")).length, 20_000);
 });
 
-test("rows_know_where_they_stand_by_measure_and_by_estimate", () => {
+test("rows_are_positioned_by_measured_and_estimated_heights", () => {
   const rows = new Rows();
   const place = (...items) => rows.place(items, String, () => 10);
   place("a", "b", "c");
@@ -119,7 +119,7 @@ test("rows_know_where_they_stand_by_measure_and_by_estimate", () => {
   assert.deepEqual([rows.height, rows.topOf(3), rows.indexAt(69), rows.indexOf("b")], [80, 70, 2, 2]);
 });
 
-test("an_answer_is_put_together_from_its_chunks", () => {
+test("an_answer_is_assembled_from_its_chunks", () => {
   const answer = answerOf([
     { type: "start", messageId: "m" },
     { type: "start-step" },
@@ -142,7 +142,7 @@ test("an_answer_is_put_together_from_its_chunks", () => {
   ]);
 });
 
-test("an_answer_that_goes_on_keeps_what_the_message_has", () => {
+test("an_answer_that_continues_keeps_the_messages_parts", () => {
   const asked = {
     id: "m",
     role: "assistant",
@@ -177,7 +177,7 @@ async function treeOf(parents, leafId) {
   return tree;
 }
 
-test("a_tree_is_drawn_in_stretches_the_newest_branch_below", async () => {
+test("a_tree_is_drawn_in_segments_with_the_newest_branch_last", async () => {
   const tree = await treeOf({ a: null, b: "a", c: "b", d: "b", e: "d", f: "a" }, "c");
   const drawn = stretchesOf(tree).map(({ first, last, lane, above, isOnPath, isEnd }) => [
     first.id,
@@ -201,7 +201,7 @@ test("a_tree_is_drawn_in_stretches_the_newest_branch_below", async () => {
   );
 });
 
-test("a_tree_that_is_read_anew_is_whole_meanwhile_and_has_what_came_meanwhile", async () => {
+test("a_reloading_tree_stays_complete_and_includes_new_messages", async () => {
   const events = ["a", "b", "c"].map((id, n, all) => ({
     id,
     parentId: all[n - 1] ?? null,
@@ -241,13 +241,13 @@ test("a_tree_that_is_read_anew_is_whole_meanwhile_and_has_what_came_meanwhile", 
   );
 });
 
-test("a_tree_that_goes_in_a_circle_ends", async () => {
+test("a_cyclic_tree_terminates", async () => {
   const tree = await treeOf({ a: "b", b: "a" }, "a");
   assert.deepEqual([...tree.pathTo("a")], ["a", "b"]);
   assert.deepEqual(stretchesOf(tree), []);
 });
 
-test("usage_has_a_bar_for_each_day_also_for_those_without", () => {
+test("usage_has_a_bar_for_every_day_even_without_usage", () => {
   const now = Date.UTC(2026, 5, 15, 12);
   const today = Date.UTC(2026, 5, 15);
   const day = (at, inputTokens, cost) => ({
@@ -278,7 +278,7 @@ test("usage_has_a_bar_for_each_day_also_for_those_without", () => {
 
 const tokenOf = (claims) => `sa2.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.seal`;
 
-test("a_token_says_what_it_allows_and_a_secret_allows_all", () => {
+test("a_token_shows_its_rights_and_a_secret_allows_all", () => {
   const allowed = (text, ...operations) => operations.filter((operation) => allows(rightsOf(text), operation));
   const all = ["chat", "listSessions", "setBlock", "getConfig", "configureAgent"];
   for (const secret of [null, "a secret", "sa2.not base64.x", "a.b.c"]) assert.deepEqual(allowed(secret, ...all), all);
@@ -296,7 +296,7 @@ test("a_token_says_what_it_allows_and_a_secret_allows_all", () => {
   assert.deepEqual(allowed(tokenOf({ ...purging, allow: { purge: true } }), "erase"), ["erase"]);
 });
 
-test("only_the_settings_that_were_changed_are_sent", () => {
+test("only_changed_settings_are_sent", () => {
   const config = {
     model: null,
     temperature: 0.5,
@@ -339,14 +339,14 @@ const { checkpointsOf, messagesIn, threadName, threadOf } = await load("sessions
 const { heardLive, withTimesOf } = await load("turns/live.ts");
 const { tookOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
 
-test("the_nearest_name_stands_first", () => {
+test("the_nearest_name_is_first", () => {
   assert.deepEqual(byNearness("alcie", ["bob", "alice", "alicia"]), ["alice", "alicia", "bob"]);
   assert.deepEqual(byNearness("tirp", ["rent", "trip"]), ["trip", "rent"]);
   // A name of any length costs no more than a line.
   assert.equal(byNearness("x".repeat(100_000), ["y".repeat(100_000)]).length, 1);
 });
 
-test("a_snippet_quotes_whatever_somebody_called_their_agent", () => {
+test("a_code_snippet_quotes_any_agent_name", () => {
   const { curl, client } = snippetOf(
     { view: "session", agent: "it's; rm -rf /", session: "a'b$(x)", tab: "turns" },
     "https://a.example",
@@ -365,7 +365,7 @@ test("a_snippet_quotes_whatever_somebody_called_their_agent", () => {
 
 const { EMPTY: EMPTY_TOKEN, tokenInput } = await load("manage/token_input.ts");
 
-test("a_token_is_made_of_what_was_written_and_of_nothing_else", () => {
+test("a_token_request_contains_only_the_fields_filled_in", () => {
   assert.deepEqual(tokenInput({ ...EMPTY_TOKEN, preset: "none", holder: "nobody counts" }), { expiresIn: 3600 });
   assert.deepEqual(
     tokenInput({
@@ -391,7 +391,7 @@ test("a_token_is_made_of_what_was_written_and_of_nothing_else", () => {
   );
 });
 
-test("each_part_of_manage_and_each_fact_is_a_call_of_its_own", () => {
+test("each_section_of_manage_and_each_fact_is_its_own_call", () => {
   const parts = ["proposals", "retention", "people", "tools", "tokens", "compaction", "copies", "defaults", "agents"];
   const operations = parts.map(
     (part) => snippetOf({ view: "manage", agent: "a", part }, "https://a.example", false).curl.match(/rpc\/(\w+)/)[1],
@@ -404,7 +404,7 @@ test("each_part_of_manage_and_each_fact_is_a_call_of_its_own", () => {
   assert.match(fact.curl, /rpc\/getBlockVersions' \\\n {2}-d '\{"label":"facts","key":"home"\}'$/);
 });
 
-test("a_thread_of_langgraph_is_read_as_one", () => {
+test("a_langgraph_thread_is_recognized", () => {
   const metadata = { langgraph: "checkpoints", thread: "t-1", namespace: "sub" };
   assert.deepEqual(threadOf({ metadata }), { kind: "checkpoints", thread: "t-1", namespace: "sub" });
   assert.equal(threadName(threadOf({ metadata })), "t-1 · sub");
@@ -434,7 +434,7 @@ test("a_thread_of_langgraph_is_read_as_one", () => {
   );
 });
 
-test("a_turn_that_is_heard_has_a_bar_for_each_request_and_call", () => {
+test("a_live_turn_has_a_bar_for_each_request_and_call", () => {
   let live = null;
   const chunks = [
     [0, { type: "start" }],
@@ -458,7 +458,7 @@ test("a_turn_that_is_heard_has_a_bar_for_each_request_and_call", () => {
   );
 });
 
-test("a_call_that_took_no_time_says_so", () => {
+test("a_call_of_zero_duration_is_labeled", () => {
   const chunks = [
     { type: "start-step" },
     { type: "tool-input-available", toolCallId: "c", toolName: "weather" },
@@ -468,7 +468,7 @@ test("a_call_that_took_no_time_says_so", () => {
   assert.equal(tookOf(waterfallOfLive(live, 9).rows.at(-1)), "0 ms");
 });
 
-test("a_turn_that_is_said_again_keeps_the_times_of_what_was_heard_before", () => {
+test("a_replayed_turn_keeps_the_times_already_received", () => {
   const heard = (chunks, isJoined) => chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
   const called = { type: "tool-input-available", toolCallId: "c", toolName: "weather" };
   const before = heard([
@@ -501,7 +501,7 @@ test("a_turn_that_is_said_again_keeps_the_times_of_what_was_heard_before", () =>
   assert.equal(again("other").isJoined, true);
 });
 
-test("a_turn_on_record_is_drawn_by_its_times", () => {
+test("a_recorded_turn_is_drawn_by_its_times", () => {
   const { rows } = waterfallOf({
     startedAt: 1000,
     endedAt: 1400,

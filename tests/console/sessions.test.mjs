@@ -26,7 +26,7 @@ describe("sessions", { skip }, async () => {
     });
   }
 
-  test("an_agent_is_opened_by_its_name_and_remembered_on_this_machine", async (t) => {
+  test("an_agent_is_opened_by_name_and_remembered_in_the_browser", async (t) => {
     await seeded("opened");
     const page = await site.open(t, "");
     await page.getByLabel("Agent", { exact: true }).fill("opened");
@@ -38,7 +38,7 @@ describe("sessions", { skip }, async () => {
     await page.getByText("In the bowl.").waitFor();
   });
 
-  test("the_example_is_made_once", async (t) => {
+  test("the_example_is_created_once", async (t) => {
     const page = await site.open(t, "");
     await page.getByRole("button", { name: "Create an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
@@ -87,7 +87,7 @@ describe("sessions", { skip }, async () => {
     );
   });
 
-  test("a_session_shows_its_tags_and_metadata_and_the_list_is_narrowed_by_them", async (t) => {
+  test("tags_and_metadata_are_shown_and_filter_the_list", async (t) => {
     const sessions = [
       { id: "oslo", name: "To Oslo", tags: ["travel", "summer"], metadata: { channel: "web", n: 7 } },
       { id: "rome", name: "To Rome", tags: ["travel"], metadata: { channel: "mail" } },
@@ -137,7 +137,7 @@ describe("sessions", { skip }, async () => {
     await shows("To Oslo", "To Rome", "The rent");
   });
 
-  test("a_deleted_session_comes_back_until_the_page_is_left", async (t) => {
+  test("a_deleted_session_can_be_restored_until_the_page_is_left", async (t) => {
     await seeded("deleted");
     const page = await site.open(t, "#/deleted/sessions/s");
     const remove = async () => {
@@ -160,7 +160,7 @@ describe("sessions", { skip }, async () => {
     );
   });
 
-  test("a_session_is_deleted_at_once_where_somebody_says_so", async (t) => {
+  test("a_session_can_be_deleted_at_once_if_configured", async (t) => {
     await seeded("at-once");
     const page = await site.open(t, "#/at-once/sessions/s");
     await page.getByRole("link", { name: /A session/ }).waitFor();
@@ -192,7 +192,7 @@ describe("sessions", { skip }, async () => {
     assert.equal(await page.getByRole("link", { name: /A session/ }).count(), 0);
   });
 
-  test("a_session_goes_out_as_a_file_and_comes_in_again", async (t) => {
+  test("a_session_is_exported_to_a_file_and_imported_again", async (t) => {
     await seeded("carried", "out", "Carried");
     const page = await site.open(t, "#/carried/sessions/out");
     await page.getByLabel("Session actions").click();
@@ -224,7 +224,7 @@ describe("sessions", { skip }, async () => {
     );
   });
 
-  test("an_id_that_is_written_while_a_file_is_looked_at_stays", async (t) => {
+  test("an_id_typed_while_a_file_is_inspected_is_kept", async (t) => {
     await seeded("hasty", "out", "Hasty");
     const page = await site.open(t, "");
     await page.addInitScript(() => {
@@ -260,7 +260,7 @@ describe("sessions", { skip }, async () => {
     }
   });
 
-  test("a_broken_file_is_refused_with_the_worker_s_own_words", async (t) => {
+  test("a_malformed_file_is_refused_with_the_workers_message", async (t) => {
     const page = await site.open(t, "#/broken");
     await page.getByRole("button", { name: "Import session" }).click();
     await page
@@ -276,7 +276,7 @@ describe("sessions", { skip }, async () => {
     assert.equal(await ask("broken", "getSession", { sessionId: "x" }), null);
   });
 
-  test("a_search_finds_across_sessions_and_leads_to_the_message", async (t) => {
+  test("a_search_covers_all_sessions_and_links_to_the_message", async (t) => {
     await seeded("searched", "one", "First");
     await seeded("searched", "two", "Second");
     const page = await site.open(t, "#/searched");
@@ -297,7 +297,7 @@ describe("sessions", { skip }, async () => {
       .waitFor();
   });
 
-  test("thousands_of_sessions_are_listed_as_the_reader_comes_to_them", async (t) => {
+  test("thousands_of_sessions_load_as_the_list_scrolls", async (t) => {
     // The oldest one by one, so that it is known which stand at the end.
     for (let n = 0; n < 10; n += 1) await ask("many", "createSession", { id: `s${n}`, name: `Number ${n}` });
     for (let n = 10; n < 1510; n += 50) {
@@ -328,7 +328,7 @@ describe("sessions", { skip }, async () => {
     );
   });
 
-  test("what_is_written_elsewhere_shows_up_by_itself", async (t) => {
+  test("changes_made_elsewhere_appear_by_themselves", async (t) => {
     await seeded("live");
     const page = await site.open(t, "#/live/sessions/s");
     await page.getByText("In the bowl.").waitFor();

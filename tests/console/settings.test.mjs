@@ -15,7 +15,7 @@ describe("settings", { skip }, async () => {
   const ask = (...given) => site.ask(...given);
   const setting = (page, label) => page.locator(".setting").filter({ has: page.getByLabel(label, { exact: true }) });
 
-  test("every_setting_is_changed_and_given_up", async (t) => {
+  test("every_setting_can_be_changed_and_reset", async (t) => {
     const page = await site.open(t, "#/set/settings");
     const fill = (label, text) => page.getByLabel(label, { exact: true }).fill(text);
     const choose = (label, option) => page.getByLabel(label, { exact: true }).selectOption(option);
@@ -88,7 +88,7 @@ describe("settings", { skip }, async () => {
     );
   });
 
-  test("what_is_written_while_a_change_is_saved_stays", async (t) => {
+  test("edits_made_while_a_change_is_saved_are_kept", async (t) => {
     const page = await site.open(t, "#/hasty/settings");
     const field = (label) => page.getByLabel(label, { exact: true });
     await field("Temperature").fill("0.75");
@@ -117,7 +117,7 @@ describe("settings", { skip }, async () => {
     assert.equal((await ask("hasty", "getConfig")).maxSteps, 3);
   });
 
-  test("limits_are_set_where_the_worker_has_them", async (t) => {
+  test("limits_can_be_set_if_the_worker_supports_them", async (t) => {
     const { origins } = await ask("limited", "getConfig");
     const page = await site.open(t, "#/limited/settings");
     await page.getByLabel("Temperature").waitFor();
@@ -130,7 +130,7 @@ describe("settings", { skip }, async () => {
     assert.deepEqual((await ask("limited", "getConfig")).limits, { turnsPerMinute: 5, tokensPerDay: 1000 });
   });
 
-  test("what_is_deployed_wrong_is_shown_in_the_worker_s_words", async (t) => {
+  test("invalid_deployed_settings_are_shown_in_the_workers_words", async (t) => {
     const { problems } = await ask("wrong", "getConfig");
     const page = await site.open(t, "#/wrong/settings");
     const shown = page.getByRole("region", { name: "Invalid deployed defaults" });
@@ -138,7 +138,7 @@ describe("settings", { skip }, async () => {
     await shown.getByText("agent-defaults.json: blocks[0].kind").waitFor();
   });
 
-  test("a_refused_setting_says_why_and_nothing_is_written", async (t) => {
+  test("a_refused_setting_shows_why_and_writes_nothing", async (t) => {
     const page = await site.open(t, "#/refused/settings");
     await page.getByLabel("Temperature").fill("9");
     await page.getByLabel("Step limit per turn").fill("7");

@@ -45,7 +45,7 @@ test("the_console_is_small", async (t) => {
   assert.ok(all < MOST_BYTES, `${all} bytes in all, at most ${MOST_BYTES}`);
 });
 
-test("the_policy_allows_this_origin_alone_and_no_code_in_the_page", async () => {
+test("the_csp_allows_only_this_origin_and_no_inline_code", async () => {
   for (const path of ["/", "/console.css", ...SCRIPTS.map((name) => `/${name}`)]) {
     const response = await server.fetch(path);
     await response.text();
@@ -73,7 +73,7 @@ test("the_policy_allows_this_origin_alone_and_no_code_in_the_page", async () => 
   }
 });
 
-test("no_file_names_another_origin", async () => {
+test("no_file_references_another_origin", async () => {
   for (const name of FILES) {
     const text = await readFile(join(SITE, name), "utf8");
     const named = (text.match(/https?:\/\/[\w.-]+/g) ?? []).filter(
@@ -83,7 +83,7 @@ test("no_file_names_another_origin", async () => {
   }
 });
 
-test("the_guides_are_served_for_programs", async () => {
+test("the_llms_txt_files_are_served", async () => {
   for (const name of ["llms.txt", "llms-full.txt"]) {
     const response = await server.fetch(`/${name}`);
     assert.equal(response.status, 200, name);
@@ -92,12 +92,12 @@ test("the_guides_are_served_for_programs", async () => {
   }
 });
 
-test("a_page_without_scripts_says_what_this_is", async () => {
+test("a_page_without_scripts_explains_what_this_is", async () => {
   const response = await server.fetch("/");
   assert.match(await response.text(), /<h1>Session Agent<\/h1>/);
 });
 
-test("the_types_are_right", async () => {
+test("the_types_check", async () => {
   const failed = await promisify(execFile)(NODE, [
     TSC,
     "--project",
@@ -111,7 +111,7 @@ test("the_types_are_right", async () => {
   assert.equal(failed, "");
 });
 
-test("the_modules_are_short_and_write_no_markup", async () => {
+test("the_modules_are_short_and_contain_no_markup", async () => {
   const files = (await readdir(join(ROOT, "console/src"), { recursive: true })).filter((name) => /\.tsx?$/.test(name));
   assert.ok(files.length > 20);
   for (const name of files) {
