@@ -47,7 +47,7 @@ async function python(...args) {
   return stdout + stderr;
 }
 
-test("openapi_python_client_makes_a_client_of_all_operations_that_works", async () => {
+test("openapi_python_client_generates_a_working_client_of_all_operations", async () => {
   const made = await python(
     ...["-m", "openapi_python_client", "generate", "--path", OPENAPI, "--meta", "none"],
     ...["--config", join(HERE, "openapi-python-client.yml"), "--output-path", join(folder, "session_agent_api")],
@@ -57,7 +57,7 @@ test("openapi_python_client_makes_a_client_of_all_operations_that_works", async 
   await python(join(HERE, "used_client.py"), String(server.url), SECRET);
 });
 
-test("datamodel_code_generator_makes_models_that_take_answers_and_refuse_wrong_requests", async () => {
+test("datamodel_code_generator_makes_models_that_accept_answers_and_refuse_wrong_requests", async () => {
   await python(
     ...["-m", "datamodel_code_generator", "--input", OPENAPI, "--input-file-type", "openapi"],
     ...["--output-model-type", "pydantic_v2.BaseModel", "--target-python-version", "3.11", "--formatters", "builtin"],
@@ -66,6 +66,6 @@ test("datamodel_code_generator_makes_models_that_take_answers_and_refuse_wrong_r
   await python(join(HERE, "used_models.py"), String(server.url), SECRET);
 });
 
-test("no_request_that_the_document_allows_is_refused_but_for_its_state_and_answers_are_as_it_says", async () => {
+test("requests_and_answers_match_the_document", async () => {
   console.log((await python(join(HERE, "valid_requests.py"), OPENAPI, String(server.url), SECRET)).trimEnd());
 });

@@ -101,7 +101,7 @@ const server = await startServer({
 });
 after(() => server.stop());
 
-test("there_is_a_python_with_the_packages", () => {
+test("a_python_with_the_packages_is_installed", () => {
   for (const { because, help } of [found, ...chosen, clients, older])
     assert.equal(because, undefined, `${because}: ${help}`);
 });
@@ -130,14 +130,14 @@ if (oldest?.python) {
       const place = join(folder, `python-${n}`);
       const own = join(place, "bin", "python");
       const packages = join(place, "lib", `python${version.join(".")}`, "site-packages");
-      await t.test("the_wheel_goes_into_an_empty_environment", async () => {
+      await t.test("the_wheel_installs_into_an_empty_environment", async () => {
         await run(python, ["-m", "venv", "--without-pip", place]);
         const wheel = readdirSync(join(folder, "dist")).find((name) => name.endsWith(".whl"));
         const asked = ["install", "--quiet", "--no-index", "--no-deps", "--no-compile", join(folder, "dist", wheel)];
         await run(python, ["-m", "pip", "--python", own, ...asked]);
         for (const name of BESIDE) symlinkSync(join(env.PYTHONPATH, name), join(packages, name));
       });
-      await t.test("it_needs_httpx_alone_and_says_what_an_adapter_needs", async () => {
+      await t.test("it_depends_only_on_httpx_and_names_what_an_adapter_needs", async () => {
         const program = `
 import session_agent, sys
 agent = session_agent.SessionAgent(${JSON.stringify(String(server.url))}, "bare-${n}", token=${JSON.stringify(SECRET)})
@@ -186,7 +186,7 @@ for name in ("langgraph", "openai_agents"):
   }
 
   // The sources as they are installed, and a caller's program.
-  test("the_types_are_strict", async () => {
+  test("the_types_check_strictly", async () => {
     const place = join(folder, "typed");
     mkdirSync(place);
     const packages = join(folder, "python-0", "lib", `python${found[0].version.join(".")}`, "site-packages");
