@@ -87,7 +87,7 @@ const WRITES = {
 };
 
 for (const [name, { prepare, act, apply }] of Object.entries(WRITES)) {
-  test(`${name}_is_whole_or_absent_wherever_the_runtime_is_killed`, async () => {
+  test(`${name}_is_all_or_nothing_wherever_the_runtime_is_killed`, async () => {
     const calm = await deal();
     await prepare?.(calm);
     const began = performance.now();
@@ -111,7 +111,7 @@ for (const [name, { prepare, act, apply }] of Object.entries(WRITES)) {
   });
 }
 
-test("a_first_search_finds_all_wherever_the_runtime_is_killed", async () => {
+test("a_first_search_is_complete_wherever_the_runtime_is_killed", async () => {
   const calm = await deal();
   const began = performance.now();
   await findAll(calm);

@@ -8,7 +8,7 @@ import { playFor, startDriver } from "./play.mjs";
 const SECONDS = { native: 15, workerd: 20 };
 
 for (const [name, seconds] of Object.entries(SECONDS)) {
-  test(`whatever_is_done_${name === "native" ? "natively" : "in_workerd"}_the_agents_say_what_the_contract_says`, async (t) => {
+  test(`random_play_${name === "native" ? "natively" : "in_workerd"}_matches_the_contract`, async (t) => {
     const driver = await startDriver(name);
     t.after(() => driver.stop());
     const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
