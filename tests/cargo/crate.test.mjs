@@ -39,7 +39,7 @@ async function unpack() {
 
 const { files, said } = await unpack();
 
-test("the_archive_has_what_a_crate_needs_and_no_more", async () => {
+test("the_archive_contains_exactly_what_a_crate_needs", async () => {
   const sources = (of) =>
     readdir(of, { recursive: true }).then((names) => names.filter((name) => /\.\w+$/.test(name)).sort());
   const folders = ["build", "src"];
@@ -53,7 +53,7 @@ test("the_archive_has_what_a_crate_needs_and_no_more", async () => {
     assert.equal(await readFile(join(files, name), "utf8"), await readFile(of, "utf8"), name);
 });
 
-test("the_manifest_says_what_a_registry_asks_for", async () => {
+test("the_manifest_has_the_registrys_required_fields", async () => {
   const manifest = await readFile(join(files, "Cargo.toml"), "utf8");
   for (const key of ["name", "version", "description", "license", "readme", "rust-version", "keywords", "categories"]) {
     assert.match(manifest, new RegExp(`^${key} = `, "m"), key);
@@ -75,7 +75,7 @@ test("the_manifest_says_what_a_registry_asks_for", async () => {
   );
 });
 
-test("the_unpacked_crate_compiles_by_itself", async () => {
+test("the_unpacked_crate_compiles_on_its_own", async () => {
   await cargo(["check", "--offline", "--locked", ...WASM], files);
   await cargo(["check", "--offline", "--locked", "--no-default-features"], files);
 });

@@ -13,7 +13,7 @@ import { blocksIn, crateReadme, read } from "../workerd/documents.mjs";
 
 const runFile = promisify(execFile);
 
-test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
+test("the_rust_code_in_documents_and_examples_compiles", async () => {
   const blocks = blocksIn("rust");
   const examples = (await readdir(join(ROOT, "examples"))).filter((name) =>
     existsSync(join(ROOT, "examples", name, "Cargo.toml")),
