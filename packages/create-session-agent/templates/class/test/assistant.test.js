@@ -20,7 +20,7 @@ const ask = (operation, input, user) =>
 
 const say = (text) => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] });
 
-test("only_a_logged_in_user_can_talk_to_their_agent", async () => {
+test("only_a_logged_in_user_reaches_their_agent", async () => {
   const answer = await ask("runTurn", { sessionId: "chat", message: say("Hello") }, "ann");
   assert.equal(answer.status, 200);
   const { message } = await answer.json();
@@ -29,7 +29,7 @@ test("only_a_logged_in_user_can_talk_to_their_agent", async () => {
   assert.equal((await ask("getHistory", { sessionId: "chat" }, "bob")).status, 401);
 });
 
-test("a_deployed_worker_lets_nobody_in_until_it_has_a_login", async () => {
+test("a_deployed_worker_rejects_everyone_until_a_login_is_added", async () => {
   const headers = { cookie: "user=ann" };
   for (const operation of ["runTurn", "getHistory"]) {
     const address = `https://my-agent.example/agents/session-agent/ann/rpc/${operation}`;
@@ -39,7 +39,7 @@ test("a_deployed_worker_lets_nobody_in_until_it_has_a_login", async () => {
   }
 });
 
-test("the_agent_remembers", async () => {
+test("the_agent_remembers_facts", async () => {
   const answer = await ask("runTurn", { sessionId: "chat", message: say("Remember that I like tea.") }, "ann");
   const { message } = await answer.json();
   const written = message.parts.find(({ type }) => type === "tool-set_context");

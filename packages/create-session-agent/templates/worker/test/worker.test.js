@@ -21,7 +21,7 @@ const ask = (operation, input, token = SECRET) =>
     body: JSON.stringify(input),
   });
 
-test("only_the_holder_of_the_secret_can_talk_to_an_agent", async () => {
+test("only_the_secret_gives_access_to_an_agent", async () => {
   const message = { id: "1", role: "user", parts: [{ type: "text", text: "Hello" }] };
   const answer = await ask("runTurn", { sessionId: "chat", message });
   assert.equal(answer.status, 200);
@@ -29,7 +29,7 @@ test("only_the_holder_of_the_secret_can_talk_to_an_agent", async () => {
   assert.equal((await ask("getHistory", { sessionId: "chat" }, "a wrong secret, also long enough")).status, 401);
 });
 
-test("every_agent_has_the_blocks_of_the_defaults", async () => {
+test("every_agent_has_the_default_blocks", async () => {
   const blocks = await (await ask("getBlocks", {})).json();
   assert.deepEqual(
     blocks.map(({ label }) => label),
