@@ -11,7 +11,7 @@ import { median, quantile, shuffled, spread } from "../../bench/frame/stats.mjs"
 import { BENCHES, BY_NAME } from "../../scripts/bench.mjs";
 import { ROOT } from "../../scripts/places.mjs";
 
-test("the_median_lies_between_the_quarters", () => {
+test("the_median_lies_between_the_quartiles", () => {
   assert.equal(median([3, 1, 2]), 2);
   assert.equal(median([4, 1, 2, 3]), 2.5);
   assert.deepEqual(spread([1, 2, 3, 4, 5]), { median: 3, low: 2, high: 4 });
@@ -19,7 +19,7 @@ test("the_median_lies_between_the_quarters", () => {
   assert.equal(withSpread({ median: 0.5, low: 0.25, high: 12 }), "0.50 (0.25–12.0)");
 });
 
-test("every_round_has_all_of_a_list_in_its_own_order", () => {
+test("every_round_runs_the_whole_list_in_its_own_order", () => {
   const list = ["a", "b", "c", "d", "e", "f"];
   const orders = [0, 1, 2, 3].map((round) => shuffled(list, round).join(""));
   for (const order of orders) assert.equal([...order].sort().join(""), "abcdef");
@@ -43,7 +43,7 @@ test("a_plot_has_a_bar_for_each_figure_and_escapes_names", () => {
   assert.deepEqual(table(["a", "b"], [["1", "2"]]), ["| a | b |", "|---|---|", "| 1 | 2 |"]);
 });
 
-test("every_bench_is_there_and_its_results_stand_in_the_document", () => {
+test("every_benchmark_exists_and_its_results_are_in_the_document", () => {
   const document = readFileSync(join(ROOT, "docs/benchmarks.md"), "utf8");
   for (const name of [...BENCHES, ...BY_NAME]) assert.ok(existsSync(join(ROOT, `bench/${name}.mjs`)), name);
   for (const name of BENCHES) {
@@ -55,7 +55,7 @@ test("every_bench_is_there_and_its_results_stand_in_the_document", () => {
 });
 
 // A change of this Worker shows as a change of its ratios only while the others stay.
-test("the_floor_and_the_peers_are_frozen", () => {
+test("the_baseline_and_peer_workers_are_unchanged", () => {
   const frozen = {
     "floor.mjs": "390c2753b5cfdce950c0acf653a42ef72e2b8be00c75c9acbcd57d88bb1cb51d",
     "peer.mjs": "b38952e3af68c370d4d82c9e7e1c05a36b22f74e5d409e501f7cf62f073a1d36",

@@ -6,7 +6,7 @@ test("tools_bindgen_has_the_version_of_wasm_bindgen_that_the_worker_has", () => 
   checkBindgenVersion();
 });
 
-test("two_versions_are_one_line_that_says_what_to_do", () => {
+test("a_version_mismatch_is_one_line_with_the_fix", () => {
   assert.equal(problemWithVersions("0.2.129", "0.2.129"), null);
   const problem = problemWithVersions("0.2.130", "0.2.129");
   assert.match(problem, /wasm-bindgen 0\.2\.130 .*wasm-bindgen-cli-support 0\.2\.129.*`=0\.2\.130` .*`cargo update/);

@@ -31,7 +31,7 @@ const inClient = (path) => readFile(join(CLIENT, path), "utf8");
 
 // The package.
 
-test("what_is_built_is_in_step_with_the_api", async () => {
+test("generated_files_match_the_api", async () => {
   assert.ok(
     (await inClient("src/operations.ts")) === render(api),
     "the set-up builds packages/session-agent/dist anew: run any npm script",
@@ -48,7 +48,7 @@ test("what_is_built_is_in_step_with_the_api", async () => {
   );
 });
 
-test("every_operation_is_a_method_with_types_and_words", async () => {
+test("every_operation_is_a_typed_and_documented_method", async () => {
   const types = await inClient("src/operations.ts");
   const agent = sessionAgent("https://nowhere.example", "a");
   const [, methods] = types.split("\nexport interface AgentOperations {\n");
@@ -65,7 +65,7 @@ test("every_operation_is_a_method_with_types_and_words", async () => {
   }
 });
 
-test("a_type_says_what_its_schema_says", () => {
+test("a_type_matches_its_schema", () => {
   const schema = {
     required: ["id"],
     properties: {
@@ -106,7 +106,7 @@ export interface AskInput {
   assert.ok(text.includes("  /** Asks. */\n  ask(input: AskInput, options?: CallOptions): Promise<number[]>;"), text);
 });
 
-test("a_program_gets_the_functions_and_classes_and_nothing_inside", () => {
+test("only_public_functions_and_classes_are_exported", () => {
   const errors = codes.map(
     (code) =>
       `${code
@@ -159,7 +159,7 @@ const OF_FRAMEWORKS = {
   "tanstack_messages.js": ["@tanstack/ai"],
 };
 
-test("the_package_needs_nothing_and_no_runtime_of_its_own", async () => {
+test("the_package_has_no_dependencies_and_no_runtime_globals", async () => {
   assert.deepEqual([described.type, described.sideEffects], ["module", false]);
   for (const field of ["dependencies", "optionalDependencies"]) assert.equal(described[field], undefined);
   const peers = Object.keys(described.peerDependencies);
@@ -190,7 +190,7 @@ async function bundled(names, entry = "index") {
   return { code: outputFiles[0].text, bytes: gzipSync(outputFiles[0].contents, { level: 9 }).length };
 }
 
-test("the_client_is_as_small_as_its_readme_says", async () => {
+test("the_client_is_as_small_as_the_readme_states", async () => {
   const [, said] =
     (await inClient("README.md")).match(/\*\*([\d.]+) KB\*\*/) ??
     assert.fail("packages/session-agent/README.md says no size");
@@ -201,7 +201,7 @@ test("the_client_is_as_small_as_its_readme_says", async () => {
   );
 });
 
-test("each_part_is_as_small_as_the_guide_says", async () => {
+test("each_part_is_as_small_as_the_guide_states", async () => {
   assert.ok(adapters.length >= 4);
   const guides = await Promise.all(
     ["adapters", "migrating"].map((name) => readFile(join(ROOT, `docs/${name}.md`), "utf8")),
@@ -228,7 +228,7 @@ test("each_part_is_as_small_as_the_guide_says", async () => {
   }
 });
 
-test("who_imports_a_function_gets_nothing_else", async () => {
+test("importing_one_function_bundles_nothing_else", async () => {
   const { code, bytes } = await bundled("buildWorkingContext");
   assert.doesNotMatch(code, /fetch|session-agent|getHistory/);
   assert.ok(bytes < 800, `${bytes} bytes`);
@@ -249,7 +249,7 @@ const thrown = (promise) =>
 const at = (fetch, options) =>
   sessionAgent("https://memory.example/", "alice", { fetch, retry: { pauseMs: 0 }, ...options });
 
-test("each_code_has_a_class_of_its_name", async () => {
+test("each_code_has_an_error_class", async () => {
   assert.ok(codes.length > 20);
   for (const code of codes) {
     const error = await thrown(at(async () => refusing(code), { retry: false }).listSessions());
@@ -273,7 +273,7 @@ test("each_code_has_a_class_of_its_name", async () => {
   );
 });
 
-test("the_details_that_the_api_promises_are_properties", async () => {
+test("details_promised_by_the_api_are_properties", async () => {
   const of = (code, details) => thrown(at(async () => refusing(code, 400, details), { retry: false }).listSessions());
   assert.equal((await of("invalid_request", { field: "limit" })).field, "limit");
   assert.equal((await of("payload_too_large", { limit: 5, actual: 9 })).limit, 5);
@@ -282,7 +282,7 @@ test("the_details_that_the_api_promises_are_properties", async () => {
   assert.equal((await of("not_configured", { binding: "AI" })).binding, "AI");
 });
 
-test("an_error_reads_well_in_a_terminal", async () => {
+test("an_error_is_readable_in_a_terminal", async () => {
   const error = await thrown(
     at(async () => refusing("leaf_moved", 409, { leafId: "b" }))
       .session("s")
@@ -307,7 +307,7 @@ test("an_error_reads_well_in_a_terminal", async () => {
   assert.equal(lost.cause.message, "fetch failed");
 });
 
-test("what_is_not_a_target_or_a_name_is_said_at_once", () => {
+test("an_invalid_target_or_name_throws_at_once", () => {
   assert.throws(() => sessionAgent(undefined, "a"), /service binding, a Durable Object namespace, or a URL/);
   assert.throws(() => sessionAgent("https://x.example", ""), /the agent's name/);
   assert.throws(() => sessionAgent("https://x.example", "a").session(""), /A session's id must be a string/);
@@ -315,7 +315,7 @@ test("what_is_not_a_target_or_a_name_is_said_at_once", () => {
 
 // Requests.
 
-test("a_request_has_the_address_the_token_and_the_body", async () => {
+test("a_request_has_the_url_the_token_and_the_body", async () => {
   const sent = [];
   const fetch = async (url, init) => (sent.push({ url, ...init }), answer(200, { messages: [] }));
   await sessionAgent("https://memory.example/", "user:42/ä", { fetch, token: "t" })
@@ -335,7 +335,7 @@ test("a_request_has_the_address_the_token_and_the_body", async () => {
 const SPAN = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const OTHER_SPAN = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-test("a_request_carries_the_trace_of_the_running_code_or_the_calls_own", async () => {
+test("a_request_carries_the_active_trace_or_the_one_passed", async () => {
   const sent = [];
   const fetch = async (url, { headers }) => {
     sent.push([url.split("/").pop(), headers.traceparent, headers.tracestate]);
@@ -371,7 +371,7 @@ test("a_request_carries_the_trace_of_the_running_code_or_the_calls_own", async (
   assert.deepEqual(sent.slice(-3), Array(3).fill(["listSessions", undefined, undefined]));
 });
 
-test("a_repeated_attempt_is_asked_for_its_trace_anew", async () => {
+test("a_retry_asks_for_the_trace_again", async () => {
   const sent = [];
   const fetch = async (_, { headers }) => {
     sent.push(headers.traceparent);
@@ -391,7 +391,7 @@ async function attempts(call, fail, options) {
   return count;
 }
 
-test("reads_and_appends_with_ids_are_repeated_and_nothing_else_is", async () => {
+test("reads_and_appends_with_ids_are_retried_and_nothing_else", async () => {
   const hangUp = () => Promise.reject(new TypeError("fetch failed"));
   const event = { action: "user_message", content: "a" };
   const cases = [
@@ -417,7 +417,7 @@ test("reads_and_appends_with_ids_are_repeated_and_nothing_else_is", async () => 
   assert.equal(await attempts((agent) => agent.listSessions({}, { retry: false }), hangUp), 1);
 });
 
-test("only_what_may_pass_is_repeated", async () => {
+test("only_transient_errors_are_retried", async () => {
   const read = (agent) => agent.listSessions();
   for (const [code, count] of Object.entries({
     storage_failed: 4,
@@ -433,7 +433,7 @@ test("only_what_may_pass_is_repeated", async () => {
   assert.equal(await attempts(read, () => new Response("<html>", { status: 404 })), 1);
 });
 
-test("a_pause_is_no_longer_than_the_signal_allows", async () => {
+test("a_retry_delay_ends_when_the_signal_aborts", async () => {
   const stop = new AbortController();
   const fetch = async () => (
     setTimeout(() => stop.abort(new Error("enough")), 5), refusing("rate_limited", 429, { retryAfter: 10 })
@@ -465,7 +465,7 @@ const refused = (code, status, more) => async () => ({
   status,
 });
 
-test("an_operation_is_asked_where_the_binding_offers_it", async () => {
+test("a_binding_with_methods_is_called_by_rpc", async () => {
   const given = [];
   const target = binding({ request: async (...all) => (given.push(all), page()) });
   await sessionAgent(target, "alice", { token: "t" }).listSessions({ limit: 1 });
@@ -485,7 +485,7 @@ test("an_operation_is_asked_where_the_binding_offers_it", async () => {
   assert.deepEqual([target.used, object.used], [["request", "request"], ["request"]]);
 });
 
-test("a_binding_from_before_traces_is_asked_without_one_from_then_on", async () => {
+test("a_binding_without_traces_is_detected_and_called_without_one", async () => {
   const given = [];
   const message = "The options of a call are an object with the fields `token` and, on the object, `agent`: texts.";
   const binding = {
@@ -508,7 +508,7 @@ test("a_binding_from_before_traces_is_asked_without_one_from_then_on", async () 
   await assert.rejects(sessionAgent(odd, "alice").listSessions(), { code: "invalid_request" });
 });
 
-test("a_binding_that_is_older_is_fetched_from_then_on", async () => {
+test("a_binding_without_methods_is_called_by_fetch", async () => {
   const call = async () => assert.fail("what `call` throws may lose its code");
   const lacking = binding({
     call,
@@ -522,7 +522,7 @@ test("a_binding_that_is_older_is_fetched_from_then_on", async () => {
   assert.deepEqual(plain.used, ["fetch"]);
 });
 
-test("what_is_no_place_of_an_agent_is_refused_before_anything_is_sent", () => {
+test("an_invalid_target_is_refused_before_anything_is_sent", () => {
   for (const url of ["memory.example", "localhost:8787", "not a url", "wss://memory.example"])
     assert.throws(() => sessionAgent(url, "alice"), /^TypeError: A URL begins with `https:\/\/` or `http:\/\/`/, url);
   for (const target of [undefined, null, 5, {}, { get() {} }, []])
@@ -534,7 +534,7 @@ test("what_is_no_place_of_an_agent_is_refused_before_anything_is_sent", () => {
   for (const url of ["", "/", "/memory", "HTTP://memory.example/"]) sessionAgent(url, "alice");
 });
 
-test("every_code_over_a_binding_has_its_class_and_is_no_failure_of_the_connection", async () => {
+test("every_code_over_a_binding_has_its_class", async () => {
   for (const code of codes) {
     const target = binding({ request: refused(code, 418, { details: { leafId: "b", retryAfter: 3600 } }) });
     const error = await thrown(
@@ -557,7 +557,7 @@ test("every_code_over_a_binding_has_its_class_and_is_no_failure_of_the_connectio
   );
 });
 
-test("what_answers_a_request_and_is_no_session_agent_is_said", async () => {
+test("a_response_that_is_not_from_session_agent_is_reported", async () => {
   for (const answered of [
     undefined,
     null,
@@ -577,14 +577,14 @@ test("what_answers_a_request_and_is_no_session_agent_is_said", async () => {
   }
 });
 
-test("an_answer_that_is_too_long_for_a_call_is_fetched", async () => {
+test("an_answer_too_long_for_rpc_is_fetched", async () => {
   const target = binding({ request: refused("payload_too_large", 413) });
   assert.deepEqual((await sessionAgent(target, "alice").listSessions()).sessions, []);
   assert.deepEqual(target.used, ["request", "fetch"]);
   assert.equal((await thrown(sessionAgent(target, "alice").createSession())).code, "payload_too_large");
 });
 
-test("a_write_whose_request_was_lost_is_not_sent_again_and_a_read_is", async () => {
+test("a_lost_write_is_not_retried_and_a_read_is", async () => {
   const target = binding({ request: async () => Promise.reject(new Error("Network connection lost.")) });
   const agent = sessionAgent(target, "alice", { retry: { pauseMs: 0 } });
   assert.ok((await thrown(agent.createSession())) instanceof client.NetworkError);
@@ -593,14 +593,14 @@ test("a_write_whose_request_was_lost_is_not_sent_again_and_a_read_is", async () 
   assert.deepEqual(target.used, ["request", "request", "request", "request"]);
 });
 
-test("a_caller_chooses_the_way", async () => {
+test("a_caller_selects_the_transport", async () => {
   const target = binding({ request: page });
   await sessionAgent(target, "alice", { transport: "fetch" }).listSessions();
   await sessionAgent(target, "alice", { transport: "call" }).listSessions();
   assert.deepEqual(target.used, ["fetch", "request"]);
 });
 
-test("a_name_that_an_address_cant_say_is_refused_before_anything_is_sent", async () => {
+test("a_name_that_a_url_cannot_express_is_refused_before_sending", async () => {
   for (const name of [".", "..", ""]) assert.throws(() => sessionAgent("https://memory.example", name), TypeError);
   const agent = at(async (url) => assert.fail(url));
   for (const name of ["../../bob/rpc/listSessions", "..", ".", "a/b", "a?b", "a#b", "%2e%2e", "", " "]) {
@@ -630,7 +630,7 @@ const EVENTS = [
   { ...base, action: "compaction", content: "A summary.", metadata: { compactedEventCount: 9 } },
 ];
 
-test("an_event_survives_its_row", () => {
+test("an_event_round_trips_through_its_row", () => {
   for (const event of EVENTS) assert.deepEqual(hydrateEvent(dehydrateEvent(event)), event);
   assert.deepEqual(dehydrateEvent(EVENTS[3]), {
     id: "e",
@@ -648,7 +648,7 @@ test("an_event_survives_its_row", () => {
   assert.throws(() => hydrateEvent({ ...row, metadata: "{" }), SyntaxError);
 });
 
-test("an_event_is_a_message_and_a_message_an_event", () => {
+test("events_and_messages_convert_into_each_other", () => {
   assert.deepEqual(EVENTS.map(eventToMessage), [
     { role: "user", content: "Hello" },
     { role: "assistant", content: "Hi" },
@@ -667,7 +667,7 @@ test("an_event_is_a_message_and_a_message_an_event", () => {
   assert.throws(() => messageToEvent("s", { role: "robot", content: "" }), /not `robot`/);
 });
 
-test("a_context_knows_what_was_added", () => {
+test("a_context_tracks_what_was_added", () => {
   const context = buildWorkingContext(EVENTS.slice(0, 2), { systemInstructions: ["Be brief."] });
   assert.ok(context instanceof WorkingContext);
   assert.deepEqual(
@@ -686,7 +686,7 @@ test("a_context_knows_what_was_added", () => {
   assert.deepEqual(new WorkingContext().messages, []);
 });
 
-test("workers_ai_gets_a_context_in_its_shape", () => {
+test("workers_ai_gets_a_context_in_its_format", () => {
   const { systemInstructions, messages } = buildWorkingContext(EVENTS.slice(0, 4), {
     systemInstructions: ["Be brief.", "In verse."],
   });

@@ -23,17 +23,17 @@ function run(...args) {
 const NO_SCHEME = "A URL begins with `https://` or `http://`, and `example.com` does not.\n";
 
 for (const [command, ...more] of [["export", file], ["import", file], ["verify"], ["backup"]]) {
-  test(`${command}_says_what_is_wrong_with_an_address`, () => {
+  test(`${command}_reports_an_invalid_url`, () => {
     assert.deepEqual(run(command, "kept", ...more, "--url", "example.com"), [1, NO_SCHEME]);
   });
 }
 
-test("an_agent_whose_name_no_address_can_say_is_refused", () => {
+test("an_agent_name_that_a_url_cannot_express_is_refused", () => {
   const sentence = "An agent's name must be a non-empty string other than `.` and `..`.\n";
   assert.deepEqual(run("export", "..", file, "--url", "http://127.0.0.1:9"), [1, sentence]);
 });
 
-test("check_says_that_a_configuration_cannot_be_read", () => {
+test("check_reports_an_unreadable_configuration", () => {
   const config = join(folder, "wrangler.toml");
   writeFileSync(config, '[vars\nAGENT_DEFAULTS = "{}"\n');
   const sentence = `${config} can't be read: Invalid TOML document: illegal character in key\n`;

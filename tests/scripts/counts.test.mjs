@@ -7,41 +7,41 @@ const cargo = (passed, failed) =>
 const tap = (pass, fail, cancelled = 0) =>
   `1..2\n# tests 2\n# pass ${pass}\n# fail ${fail}\n# cancelled ${cancelled}\n`;
 
-test("cargo's_test_binaries_are_added_up", () => {
+test("cargo_test_binaries_are_summed", () => {
   assert.deepEqual(fromCargo(cargo(3, 0) + cargo(2, 0), 0), { passed: 5, failed: 0 });
 });
 
-test("failures_that_the_runner_counts_are_counted_once", () => {
+test("failures_reported_by_the_runner_are_counted_once", () => {
   assert.deepEqual(fromCargo(cargo(3, 2), 101), { passed: 3, failed: 2 });
   assert.deepEqual(fromTap(tap(1, 1), 1), { passed: 1, failed: 1 });
 });
 
-test("a_runner_that_ran_nothing_has_failed", () => {
+test("a_runner_without_tests_has_failed", () => {
   assert.deepEqual(fromCargo(cargo(0, 0), 0), { passed: 0, failed: 1 });
   assert.deepEqual(fromTap("", 0), { passed: 0, failed: 1 });
 });
 
-test("a_runner_that_broke_without_counting_a_failure_has_failed", () => {
+test("a_runner_that_crashed_without_a_failure_count_has_failed", () => {
   assert.deepEqual(fromCargo("error[E0425]: cannot find value", 101), { passed: 0, failed: 1 });
   assert.deepEqual(fromCargo(cargo(3, 0), 101), { passed: 3, failed: 1 });
   assert.deepEqual(fromTap(tap(2, 0), 7), { passed: 2, failed: 1 });
 });
 
-test("a_test_that_was_cut_off_has_failed", () => {
+test("a_test_that_was_killed_has_failed", () => {
   assert.deepEqual(fromTap(tap(1, 0, 1), 1), { passed: 1, failed: 1 });
 });
 
-test("a_check_counts_as_passed_or_as_failed", () => {
+test("a_check_counts_as_one_pass_or_failure", () => {
   assert.deepEqual(sum([fromCheck(0), fromCheck(0), fromCheck(101)]), { passed: 2, failed: 1 });
 });
 
-test("a_reason_for_skipping_is_told_once", () => {
+test("a_skip_reason_is_printed_once", () => {
   const line = "ok 1 - it_talks # SKIP a model, because there is none; to run it: install it.";
   const output = `${line}\n    ok 2 - it_sings # time=1\n  ${line}\nok 3 - a # SKIP\n`;
   assert.deepEqual(skippedInTap(output), ["a model, because there is none; to run it: install it.", ""]);
 });
 
-test("tests_are_told_with_their_times_also_those_of_suites", () => {
+test("tests_are_listed_with_their_times_and_those_of_suites", () => {
   const output = `TAP version 13
 # Subtest: talking
     # Subtest: it_talks

@@ -21,7 +21,7 @@ async function built(files) {
   return agentDefaults();
 }
 
-test("the file's text reaches the module to the byte", async () => {
+test("the file reaches the module byte for byte", async () => {
   const text = '{ "systemInstructions": ["a\u2028b \\u0041 `${x}`"],\n "maxSteps": 1.0 }';
   assert.equal(await built({ "agent-defaults.json": text }), text);
   assert.equal(await built({}), undefined);
@@ -38,7 +38,7 @@ test("a file that is not a JSON object, or is too long, stops the build", async 
   }
 });
 
-test("a field that an agent would leave out stops the build by a sentence that names it", async () => {
+test("a field that an agent would ignore stops the build and is named", async () => {
   const block = { label: "user", kind: "writable" };
   const tool = { name: "weather", url: "https://tools.example" };
   for (const [defaults, sentence] of [
@@ -80,7 +80,7 @@ test("a field that an agent would leave out stops the build by a sentence that n
 /** A value of each kind, to put in the place of any field. */
 const STRANGE = [null, true, -7, 1.5, 1e300, "", "x".repeat(300), [], [null], {}, { x: 1 }];
 
-test("each field takes what its operation takes, and the sentence about anything else names it", () => {
+test("each field is validated like its operation and an error names it", () => {
   const good = {
     model: "demo",
     maxSteps: 5,
@@ -121,7 +121,7 @@ test("each field takes what its operation takes, and the sentence about anything
   assert.ok(refused > tried / 2);
 });
 
-test("a variable that is longer than a variable can be stops the build", async () => {
+test("a variable over the length limit stops the build", async () => {
   const config = (value, section = "vars") =>
     `name = "a"\nmain = "m.js"\ncompatibility_date = "2026-11-17"\n[${section}]\nAGENT_DEFAULTS = '${value}'\n`;
   const start = '{"systemInstructions":["';

@@ -41,7 +41,7 @@ function conversation(random) {
 
 const GAMES = 500;
 
-test("openai_gets_every_message_in_its_order_and_results_under_their_calls", () => {
+test("openai_gets_every_message_in_order_with_results_after_calls", () => {
   for (let seed = 1; seed <= GAMES; seed += 1) {
     const messages = conversation(randomOf(seed));
     const { messages: made } = openAIAdapter.toModelMessages(["Be kind."], messages);
@@ -57,7 +57,7 @@ test("openai_gets_every_message_in_its_order_and_results_under_their_calls", () 
   assert.deepEqual(openAIAdapter.toModelMessages([], []), { messages: [] });
 });
 
-test("anthropics_roles_take_turns_and_its_ids_are_valid_and_kept_apart", () => {
+test("anthropic_roles_alternate_and_ids_are_valid_and_unique", () => {
   for (let seed = 1; seed <= GAMES; seed += 1) {
     const messages = conversation(randomOf(seed));
     const { system = "", messages: made } = anthropicAdapter.toModelMessages(["Be kind."], messages);
@@ -84,7 +84,7 @@ test("anthropics_roles_take_turns_and_its_ids_are_valid_and_kept_apart", () => {
   assert.equal(new Set(messages[0].content.map(({ id }) => id)).size, ids.length, "no two ids become one");
 });
 
-test("files_go_to_each_provider_in_its_form", () => {
+test("files_are_sent_in_each_providers_format", () => {
   const message = {
     role: "user",
     content: "Look.",
@@ -117,7 +117,7 @@ function uiMessage(n, random) {
   };
 }
 
-test("older_messages_are_shortened_on_copies_and_the_newest_stay", () => {
+test("older_messages_are_truncated_in_copies_and_the_newest_kept", () => {
   for (let seed = 1; seed <= GAMES; seed += 1) {
     const random = randomOf(seed);
     const messages = Array.from({ length: random(9) }, (_, n) => uiMessage(n, random));
@@ -142,7 +142,7 @@ test("older_messages_are_shortened_on_copies_and_the_newest_stay", () => {
   }
 });
 
-test("a_summary_stands_for_the_middle_and_never_for_a_summary", async () => {
+test("a_summary_replaces_the_middle_but_never_another_summary", async () => {
   let asked = 0;
   for (let seed = 1; seed <= GAMES; seed += 1) {
     const random = randomOf(seed);

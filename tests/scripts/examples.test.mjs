@@ -12,7 +12,7 @@ const source = await readFile(new URL("../../examples/memory-service-ts/src/inde
 const { code } = await transform(source, { loader: "ts" });
 const { default: service } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
 
-test("each_example_names_the_port_that_it_is_served_at", async () => {
+test("each_example_names_its_port", async () => {
   const read = (name) => readFile(join(ROOT, "examples", name), "utf8");
   const files = (await readdir(join(ROOT, "examples"), { recursive: true })).filter(
     (name) => /\.(ts|tsx|rs|md|toml)$/.test(name) && !/node_modules|target/.test(name),
@@ -63,7 +63,7 @@ function home() {
   };
 }
 
-test("the_example_keeps_a_text", async () => {
+test("the_example_stores_a_text", async () => {
   const ask = home();
   assert.equal((await ask("get", "memory", "writable")).content, null);
   await ask("set", "memory", "writable", { content: "Likes tea." });
@@ -71,7 +71,7 @@ test("the_example_keeps_a_text", async () => {
   assert.equal((await ask("get", "memory", "writable", { agent: "bob" })).content, null);
 });
 
-test("of_two_who_write_what_they_made_of_one_text_the_second_is_told", async () => {
+test("the_later_of_two_conflicting_writes_gets_an_error", async () => {
   const ask = home();
   for (const content of ["first", "second"]) {
     const { version } = await ask("get", "memory", "writable");
@@ -81,7 +81,7 @@ test("of_two_who_write_what_they_made_of_one_text_the_second_is_told", async () 
   }
 });
 
-test("the_example_keeps_entries_and_finds_them", async () => {
+test("the_example_stores_and_finds_entries", async () => {
   const ask = home();
   await ask("set", "kb", "searchable", { key: "a", title: "Penguins", content: "They swim." });
   await ask("set", "kb", "searchable", { key: "b", title: "Owls", content: "They fly." });
@@ -90,7 +90,7 @@ test("the_example_keeps_entries_and_finds_them", async () => {
   assert.deepEqual(results, [{ key: "a", title: "Penguins", content: "They swim.", score: 2 }]);
 });
 
-test("the_example_keeps_documents_and_loads_them", async () => {
+test("the_example_stores_and_loads_documents", async () => {
   const ask = home();
   await ask("set", "skills", "loadable", { key: "a/b", content: "Steps.", description: "How" });
   assert.deepEqual(await ask("get", "skills", "loadable"), { skills: [{ key: "a/b", description: "How" }] });
@@ -98,7 +98,7 @@ test("the_example_keeps_documents_and_loads_them", async () => {
   assert.equal(await ask("load", "skills", "loadable", { key: "none" }), 404);
 });
 
-test("the_example_deletes_what_is_purged_and_says_where_there_was_nothing", async () => {
+test("the_example_deletes_purged_items_and_reports_missing_ones", async () => {
   const ask = home();
   for (const key of ["a", "b"]) await ask("set", "kb", "searchable", { key, content: "They swim." });
   assert.equal(await ask("delete", "kb", "searchable", { key: "a" }), 204);

@@ -4,7 +4,7 @@ import { failuresIn } from "../../scripts/test/failures.mjs";
 
 const failed = (name, ...more) => ["✖ failing tests:", "", `✖ ${name}`, ...more].join("\n");
 
-test("failures_of_each_file_are_told_without_what_stands_around_them", () => {
+test("failures_of_each_file_are_printed_without_surrounding_output", () => {
   const output = [
     "── a.test.mjs: 1 passed, 1 failed in 1.0 s\n\n✔ good\n✖ bad",
     failed("bad", "  AssertionError: 1 is not 2"),
@@ -19,12 +19,12 @@ test("failures_of_each_file_are_told_without_what_stands_around_them", () => {
   assert.doesNotMatch(listed, /good|fine|longest/);
 });
 
-test("failures_of_cargo_are_told", () => {
+test("failures_of_cargo_are_printed", () => {
   const output = `test a ... ok\ntest b ... FAILED\n\nfailures:\n\n---- b stdout ----\npanicked\n\ntest result: FAILED. 1 passed; 1 failed;\nlater`;
   assert.equal(failuresIn(output), "failures:\n\n---- b stdout ----\npanicked\n");
 });
 
-test("what_a_linter_refuses_is_told_wherever_it_stands", () => {
+test("linter_errors_are_printed_wherever_they_appear", () => {
   const checking = "    Checking session-agent-base v0.1.0";
   const output = [
     checking,
@@ -37,13 +37,13 @@ test("what_a_linter_refuses_is_told_wherever_it_stands", () => {
   for (const said of ["very complex", "a.rs:47", "-one", "-two", "Say why"]) assert.ok(listed.includes(said), said);
 });
 
-test("a_check_that_no_runner_ran_is_told_by_its_last_lines", () => {
+test("a_failed_check_without_a_runner_prints_its_last_lines", () => {
   const output = Array.from({ length: 100 }, (_, line) => `line ${line}`).join("\n");
   const listed = failuresIn(`${output}\n`).split("\n");
   assert.deepEqual([listed.length, listed[0], listed.at(-1)], [30, "line 70", "line 99"]);
 });
 
-test("a_file_of_many_failures_does_not_hide_the_others", () => {
+test("a_file_with_many_failures_does_not_hide_others", () => {
   const many = failed("first", ...Array.from({ length: 1_000 }, () => "x".repeat(1_000)));
   const listed = failuresIn(`${many}\n── other\n${failed("second")}`);
   assert.match(listed, /✖ second/);

@@ -13,7 +13,7 @@ const files = renderLlms();
 /** For people who work on the code. */
 const OURS = ["README.md", "benchmarks.md", "quirks.md", "storage.md"];
 
-test("the_files_of_the_build_and_of_the_package_are_current", async () => {
+test("generated_files_are_current", async () => {
   assert.deepEqual(Object.keys(files), ["llms.txt", "llms-full.txt"]);
   for (const [name, text] of Object.entries(files)) {
     for (const folder of [SITE, join(PACKAGED, "site")])
@@ -21,7 +21,7 @@ test("the_files_of_the_build_and_of_the_package_are_current", async () => {
   }
 });
 
-test("every_guide_for_users_is_in_the_index_and_in_the_whole_text", async () => {
+test("every_user_guide_is_in_the_index_and_the_full_text", async () => {
   const guides = (await readdir(join(ROOT, "docs"))).filter((name) => name.endsWith(".md") && !OURS.includes(name));
   assert.ok(guides.length > 15);
   for (const name of guides) {
@@ -33,7 +33,7 @@ test("every_guide_for_users_is_in_the_index_and_in_the_whole_text", async () => 
   assert.equal(entries.length, guides.length + 1);
 });
 
-test("the_index_begins_as_the_format_asks", () => {
+test("the_index_starts_as_the_format_requires", () => {
   assert.match(files["llms.txt"], /^# Session Agent\n\n> Durable memory for AI agents on Cloudflare\. .+\n\n/);
   for (const title of ["Start", "Build", "Connect", "Run", "Reference"])
     assert.ok(files["llms.txt"].includes(`\n## ${title}\n`), title);

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { localDefaults } from "../../scripts/local_defaults.mjs";
 import { ROOT } from "../../scripts/places.mjs";
 
-test("a_fresh_agent_has_a_memory_and_facts_and_learns", () => {
+test("a_fresh_agent_has_memory_and_facts_and_learns", () => {
   const [option, variable] = localDefaults(ROOT);
   assert.equal(option, "--var");
   const { blocks, learn } = JSON.parse(variable.slice("AGENT_DEFAULTS:".length));
@@ -23,7 +23,7 @@ test("a_fresh_agent_has_a_memory_and_facts_and_learns", () => {
   assert.deepEqual(learn, { into: "facts", review: "auto" });
 });
 
-test("defaults_of_a_folders_own_stay_as_they_are", () => {
+test("a_folders_own_defaults_are_unchanged", () => {
   for (const [file, text, isOwn] of [
     ["agent-defaults.json", "{}", true],
     ["wrangler.toml", '[vars]\nAGENT_DEFAULTS = "{}"\n', true],

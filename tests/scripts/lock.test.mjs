@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "session-agent-lock-"));
 after(() => rmSync(folder, { recursive: true }));
 const never = () => assert.fail("nobody else holds it");
 
-test("two_who_want_a_lock_take_turns", async () => {
+test("two_processes_take_turns", async () => {
   const file = join(folder, "turns");
   const inside = [];
   const work = (name) => async () => {
@@ -22,7 +22,7 @@ test("two_who_want_a_lock_take_turns", async () => {
   assert.deepEqual(inside, [`${first} in`, `${first} out`, `${second} in`, `${second} out`]);
 });
 
-test("a_lock_whose_holder_was_killed_is_taken_over", async () => {
+test("a_lock_of_a_killed_process_is_taken_over", async () => {
   const file = join(folder, "abandoned");
   writeFileSync(file, "somebody");
   const longAgo = new Date(Date.now() - 60_000);

@@ -83,7 +83,7 @@ async function rights(oauth, token, { url, env = ENV } = {}) {
   return answer === undefined ? undefined : JSON.parse(answer);
 }
 
-test("a_token_gives_the_rights_of_its_scopes_and_no_more", async () => {
+test("a_token_gives_exactly_the_rights_of_its_scopes", async () => {
   issue();
   const oauth = await fresh();
   for (const [scope, expected] of [
@@ -115,7 +115,7 @@ test("a_token_gives_the_rights_of_its_scopes_and_no_more", async () => {
   assert.equal(asked.filter((path) => path === "/keys").length, 1, "the keys are kept");
 });
 
-test("a_token_that_is_wrong_in_any_way_gives_nothing", async () => {
+test("an_invalid_token_gives_no_rights", async () => {
   issue([
     { ...rsa.jwk, kid: "r" },
     { ...ec.jwk, kid: "e" },
@@ -169,7 +169,7 @@ test("a_token_that_is_wrong_in_any_way_gives_nothing", async () => {
     assert.equal(await rights(oauth, token), undefined, token.slice(0, 80));
 });
 
-test("a_token_counts_at_an_agents_address_of_the_protocol_alone", async () => {
+test("a_token_is_valid_only_at_an_agents_mcp_url", async () => {
   issue();
   const oauth = await fresh();
   const token = await tokenOf(usual());
@@ -203,7 +203,7 @@ test("a_token_counts_at_an_agents_address_of_the_protocol_alone", async () => {
   }
 });
 
-test("the_rule_for_agents_names_those_of_a_subject", async () => {
+test("the_agent_template_maps_a_subject_to_its_agents", async () => {
   issue();
   const oauth = await fresh();
   for (const [template, claims, agent, isNamed] of [
@@ -236,7 +236,7 @@ test("the_rule_for_agents_names_those_of_a_subject", async () => {
   assert.equal(await rights(oauth, eves, { env, url: at("user:eve") }), undefined);
 });
 
-test("an_issuer_that_is_away_or_answers_nonsense_lets_nobody_in", async () => {
+test("an_unavailable_or_invalid_issuer_rejects_everyone", async () => {
   const token = await tokenOf(usual());
   const right = { issuer: ISSUER, jwks_uri: `${ISSUER}/keys` };
   const key = { ...rsa.jwk, kid: "r" };
@@ -268,7 +268,7 @@ test("an_issuer_that_is_away_or_answers_nonsense_lets_nobody_in", async () => {
   assert.ok(await rights(await fresh(), token));
 });
 
-test("tokens_that_anybody_makes_up_do_not_have_the_issuer_asked_each_time", async () => {
+test("invented_tokens_do_not_trigger_a_request_each", async () => {
   issue();
   const oauth = await fresh();
   for (let n = 0; n < 20; n += 1) await rights(oauth, await tokenOf(usual(), { alg: "RS256", kid: `k${n}` }));
@@ -287,7 +287,7 @@ test("tokens_that_anybody_makes_up_do_not_have_the_issuer_asked_each_time", asyn
   assert.ok(answer.every((rights) => rights !== undefined));
 });
 
-test("a_client_finds_the_issuer", async () => {
+test("a_client_discovers_the_issuer", async () => {
   const oauth = await fresh();
   const path = "/agents/session-agent/robin/mcp";
   const url = `http://internal/.well-known/oauth-protected-resource${path}`;

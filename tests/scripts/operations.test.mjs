@@ -31,12 +31,12 @@ function documentOf(more) {
 const sent = (schema, more = {}) => ({ requestBody: { content: { "application/json": { schema, ...more } } } });
 const renderOne = (more) => render(documentOf(more), { All: ["ask"] });
 
-test("the_reference_is_in_step_with_the_api", async () => {
+test("the_reference_matches_the_api", async () => {
   const written = await readFile(join(ROOT, GENERATED), "utf8");
   assert.ok(written === render(api), `${GENERATED} is behind the API's document: \`${COMMAND}\` writes it anew`);
 });
 
-test("every_operation_has_a_section_and_an_example_of_its_body", async () => {
+test("every_operation_has_a_section_and_an_example_body", async () => {
   const written = await readFile(join(ROOT, GENERATED), "utf8");
   const operations = Object.values(api.paths).flatMap((methods) => Object.values(methods));
   assert.ok(operations.length > 60);
@@ -50,15 +50,15 @@ test("every_operation_has_a_section_and_an_example_of_its_body", async () => {
   }
 });
 
-test("an_operation_of_no_group_is_named", () => {
+test("an_operation_without_a_group_is_reported", () => {
   assert.throws(() => render(documentOf({}), { All: [] }), /`ask` is in no group: add the operation to GROUPS/);
 });
 
-test("a_group_that_names_what_is_not_there_is_refused", () => {
+test("a_group_with_an_unknown_operation_is_refused", () => {
   assert.throws(() => render(documentOf({}), { All: ["ask", "gone"] }), /names `gone`/);
 });
 
-test("a_field_says_its_type_and_whether_it_may_be_left_out", () => {
+test("a_field_shows_its_type_and_whether_it_is_optional", () => {
   const properties = {
     limit: { type: "integer", minimum: 1, maximum: 500, default: 50, description: "How\nmany." },
     id: { type: ["string", "null"] },
@@ -72,7 +72,7 @@ test("a_field_says_its_type_and_whether_it_may_be_left_out", () => {
   );
 });
 
-test("the_last_paragraph_says_who_may_call_it", () => {
+test("the_last_paragraph_states_who_may_call_it", () => {
   const text = renderOne({
     description: "More of it, see `not_found`.\n\nRequires the secret.",
     "x-presets": ["read"],
@@ -86,7 +86,7 @@ test("the_last_paragraph_says_who_may_call_it", () => {
   assert.ok(text.includes("**Errors** that this description names: `not_found`."), text);
 });
 
-test("an_example_has_its_fields_in_the_order_of_the_table", () => {
+test("an_example_has_its_fields_in_table_order", () => {
   const schema = {
     properties: { n: {}, parts: { items: { properties: { kind: {}, text: {} }, required: ["text"] } }, id: {} },
     required: ["id"],
@@ -99,6 +99,6 @@ test("an_example_has_its_fields_in_the_order_of_the_table", () => {
   );
 });
 
-test("two_headings_of_one_address_are_refused", () => {
+test("two_headings_with_one_anchor_are_refused", () => {
   assert.throws(() => render(documentOf({}), { Ask: ["ask"] }), /two headings .* #ask/);
 });

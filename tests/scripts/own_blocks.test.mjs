@@ -23,7 +23,7 @@ function blockOf(provider) {
     await blocks.ask(path, { agent: "alice", sessionId: null, label: "facts", kind: "searchable", ...more });
 }
 
-test("a_purge_asks_the_function_that_deletes_and_no_other", async () => {
+test("a_purge_calls_only_the_delete_function", async () => {
   const [kept, loaded] = [new Map([["tea", "Likes tea."]]), []];
   const ask = blockOf({
     load: (key) => (loaded.push(key), kept.get(key) ?? null),
@@ -35,14 +35,14 @@ test("a_purge_asks_the_function_that_deletes_and_no_other", async () => {
   assert.equal((await ask("load", { key: "tea" })).status, 404);
 });
 
-test("without_a_function_that_deletes_a_purge_is_told_that_nothing_was_deleted", async () => {
+test("without_a_delete_function_a_purge_reports_nothing_deleted", async () => {
   const loaded = [];
   const ask = blockOf({ load: (key) => (loaded.push(key), "Likes tea.") });
   assert.equal((await ask("delete", { key: "tea" })).status, 405);
   assert.deepEqual(loaded, []);
 });
 
-test("a_request_that_no_function_answers_loads_nothing", async () => {
+test("a_request_without_a_function_loads_nothing", async () => {
   const ask = blockOf({ load: () => "Likes tea." });
   assert.equal((await ask("another", { key: "tea" })).status, 501);
 });
@@ -51,7 +51,7 @@ test("a_request_that_no_function_answers_loads_nothing", async () => {
 const NAMES = ["get", "set", "search", "load"];
 const SETS = Array.from({ length: 16 }, (_, bits) => NAMES.filter((_, n) => bits & (1 << n)));
 
-test("the_functions_say_the_kind_and_the_key_comes_first", async () => {
+test("the_functions_determine_the_kind_and_get_the_key_first", async () => {
   for (const names of SETS) {
     const given = [];
     const provider = Object.fromEntries(names.map((name) => [name, (...args) => void given.push(args)]));

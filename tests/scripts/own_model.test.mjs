@@ -30,7 +30,7 @@ function silentModel() {
 
 const ASKED = { model: "own:m", messages: [{ role: "user", content: "Hello" }] };
 
-test("a_call_that_is_given_up_stops_the_model", async () => {
+test("an_aborted_call_stops_the_model", async () => {
   const [model, call] = [silentModel(), new AbortController()];
   await new OwnModel().answer(model, ASKED, call.signal);
   assert.equal(model.signal.aborted, false);
@@ -38,7 +38,7 @@ test("a_call_that_is_given_up_stops_the_model", async () => {
   assert.equal(model.signal.reason.message, "given up");
 });
 
-test("a_call_that_was_given_up_before_the_model_was_asked_stops_it_too", async () => {
+test("a_call_aborted_before_the_model_starts_stops_it_too", async () => {
   const model = silentModel();
   await new OwnModel().answer(model, ASKED, AbortSignal.abort(new Error("given up")));
   assert.equal(model.signal.reason?.message, "given up");
@@ -54,7 +54,7 @@ async function told(error, isInStream) {
   return { status: answer.status, error: JSON.parse(text.replace(/^data: /, "")).error };
 }
 
-test("an_error_has_the_words_of_its_provider", async () => {
+test("an_error_has_the_providers_message", async () => {
   const apiError = (statusCode, data) =>
     Object.assign(new Error("refused"), { name: "AI_APICallError", statusCode, data });
   const quota = {
@@ -70,7 +70,7 @@ test("an_error_has_the_words_of_its_provider", async () => {
   assert.deepEqual((await told(overloaded, true)).error, { message: "Overloaded", type: "overloaded_error" });
 });
 
-test("an_error_without_an_answer_of_a_provider_has_its_classs_name", async () => {
+test("an_error_without_a_providers_message_has_its_class_name", async () => {
   const unset = Object.assign(new Error("The API key is missing."), { name: "AI_LoadAPIKeyError" });
   const { status, error } = await told(unset);
   assert.deepEqual([status, error.type], [500, "AI_LoadAPIKeyError"]);

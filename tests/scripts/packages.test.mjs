@@ -14,13 +14,13 @@ const wanted = {
 };
 const installed = (packages) => ({ packages });
 
-test("what_this_platform_needs_is_enough", () => {
+test("packages_for_this_platform_are_sufficient", () => {
   const both = { "node_modules/wrangler": { version: "2.0.0" }, "node_modules/runtime-linux": { version: "1.0.0" } };
   assert.equal(isComplete(wanted, installed(both), LINUX), true);
   assert.equal(isComplete(wanted, installed(both), { platform: "darwin", arch: "arm64" }), false);
 });
 
-test("another_version_or_a_missing_platform_package_is_not", () => {
+test("another_version_or_a_missing_platform_package_is_insufficient", () => {
   const old = { "node_modules/wrangler": { version: "1.9.0" }, "node_modules/runtime-linux": { version: "1.0.0" } };
   assert.equal(isComplete(wanted, installed(old), LINUX), false);
   assert.equal(isComplete(wanted, installed({ "node_modules/wrangler": { version: "2.0.0" } }), LINUX), false);

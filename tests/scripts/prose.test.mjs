@@ -81,7 +81,7 @@ const GOOD = [
   "It runs on its own Durable Object over a WebSocket.",
 ];
 
-test("each_rule_finds_what_it_is_for", () => {
+test("each_rule_matches_its_examples", () => {
   for (const text of BAD) assert.ok(findingsIn(text).length > 0, text);
   const found = new Set(BAD.flatMap((text) => RULES.filter(({ pattern }) => pattern.test(text))));
   const unused = RULES.filter((rule) => !found.has(rule) && !/whatever|jsx/.test(rule.pattern.source));
@@ -91,11 +91,11 @@ test("each_rule_finds_what_it_is_for", () => {
   );
 });
 
-test("what_a_native_reader_writes_is_not_found", () => {
+test("standard_english_has_no_findings", () => {
   for (const text of GOOD) assert.deepEqual(findingsIn(text), [], text);
 });
 
-test("of_markdown_all_but_code_and_addresses_is_read", () => {
+test("markdown_is_checked_except_code_and_urls", () => {
   const source =
     "# A title\n\nFirst line\nof `code anew` and [a link](anew.md).\n\n```sh\nanew code\n```\n\n| a | b |\n";
   assert.deepEqual(textsOf("a.md", source), [
@@ -105,7 +105,7 @@ test("of_markdown_all_but_code_and_addresses_is_read", () => {
   ]);
 });
 
-test("of_a_script_strings_templates_and_what_is_between_tags_are_read", () => {
+test("scripts_are_checked_in_strings_templates_and_jsx", () => {
   const source = [
     "// A comment is anew.",
     'const a = "First text.";',
@@ -127,7 +127,7 @@ test("of_a_script_strings_templates_and_what_is_between_tags_are_read", () => {
   ]);
 });
 
-test("of_rust_strings_outside_tests_are_read", () => {
+test("rust_is_checked_in_strings_outside_tests", () => {
   const source = [
     "// A comment is anew.",
     "/// A doc's text.",
@@ -147,7 +147,7 @@ test("of_rust_strings_outside_tests_are_read", () => {
   ]);
 });
 
-test("of_python_strings_and_docstrings_are_read", () => {
+test("python_is_checked_in_strings_and_docstrings", () => {
   const source = 'def a():\n    """Returns a text."""\n    return f"A {b} text"  # anew\n';
   assert.deepEqual(textsOf("a.py", source), [
     { line: 2, text: "Returns a text." },
@@ -155,7 +155,7 @@ test("of_python_strings_and_docstrings_are_read", () => {
   ]);
 });
 
-test("every_kind_of_file_that_is_covered_gives_texts", () => {
+test("every_covered_kind_of_file_has_texts", () => {
   const kinds = Map.groupBy(coveredFiles(), (path) => extname(path));
   for (const [kind, paths] of kinds) {
     const texts = paths.flatMap((path) => textsOf(path, readFileSync(join(ROOT, path), "utf8")));
@@ -163,7 +163,7 @@ test("every_kind_of_file_that_is_covered_gives_texts", () => {
   }
 });
 
-test("the_texts_of_this_repository_keep_to_the_rules", () => {
+test("this_repository_has_no_findings", () => {
   assert.deepEqual(
     findings().map(({ path, line, found }) => `${path}:${line} ${found}`),
     [],

@@ -24,7 +24,7 @@ function python(name, about, does = "exit 1") {
 const modern = { version: [3, 12], platform: "linux-x86_64", pip: true };
 const ask = (find, variables = {}) => pythonPackages(packages, { cache: join(folder, "cache"), find, variables });
 
-test("what_is_missing_is_a_reason_and_not_an_error", async () => {
+test("missing_packages_are_a_skip_reason_not_an_error", async () => {
   const cases = [
     [() => null, /no `python3` on the PATH/],
     [python("broken", "no JSON"), /does not run/],
@@ -38,18 +38,18 @@ test("what_is_missing_is_a_reason_and_not_an_error", async () => {
   }
 });
 
-test("a_setting_does_without_the_packages", async () => {
+test("a_setting_disables_the_packages", async () => {
   const answer = await ask(python("unwanted", modern), { SESSION_AGENT_REAL_MODELS: "off" });
   assert.match(answer.because, /SESSION_AGENT_REAL_MODELS/);
 });
 
-test("an_installation_that_fails_says_why_and_leaves_nothing_behind", async () => {
+test("a_failed_installation_reports_why_and_leaves_nothing_behind", async () => {
   const answer = await ask(python("offline", modern, "echo 'ERROR: No matching distribution' >&2; exit 1"));
   assert.match(answer.because, /pip could not install it \(No matching distribution\)/);
   assert.deepEqual(readdirSync(join(folder, "cache", "python")), []);
 });
 
-test("what_is_installed_is_not_installed_again", async () => {
+test("an_installed_environment_is_reused", async () => {
   const once = `while [ "$1" != --target ]; do shift; done\necho here > "$2/installed" && echo x >> ${folder}/times`;
   const find = python("good", modern, once);
   const [first, second] = [await ask(find), await ask(find)];
@@ -58,7 +58,7 @@ test("what_is_installed_is_not_installed_again", async () => {
   assert.equal(readFileSync(join(folder, "times"), "utf8"), "x\n");
 });
 
-test("the_oldest_and_the_newest_python_are_found_and_none_twice", async () => {
+test("the_oldest_and_newest_python_are_found_without_duplicates", async () => {
   const home = join(folder, "home");
   const called = { python3: [3, 12], "python3.11": [3, 11], "python3.13": [3, 13], "python3.12": [3, 12] };
   const files = new Map(

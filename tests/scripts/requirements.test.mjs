@@ -6,7 +6,7 @@ import { problemWith } from "../../scripts/setup/requirements.mjs";
 const complete = { platform: "linux", rustc: "rustc 1.91.0 (f8297e351 2025-10-28)", has: () => true };
 const without = (...missing) => ({ ...complete, has: (program) => !missing.includes(program) });
 
-test("an_old_node_is_told_what_to_install", () => {
+test("an_old_node_gets_an_upgrade_message", () => {
   for (const version of ["12.22.12", "18.20.8", "19.9.0"]) {
     assert.match(
       versions.problemWithNode(version),
@@ -26,7 +26,7 @@ test("a_complete_machine_has_no_problem", () => {
   assert.equal(problemWith(complete), null);
 });
 
-test("each_missing_requirement_is_one_line_that_says_what_to_install", () => {
+test("each_missing_requirement_is_one_line_with_the_fix", () => {
   const problems = [
     [without("npm"), /`npm`.*https:\/\/nodejs\.org/],
     [without("cargo"), /Rust 1\.91 or newer.*https:\/\/rustup\.rs/],

@@ -45,7 +45,7 @@ const whole = {
   holder: "ann",
 };
 
-test("a_grant_is_told_as_it_was_given", async () => {
+test("a_grant_is_serialized_as_given", async () => {
   assert.deepEqual(JSON.parse((await granted(whole)).grantedJson), { expiresIn: 3600, ...whole });
   assert.deepEqual(JSON.parse((await granted({ ...whole, expiresIn: 5 })).grantedJson).expiresIn, 5);
   const bare = Object.assign(Object.create(null), { preset: "read" });
@@ -109,7 +109,7 @@ function withValue(path, value) {
   return grant;
 }
 
-test("what_json_can_not_say_of_rights_is_refused_by_its_name", async () => {
+test("rights_that_json_would_drop_are_refused_by_name", async () => {
   // The client would send it: nothing may leave.
   const sent = [];
   const client = sessionAgent("https://agent.example", "ann", {
@@ -138,7 +138,7 @@ test("what_json_can_not_say_of_rights_is_refused_by_its_name", async () => {
   console.log(`${tried} rights`);
 });
 
-test("what_is_no_plain_object_of_fields_is_refused", async () => {
+test("rights_that_are_not_plain_objects_are_refused", async () => {
   class Grant {
     expiresIn = 60;
     get sessionId() {
@@ -176,7 +176,7 @@ test("what_is_no_plain_object_of_fields_is_refused", async () => {
   }
 });
 
-test("limits_of_a_grant_without_a_holder_let_nobody_in", async () => {
+test("limits_of_a_grant_without_a_holder_are_refused", async () => {
   const { holder: _, ...unheld } = whole;
   const { grantedJson, lines } = await granted(unheld);
   assert.equal(grantedJson, "null");

@@ -43,7 +43,7 @@ const KINDS = [
 const ask = (env, kind, options, rest = "ann/rpc/getSession") =>
   routeSessionAgent(new Request(`https://agent.example/agents/${kind}/${rest}`, { method: "POST" }), env, options);
 
-test("an_address_reaches_the_agents_and_no_other_namespace", async () => {
+test("a_url_reaches_agents_and_no_other_namespace", async () => {
   let tried = 0;
   for (let set = 0; set < 2 ** NAMES.length; set += 1) {
     const names = NAMES.filter((_, n) => set & (1 << n));
@@ -62,7 +62,7 @@ test("an_address_reaches_the_agents_and_no_other_namespace", async () => {
   console.log(`${tried} addresses`);
 });
 
-test("an_agents_address_without_the_binding_says_what_to_configure", async () => {
+test("without_the_binding_an_agents_url_explains_what_to_configure", async () => {
   const { env } = bindings(["MY_AGENT"]);
   const response = await ask(env, "session-agent");
   assert.equal(response.status, 501);
@@ -73,7 +73,7 @@ test("an_agents_address_without_the_binding_says_what_to_configure", async () =>
   assert.equal((await ask({}, "session-agent", { namespace: undefined })).status, 501);
 });
 
-test("what_the_program_names_is_reached_under_its_name", async () => {
+test("namespaces_named_by_the_program_are_reached", async () => {
   const { env, asked } = bindings(NAMES);
   const options = { namespaces: { MyAgent: env.MyAgent, ROOMS: env.ROOMS } };
   for (const kind of KINDS) await ask(env, kind, options);
@@ -99,7 +99,7 @@ test("the_directory_is_never_reached", async () => {
   assert.deepEqual(asked, []);
 });
 
-test("what_is_no_namespace_is_nobody", async () => {
+test("an_invalid_namespace_is_ignored", async () => {
   const { env } = bindings(["SESSION_AGENT"]);
   for (const namespace of [null, {}, "SESSION_AGENT", env.SERVICE]) {
     assert.equal(await ask(env, "session-agent", { namespace }), null);
@@ -130,7 +130,7 @@ function stateOf(agent, server, { key = KEY, context = ["state", agent, server] 
 const textOf = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
 const partsOf = (state) => JSON.parse(Buffer.from(state, "base64url"));
 
-test("a_browser_that_comes_back_reaches_the_agent_that_its_state_names", async () => {
+test("an_oauth_redirect_reaches_the_agent_in_its_state", async () => {
   const { env, asked } = bindings(NAMES);
   env.TOOL_TOKEN_KEY = KEY;
   const back = (query, options) =>

@@ -142,14 +142,14 @@ beforeEach(async (t) => {
   rust = worker.fake;
 });
 
-test("a_request_goes_to_rust_with_environment_and_context", async () => {
+test("a_request_reaches_rust_with_environment_and_context", async () => {
   const entrypoint = new worker.default("ctx", "env");
   const request = requestTo("request");
   assert.equal(await entrypoint.fetch(request), "answered");
   assert.deepEqual(rust.calls, [["fetch", request, "env", "ctx", false]]);
 });
 
-test("a_call_goes_to_rust_with_the_environment", async () => {
+test("a_call_reaches_rust_with_the_environment", async () => {
   const entrypoint = new worker.default("ctx", "env");
   assert.equal(await entrypoint.call("agent", "operation", "json", "options", "more"), "{}");
   assert.deepEqual(rust.calls, [["call", "agent", "operation", "json", "options", "env", false]]);
@@ -157,7 +157,7 @@ test("a_call_goes_to_rust_with_the_environment", async () => {
 
 const REFUSED = { ok: false, error: { code: "leaf_moved", message: "no", details: { id: "x" } }, status: 409 };
 
-test("a_request_over_rpc_is_answered_by_data_whatever_refuses_it", async () => {
+test("an_rpc_request_is_answered_with_data_even_if_refused", async () => {
   const entrypoint = new worker.default("ctx", "env");
   rust.calls.length = 0;
   assert.deepEqual(await entrypoint.request("refusing", "operation", "json", "options"), REFUSED);
@@ -175,7 +175,7 @@ test("a_request_over_rpc_is_answered_by_data_whatever_refuses_it", async () => {
   await assert.rejects(object.request("failing"), /the connection failed/);
 });
 
-test("each_operation_is_a_method_of_the_object_and_none_hides_another", async () => {
+test("each_operation_is_a_method_and_hides_no_other", async () => {
   const names = Object.keys(api.paths).flatMap((path) => path.match(/\/rpc\/(\w+)$/)?.[1] ?? []);
   assert.ok(names.length >= 60);
   const object = new worker.SessionAgent("state", "env");
@@ -195,7 +195,7 @@ test("each_operation_is_a_method_of_the_object_and_none_hides_another", async ()
   assert.equal(rust.calls.at(-1)[2], "{}");
 });
 
-test("fields_that_follow_each_other_are_those_of_an_object", async () => {
+test("positional_arguments_become_an_object", async () => {
   const object = new worker.SessionAgent("state", "env");
   const session = { id: "s", agentId: "a", name: null };
   for (const [operation, given, asked] of [
@@ -220,7 +220,7 @@ test("fields_that_follow_each_other_are_those_of_an_object", async () => {
   }
 });
 
-test("a_refused_input_shows_the_right_call", async () => {
+test("a_refused_input_shows_the_correct_call", async () => {
   const object = new worker.SessionAgent("state", "env");
   const said = async (operation, ...given) => await object[operation](...given).catch(({ message }) => message);
   assert.equal(
@@ -234,7 +234,7 @@ test("a_refused_input_shows_the_right_call", async () => {
   assert.match(await said("listSessions", "x"), /`listSessions\(\{\}\)`\.$/);
 });
 
-test("what_is_no_plain_object_is_refused_by_a_method", async () => {
+test("a_method_refuses_arguments_that_are_not_plain_objects", async () => {
   const object = new worker.SessionAgent("state", "env");
   rust.calls.length = 0;
   for (const input of [null, 1, "{}", true, [], new Map(), new Date(), () => {}, { n: 1n }, Symbol("x")]) {
@@ -247,7 +247,7 @@ test("what_is_no_plain_object_is_refused_by_a_method", async () => {
   assert.deepEqual(rust.calls, []);
 });
 
-test("a_right_that_json_would_drop_is_refused_by_mintToken", async () => {
+test("mintToken_refuses_rights_that_json_would_drop", async () => {
   const object = new worker.SessionAgent("state", "env");
   rust.calls.length = 0;
   for (const value of [undefined, null, NaN, () => {}, Symbol("s"), { toJSON: () => undefined }]) {
@@ -267,7 +267,7 @@ test("a_right_that_json_would_drop_is_refused_by_mintToken", async () => {
   assert.equal(rust.calls.at(-1)[2], "{}");
 });
 
-test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
+test("an_object_forwards_calls_and_platform_events", async () => {
   const object = new worker.SessionAgent("state", "env");
   assert.equal(await object.fetch(requestTo("request")), "answered");
   assert.equal(await object.call("operation", "json", "options", "more"), "{}");
@@ -286,7 +286,7 @@ test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
   ]);
 });
 
-test("only_a_class_that_extends_the_object_calls_as_itself", async () => {
+test("only_a_subclass_calls_as_itself", async () => {
   class Own extends worker.SessionAgent {
     constructor(ctx, env) {
       super(ctx, env, "seen");
@@ -309,7 +309,7 @@ test("only_a_class_that_extends_the_object_calls_as_itself", async () => {
   assert.ok(!("inside" in object));
 });
 
-test("a_short_body_is_read_whole_before_rust_is_entered", async () => {
+test("a_short_body_is_read_before_rust_runs", async () => {
   const object = new worker.SessionAgent("state", "env");
   // `null`: the body breaks off.
   const requestOf = (announced, there) => ({
@@ -339,7 +339,7 @@ test("a_short_body_is_read_whole_before_rust_is_entered", async () => {
 });
 
 // A Worker that binds a class may call whatever stands on its prototypes.
-test("the_classes_have_what_they_promise_and_nothing_else", () => {
+test("the_classes_have_exactly_their_documented_members", () => {
   const operations = Object.keys(api.paths).flatMap((path) => path.match(/\/rpc\/(\w+)$/)?.[1] ?? []);
   const handlers = {
     default: ["call", "fetch", "request"],
@@ -365,7 +365,7 @@ test("the_classes_have_what_they_promise_and_nothing_else", () => {
   }
 });
 
-test("after_a_panic_the_object_is_made_anew_in_a_fresh_instance", async () => {
+test("after_a_panic_the_object_is_recreated_in_a_new_instance", async () => {
   const [object, other] = [new worker.SessionAgent("state", "env"), new worker.SessionAgent("of another", "env")];
   assert.throws(() => object.fetch(requestTo("panic")), /unreachable/);
   assert.equal(await object.fetch(requestTo("request")), "answered");
@@ -379,21 +379,21 @@ test("after_a_panic_the_object_is_made_anew_in_a_fresh_instance", async () => {
   ]);
 });
 
-test("after_a_panic_the_next_request_finds_a_fresh_instance", async () => {
+test("after_a_panic_the_next_request_gets_a_new_instance", async () => {
   const object = new worker.SessionAgent("state", "env");
   assert.throws(() => object.fetch(requestTo("panic")), /unreachable/);
   assert.equal(await new worker.default("ctx", "env").fetch(requestTo("request")), "answered");
   assert.equal(rust.module.instanceId, 2);
 });
 
-test("a_crash_that_bindgen_saw_is_not_answered_twice", async () => {
+test("a_crash_reported_by_bindgen_is_handled_once", async () => {
   const object = new worker.SessionAgent("state", "env");
   rust.crash({ startsAnew: true });
   assert.equal(await object.fetch(requestTo("request")), "answered");
   assert.equal(rust.module.instanceId, 2);
 });
 
-test("a_crash_that_only_the_runtime_saw_counts_and_an_error_of_javascript_does_not", async () => {
+test("a_runtime_crash_counts_and_a_javascript_error_does_not", async () => {
   const object = new worker.SessionAgent("state", "env");
   onError({ error: new TypeError("somebody else's") });
   await object.fetch(requestTo("request"));
@@ -404,14 +404,14 @@ test("a_crash_that_only_the_runtime_saw_counts_and_an_error_of_javascript_does_n
   assert.equal(rust.module.instanceId, 2);
 });
 
-test("a_refusal_is_no_crash", async () => {
+test("an_error_response_is_not_a_crash", async () => {
   const object = new worker.SessionAgent("state", "env");
   await assert.rejects(object.fetch(requestTo("refused")), /refused/);
   await object.fetch(requestTo("request"));
   assert.equal(rust.module.instanceId, 1);
 });
 
-test("an_object_that_could_not_be_made_leaves_a_fresh_instance_to_the_next", async () => {
+test("an_object_that_fails_to_construct_leaves_a_new_instance", async () => {
   assert.throws(() => new worker.SessionAgent("state", "broken"), /no such binding/);
   const object = new worker.SessionAgent("state", "env");
   assert.equal(await object.fetch(requestTo("request")), "answered");

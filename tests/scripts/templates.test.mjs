@@ -76,7 +76,7 @@ for (const { name, entry, path } of LOGINS) {
     return { status: response.status, cookie, asked, ...answer };
   }
 
-  test(`${name}: the_name_of_an_agent_says_nothing_of_the_cookie`, async () => {
+  test(`${name}: an_agent_name_does_not_reveal_the_cookie`, async () => {
     const seen = new Set();
     for (let n = 0; n < 200; n += 1) {
       const at = n % 2 === 0 ? HOST : "http://localhost:8787";
@@ -99,7 +99,7 @@ for (const { name, entry, path } of LOGINS) {
     assert.equal(seen.size, 200);
   });
 
-  test(`${name}: a_cookie_is_for_this_host_over_https_alone`, async () => {
+  test(`${name}: a_cookie_is_sent_only_to_this_host_over_https`, async () => {
     const { cookie } = await login();
     const [pair, ...attributes] = cookie.split("; ");
     assert.match(pair, /^__Host-visitor=[0-9a-f-]{36}$/);
@@ -108,7 +108,7 @@ for (const { name, entry, path } of LOGINS) {
     assert.match(local.cookie, /^visitor=[0-9a-f-]{36}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=31536000$/);
   });
 
-  test(`${name}: a_cookie_that_the_login_did_not_make_is_nobodys`, async () => {
+  test(`${name}: a_forged_cookie_is_rejected`, async () => {
     const secret = randomUUID();
     const { agent } = await login({ headers: { cookie: `__Host-visitor=${secret}` } });
     const known = (cookie) => login({ headers: { cookie } }).then((answer) => answer.agent === agent);
@@ -135,7 +135,7 @@ for (const { name, entry, path } of LOGINS) {
     }
   });
 
-  test(`${name}: another_sites_page_logs_nobody_in`, async () => {
+  test(`${name}: a_cross_site_page_cannot_log_in`, async () => {
     const cookie = `__Host-visitor=${randomUUID()}`;
     const elsewhere = ["https://evil.example", "https://www.chat.example", "http://chat.example", "null", "", "*"];
     let tried = 0;
@@ -151,7 +151,7 @@ for (const { name, entry, path } of LOGINS) {
     console.log(`${tried} requests`);
   });
 
-  test(`${name}: an_address_reaches_agents_alone`, async () => {
+  test(`${name}: a_url_reaches_only_agents`, async () => {
     for (const at of ["/agents/session-agent", "/agents/directory/x", "/agents/", "/api/other", `${path}/x`, "//"]) {
       const { env, asked } = bindings();
       env.DIRECTORY = env.SESSION_AGENT;
@@ -166,7 +166,7 @@ for (const { name, entry, path } of LOGINS) {
   });
 }
 
-test("react: a_token_allows_what_the_page_does_whatever_is_asked", async () => {
+test("react: a_token_has_the_pages_rights_whatever_is_requested", async () => {
   const { default: worker } = await workerOf(LOGINS[0].entry);
   const ask = async (body) => {
     const { env } = bindings();
@@ -186,7 +186,7 @@ test("react: a_token_allows_what_the_page_does_whatever_is_asked", async () => {
     assert.deepEqual(await ask(body), { operations, ...rights }, body);
 });
 
-test("class: the_placeholder_of_a_login_works_on_this_machine_alone", async () => {
+test("class: the_placeholder_login_works_only_locally", async () => {
   const { default: worker, Assistant } = await workerOf(join(TEMPLATES, "class/src/index.ts"));
   const headers = { cookie: "user=ann" };
   const here = ["http://localhost:8787", "http://127.0.0.1:8787", "http://[::1]:8787", "https://localhost"];
@@ -232,7 +232,7 @@ test("class: the_placeholder_of_a_login_works_on_this_machine_alone", async () =
   console.log(`${tried} requests`);
 });
 
-test("class: a_user_has_the_agent_of_this_name_and_no_other", async () => {
+test("class: a_user_has_exactly_the_agent_of_their_name", async () => {
   const { Assistant } = await workerOf(join(TEMPLATES, "class/src/index.ts"));
   const grantOf = async (name, cookie) => {
     const headers = cookie === undefined ? {} : { cookie };

@@ -9,7 +9,7 @@ import { partsOf } from "../../scripts/test.mjs";
 import { ALONE, FIRST, filesNamed, PARTS_IN_NODE, testsOf } from "../../scripts/test/files.mjs";
 import { timesOf } from "../../scripts/test/times.mjs";
 
-test("every_test_file_is_in_one_part", () => {
+test("every_test_file_is_in_exactly_one_part", () => {
   const folders = readdirSync(join(ROOT, "tests"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const files = folders.flatMap(({ name }) =>
     readdirSync(join(ROOT, "tests", name)).map((file) => `tests/${name}/${file}`),
@@ -20,7 +20,7 @@ test("every_test_file_is_in_one_part", () => {
   assert.deepEqual(testsOf(PARTS_IN_NODE).sort(), tests);
 });
 
-test("files_that_are_named_are_there_and_the_longest_come_first", () => {
+test("named_files_exist_and_the_longest_run_first", () => {
   assert.deepEqual(
     [...ALONE, ...FIRST].filter((file) => !existsSync(join(ROOT, file))),
     [],
@@ -28,7 +28,7 @@ test("files_that_are_named_are_there_and_the_longest_come_first", () => {
   assert.deepEqual(testsOf(["workerd", "client", "python", "console"]).slice(0, FIRST.length), FIRST);
 });
 
-test("parts_are_named_first_and_what_follows_is_theirs", () => {
+test("arguments_after_a_part_belong_to_it", () => {
   assert.deepEqual(partsOf(["native", "chat::"]), { parts: ["native"], rest: ["chat::"] });
   assert.deepEqual(partsOf(["workerd", "client"]), { parts: ["workerd", "client"], rest: [] });
   assert.deepEqual(partsOf(["player", "--hours", "2"]), { parts: ["player"], rest: ["--hours", "2"] });
@@ -37,7 +37,7 @@ test("parts_are_named_first_and_what_follows_is_theirs", () => {
     assert.throws(() => partsOf(wrong), { name: "Stop", message: /^There is no part `/ });
 });
 
-test("a_file_is_named_by_its_path_or_by_its_name_alone", () => {
+test("a_file_is_named_by_path_or_by_name", () => {
   const smoke = "tests/workerd/smoke.test.mjs";
   for (const name of [smoke, "smoke", "smoke.test.mjs"]) assert.deepEqual(filesNamed([name], ["workerd"]), [smoke]);
   assert.deepEqual(filesNamed(["memory"], ["alone"]), ["tests/workerd/memory.test.mjs"]);
@@ -48,7 +48,7 @@ test("a_file_is_named_by_its_path_or_by_its_name_alone", () => {
   });
 });
 
-test("the_longest_are_told_first", () => {
+test("the_longest_are_listed_first", () => {
   const file = (name, ms, tests) => ({ file: name, ms, tests });
   const printed = timesOf([
     file("a", 2_000, [{ name: "quick", ms: 10 }]),

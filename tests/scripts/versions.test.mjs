@@ -30,13 +30,13 @@ const TABLE = `| what | works with |
 | \`ai\`, the AI SDK | ${MAJORS.slice(0, -1).join(", ")} and ${MAJORS.at(-1)} |
 `;
 
-test("the_readme_the_guide_and_each_package_say_the_versions", async () => {
+test("readme_guide_and_packages_state_the_same_versions", async () => {
   for (const path of ["README.md", "docs/embed.md", "packages/session-agent/README.md", `${CREATE}/README.md`]) {
     assert.ok((await textOf(path)).includes(TABLE), `${path} has not this table:\n${TABLE}`);
   }
 });
 
-test("each_package_asks_for_the_node_that_it_needs", async () => {
+test("each_package_requires_the_node_version_it_needs", async () => {
   const enginesOf = async (path) => (await jsonOf(`${path}/package.json`)).engines.node;
   assert.deepEqual(
     [await enginesOf("."), await enginesOf("packages/session-agent")],
@@ -51,7 +51,7 @@ test("each_package_asks_for_the_node_that_it_needs", async () => {
   assert.deepEqual([nodes.runsWrangler(node.worker), nodes.runsWrangler("22.11.0")], [true, false]);
 });
 
-test("what_is_tested_is_the_oldest_and_the_newest_that_are_named", async () => {
+test("the_oldest_and_newest_documented_versions_are_tested", async () => {
   const oldest = (await jsonOf("tests/client/versions/package.json")).devDependencies;
   assert.equal(oldest.wrangler, wrangler.oldest);
   assert.equal((await jsonOf("package.json")).devDependencies.wrangler, wrangler.newest);
@@ -66,13 +66,13 @@ test("what_is_tested_is_the_oldest_and_the_newest_that_are_named", async () => {
   assert.equal(engines.node, `>=${node.worker}`);
 });
 
-test("who_has_the_client_alone_is_refused_no_other_version", async () => {
+test("the_client_alone_has_no_peer_dependencies", async () => {
   // npm fails where a peer is of another version, also an optional one. The client needs neither.
   const { peerDependencies } = await jsonOf("packages/session-agent/package.json");
   assert.deepEqual([peerDependencies.ai, peerDependencies.wrangler], [undefined, undefined]);
 });
 
-test("templates_examples_and_guides_have_versions_in_between", async () => {
+test("templates_examples_and_guides_use_supported_versions", async () => {
   const templates = await readdir(join(ROOT, TEMPLATES));
   assert.deepEqual(templates.sort(), ["class", "react", "worker"]);
   for (const name of templates) {
@@ -100,7 +100,7 @@ test("templates_examples_and_guides_have_versions_in_between", async () => {
   assert.ok(dates > configurations.length, `${dates} dates were found`);
 });
 
-test("a_wrong_version_is_said_in_a_sentence", () => {
+test("an_unsupported_version_is_explained_in_a_sentence", () => {
   assert.deepEqual([problemOfDate({ rpc: true }), problemOfDate(undefined)], [null, null]);
   assert.equal(
     problemOfDate({}),
@@ -120,7 +120,7 @@ test("a_wrong_version_is_said_in_a_sentence", () => {
   assert.match(problemOfTool({ parameters: {} }), /^it has `parameters` and no `inputSchema`, as tools of `ai` 4\. /);
 });
 
-test("an_old_node_is_told_so_before_anything_is_made", async (t) => {
+test("an_old_node_is_reported_before_anything_is_created", async (t) => {
   const folder = await mkdtemp(join(tmpdir(), "session-agent-old-node-"));
   t.after(() => rm(folder, { recursive: true, force: true }));
   const old = (version) =>
