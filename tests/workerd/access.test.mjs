@@ -23,7 +23,7 @@ async function statusOf(agent, operation, input, options) {
   return status === 200 ? 200 : [status, body.error.code];
 }
 
-test("without_a_secret_everything_but_health_and_the_files_is_shut", async () => {
+test("without_a_secret_only_health_and_static_files_are_served", async () => {
   const { status, body, headers } = await unset.call("a", "listSessions");
   assert.deepEqual([status, body.error.code, headers.get("www-authenticate")], [401, "unauthorized", "Bearer"]);
   assert.match(body.error.message, /SESSION_AGENT_TOKEN.*AUTH = "open"/);
@@ -32,7 +32,7 @@ test("without_a_secret_everything_but_health_and_the_files_is_shut", async () =>
   for (const path of ["/health", "/openapi.json", "/"]) assert.equal((await unset.fetch(path)).status, 200, path);
 });
 
-test("the_secret_opens_everything_and_nothing_else_does", async () => {
+test("only_the_secret_gives_full_access", async () => {
   assert.equal(await statusOf("a", "listSessions", {}, owner), 200);
   for (const token of ["", "x", SECRET.slice(1), `${SECRET} x`, "sa2.e30.AAAA", "x".repeat(20_000)]) {
     for (const via of [undefined, "service", "object"]) {
@@ -45,7 +45,7 @@ test("the_secret_opens_everything_and_nothing_else_does", async () => {
   ]);
 });
 
-test("a_scoped_token_reaches_its_session_and_nothing_more", async () => {
+test("a_scoped_token_reaches_only_its_session", async () => {
   for (const id of ["mine", "other"]) await guarded.call("scoped", "createSession", { id }, owner);
   const token = bearer(await mint("scoped", { sessionId: "mine" }));
   assert.equal(await statusOf("scoped", "loadEvents", { sessionId: "mine" }, token), 200);
@@ -66,7 +66,7 @@ test("a_scoped_token_reaches_its_session_and_nothing_more", async () => {
   ]);
 });
 
-test("a_browsers_token_speaks_for_its_user_and_no_more", async () => {
+test("a_browser_token_acts_only_for_its_user", async () => {
   const agent = "browser";
   for (const id of ["s", "other"]) await guarded.call(agent, "createSession", { id }, owner);
   const block = { label: "memory", kind: "writable" };
@@ -124,7 +124,7 @@ test("a_browsers_token_speaks_for_its_user_and_no_more", async () => {
   assert.equal(await chat({ id: "s", model: "demo", systemInstructions: "Be kind.", tools }, allowed), 200);
 });
 
-test("a_token_ends_when_it_said", async () => {
+test("a_token_expires_when_stated", async () => {
   let [token, isAnswered, ends] = [null, false, 0];
   // An answer that comes after the token's end says nothing. The next token lives longer.
   for (let expiresIn = 1; !isAnswered; expiresIn *= 2) {
@@ -139,7 +139,7 @@ test("a_token_ends_when_it_said", async () => {
   assert.deepEqual(await statusOf("brief", "listSessions", {}, token), [401, "unauthorized"]);
 });
 
-test("tokens_appear_in_no_answer_and_no_log", async () => {
+test("tokens_appear_in_no_response_and_no_log", async () => {
   const token = await mint("quiet", { sessionId: "s" });
   const answers = [
     await guarded.call("quiet", "destroy", { confirm: token }, bearer(token)),

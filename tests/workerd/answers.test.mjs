@@ -26,7 +26,7 @@ function refused(schema, value, message) {
   assert.match(documented(schema).find(schema, value) ?? "", message, JSON.stringify(value));
 }
 
-test("a_field_must_be_named_there_and_right", () => {
+test("required_fields_are_checked_by_name_and_type", () => {
   const schema = { type: "object", properties: { a: { type: "integer" }, b: true }, required: ["a"] };
   fits(schema, { a: 1 }, { a: 1, b: { c: 1 } });
   refused(schema, { b: 1 }, /must have required property 'a'/);
@@ -34,7 +34,7 @@ test("a_field_must_be_named_there_and_right", () => {
   refused(schema, { a: "1" }, /\/a must be integer/);
 });
 
-test("more_fields_stand_only_where_the_schema_says_so", () => {
+test("extra_fields_are_allowed_only_if_the_schema_says_so", () => {
   fits({ additionalProperties: true }, { x: 1 });
   fits({ additionalProperties: { type: "integer" } }, { x: 1 });
   refused({ additionalProperties: { type: "integer" } }, { x: null }, /\/x must be integer/);
@@ -43,14 +43,14 @@ test("more_fields_stand_only_where_the_schema_says_so", () => {
   refused({ type: "array", items: { properties: { a: true } } }, [{ a: 1, x: 1 }], /\/0 .*"unevaluatedProperty":"x"/);
 });
 
-test("a_choice_needs_one_that_fits", () => {
+test("one_of_needs_a_matching_branch", () => {
   const any = { anyOf: [{ type: "null" }, { type: "object", properties: { n: { type: "integer" } } }] };
   fits(any, null, { n: 1 });
   refused(any, { n: "1" }, /\/n must be integer/);
   refused(any, { m: 1 }, /"unevaluatedProperty":"m"/);
 });
 
-test("a_choice_may_say_more_of_the_fields_beside_it", () => {
+test("one_of_may_refine_sibling_fields", () => {
   const schema = {
     type: "object",
     properties: { code: { type: "string" }, details: { type: "object", additionalProperties: true } },
@@ -65,7 +65,7 @@ test("a_choice_may_say_more_of_the_fields_beside_it", () => {
   refused(schema, { code: "b", more: 1 }, /"unevaluatedProperty":"more"/);
 });
 
-test("a_value_has_only_the_fields_that_its_reference_names", () => {
+test("a_value_has_only_the_fields_of_its_reference", () => {
   const schema = { $ref: "#/components/schemas/A" };
   const one = documented(schema, { A: { type: "object", properties: { n: true } } });
   assert.equal(one.find(schema, { n: [] }), undefined);
@@ -73,11 +73,11 @@ test("a_value_has_only_the_fields_that_its_reference_names", () => {
   assert.throws(() => documented(true).find(schema, {}), /can't resolve reference #\/components\/schemas\/A/);
 });
 
-test("a_keyword_that_nobody_knows_is_refused", () => {
+test("an_unknown_keyword_is_refused", () => {
   assert.throws(() => documented({ patern: "^a$" }).find({ patern: "^a$" }, 1), /unknown keyword: "patern"/);
 });
 
-test("a_response_is_held_when_it_is_read", async () => {
+test("a_response_is_checked_when_it_is_read", async () => {
   const one = documented({ type: "object", properties: { n: { type: "integer" } } });
   const read = (body, status, address = "/agents/session-agent/a%2Fb/rpc/ask?x") =>
     one.held(Response.json(body, { status }), "POST", address).json();
@@ -101,7 +101,7 @@ test("a_response_is_held_when_it_is_read", async () => {
   assert.equal(await one.held(new Response("data: x"), "POST", "/agents/session-agent/a/rpc/ask").text(), "data: x");
 });
 
-test("a_sockets_answers_and_messages_are_held_as_they_come", () => {
+test("socket_messages_are_checked_as_they_arrive", () => {
   /** A socket that a test speaks through: `say` delivers a frame to the listener. */
   class Wire {
     addEventListener(_type, listener) {
@@ -134,7 +134,7 @@ test("a_sockets_answers_and_messages_are_held_as_they_come", () => {
   socket.say("no JSON");
 });
 
-test("the_document_in_the_tree_describes_answers", () => {
+test("the_checked_in_document_describes_responses", () => {
   answers.holdAnswer("getPathLength", { length: 1 });
   assert.throws(
     () => answers.holdAnswer("getPathLength", { size: 1 }),

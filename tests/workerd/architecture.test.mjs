@@ -29,7 +29,7 @@ function holders(pattern, except = /^$/) {
   return sources.filter(({ file, code }) => !except.test(file) && pattern.test(code)).map(({ file }) => file);
 }
 
-test("there_are_sources_to_look_at", () => {
+test("the_sources_are_found", () => {
   assert.ok(sources.length > 100);
   assert.deepEqual(
     sources.filter(({ module }) => /(^|::)(testing|tests)(::|$)/.test(module)),
@@ -50,7 +50,7 @@ test("only_the_edge_depends_on_the_runtime", () => {
 });
 
 // serde_json's `Value` brings its reader along.
-test("a_tree_is_read_as_tree", () => {
+test("json_trees_are_decoded_by_decode_tree_only", () => {
   assert.ok(holders(/\bdecode_tree\(/).length > 5);
   assert.deepEqual(holders(/\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/), []);
 });
@@ -64,7 +64,7 @@ test("only_the_schema_creates_and_drops_tables", () => {
   ]);
 });
 
-test("only_the_list_of_settings_names_one", () => {
+test("settings_are_named_in_one_file", () => {
   const [, list] = sources.find(({ file }) => file === "base/settings.rs").code.split("\nsettings! {\n");
   const names = [...list.matchAll(/ = "([A-Z_]+)": /g)].map(([, name]) => name);
   assert.ok(names.length > 5);
@@ -87,7 +87,7 @@ test("each_setting_is_read", () => {
 
 // A `match` that names each variant has the compiler name every place that a new
 // home of blocks, or a new provider of models, concerns.
-test("homes_and_providers_are_told_apart_by_whole_matches", () => {
+test("backends_and_providers_are_matched_exhaustively", () => {
   assert.ok(holders(/\bBlockBackend::Agent\b/).length > 4);
   assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
   assert.deepEqual(
@@ -110,7 +110,7 @@ const BY_NUMBER = new RegExp(
   ].join("|"),
 );
 
-test("a_column_by_its_number_is_found", () => {
+test("the_search_for_column_numbers_finds_one", () => {
   const byNumber = [
     "impl FromRow<'_> for Note {",
     "impl<'r> base::columns::FromColumn<'r> for Note<'r> {",
@@ -139,7 +139,7 @@ test("a_column_by_its_number_is_found", () => {
   );
 });
 
-test("no_reader_uses_the_number_of_a_column", () => {
+test("no_reader_uses_a_column_number", () => {
   assert.ok(holders(BY_NUMBER).some((file) => BELOW_ROWS.test(file)));
   assert.deepEqual(holders(BY_NUMBER, BELOW_ROWS), []);
   assert.ok(holders(/\brow! \{/).length > 45);
@@ -215,13 +215,13 @@ function namersOfTables() {
   return named;
 }
 
-test("a_table_is_named_by_its_owner_alone", () => {
+test("a_table_is_named_only_by_its_owner", () => {
   const named = Object.entries(namersOfTables()).map(([table, crates]) => [table, [...crates].sort().join()]);
   assert.deepEqual(Object.fromEntries(named), OWNERS);
 });
 
 // A deletion names its table by this description, which says what a purge overwrites.
-test("a_table_is_described_once_and_where_its_owner_is", () => {
+test("a_table_is_described_once_by_its_owner", () => {
   const described = sources.flatMap(({ file, code }) => {
     const names = code.matchAll(/\b(?:Table \{\s+name: |of_the_agent\(\s*|of_the_index\(\s*|view\()"(cf_agents_\w+)"/g);
     return [...names].map(([, table]) => [table, file]);
@@ -233,7 +233,7 @@ test("a_table_is_described_once_and_where_its_owner_is", () => {
 });
 
 // Those of the owner's descriptions that another crate uses, to delete rows.
-test("a_crate_deletes_from_its_own_tables_alone", () => {
+test("a_crate_deletes_only_from_its_own_tables", () => {
   const foreign = sources.flatMap(({ file, district, code }) => {
     const used = [...code.matchAll(/^use (\w+)::tables::/gm)].map(([, crate]) => crate);
     const others = used.filter((crate) => !["base", "crate", district].includes(crate));
@@ -246,7 +246,7 @@ test("a_crate_deletes_from_its_own_tables_alone", () => {
   );
 });
 
-test("the_insert_of_each_table_is_written_once", () => {
+test("each_tables_insert_is_written_once", () => {
   const files = new Map();
   for (const { file, code } of sources) {
     for (const [, table] of code.matchAll(/INSERT (?:OR \w+ )?INTO (\w+)/g))
@@ -260,7 +260,7 @@ test("the_insert_of_each_table_is_written_once", () => {
 });
 
 // What a name means is decided where the name stands: in one file.
-test("the_names_of_a_messages_parts_stand_in_one_file", () => {
+test("the_part_field_names_are_in_one_file", () => {
   const states = ["input-streaming", "input-available", "approval-requested", "approval-responded"];
   states.push("output-available", "output-error", "output-denied");
   const names = [...states, "tool-", "dynamic-tool", "step-start", "providerMetadata"];
@@ -272,7 +272,7 @@ test("the_names_of_a_messages_parts_stand_in_one_file", () => {
   }
 });
 
-test("the_names_of_actions_and_roles_stand_in_one_file", () => {
+test("the_names_of_actions_and_roles_are_in_one_file", () => {
   const actions = /["'](user_message|agent_message|tool_call_request|tool_result|system_instruction)["']/;
   assert.deepEqual(holders(actions), ["base/action.rs"]);
   // Providers have roles of their own.
@@ -295,7 +295,7 @@ test("a_limit_that_rust_and_javascript_share_has_one_value", () => {
   }
 });
 
-test("the_map_is_of_what_is_there", () => {
+test("the_code_map_names_existing_folders", () => {
   const [map] = architecture.split("\n## The map\n")[1].split("\n## ");
   for (const folder of ["src", "crates"]) {
     const [, tree] = map.match(new RegExp(`^${folder}/\\n((?: {2}.*\\n)+)`, "m"));
@@ -308,7 +308,7 @@ test("the_map_is_of_what_is_there", () => {
   for (const folder of others) assert.ok(existsSync(join(ROOT, folder)), folder);
 });
 
-test("a_loop_is_found_and_said", () => {
+test("an_import_cycle_is_found_and_reported", () => {
   const folder = mkdtempSync(join(tmpdir(), "loops-"));
   const write = (file, text) => {
     mkdirSync(join(folder, file, ".."), { recursive: true });
@@ -327,7 +327,7 @@ test("a_loop_is_found_and_said", () => {
   rmSync(folder, { recursive: true });
 });
 
-test("no_two_files_import_each_other_in_a_loop", () => {
+test("no_files_import_each_other_in_a_cycle", () => {
   const imports = importsOf(sources);
   assert.ok([...imports.values()].flat().length > 500);
   const loops = findLoops(imports).map((loop) => loop.join(" → "));
@@ -339,7 +339,7 @@ const NAMED =
   /^(?:session-agent-)?([\w-]+)(?:\.| =)|dependencies\.(?:session-agent-)?([\w-]+)\]|package = "session-agent-(\w+)"|path = "\.\.\/(\w+)"/gm;
 
 // The compiler refuses a call to a crate that is not named. So what is named is all.
-test("each_district_names_only_those_to_its_right", () => {
+test("each_crate_depends_only_on_those_to_its_right", () => {
   const chain = chainAfter("Calls go one way:");
   assert.deepEqual(chain.toSorted(), ["edge", ...DISTRICTS].sort(), "each district has its place in the chain");
   for (const [at, district] of chain.entries()) {
@@ -359,7 +359,7 @@ test("each_district_names_only_those_to_its_right", () => {
 });
 
 for (const crate of ["chat", "conversation"]) {
-  test(`no_folder_of_${crate}_calls_one_above_it`, () => {
+  test(`no_folder_of_${crate}_calls_a_later_one`, () => {
     const chain = chainAfter(`Within \`${crate}\`:`);
     const isFolder = (entry) => entry.isDirectory();
     const folders = readdirSync(join(ROOT, "crates", crate, "src"), { withFileTypes: true }).filter(isFolder);
@@ -388,14 +388,14 @@ function callsBack(chain, placeOf) {
   });
 }
 
-test("each_district_says_what_lives_there", () => {
+test("each_crate_documents_its_contents", () => {
   const silent = ["src/edge/mod.rs", ...DISTRICTS.map((name) => `crates/${name}/src/lib.rs`)].filter(
     (file) => !/^\/\/! .{20}/.test(readFileSync(join(ROOT, file), "utf8")),
   );
   assert.deepEqual(silent, []);
 });
 
-test("each_test_that_a_promise_names_is_there", () => {
+test("each_test_named_by_a_promise_exists", () => {
   const [page] = architecture.split("\n## The crates\n")[1].split("\n## ");
   const named = [...page.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
   assert.ok(named.length >= 40);
@@ -409,7 +409,7 @@ test("each_test_that_a_promise_names_is_there", () => {
   }
 });
 
-test("each_file_that_a_path_through_the_code_names_is_there", () => {
+test("each_file_named_by_a_path_through_the_code_exists", () => {
   for (const life of ["an append", "a chat turn", "a search"]) {
     const [path] = architecture.split(`\n## The life of ${life}\n`)[1].split("\n## ");
     const named = [...path.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name);
@@ -421,7 +421,7 @@ test("each_file_that_a_path_through_the_code_names_is_there", () => {
   }
 });
 
-test("each_name_and_each_file_that_the_page_gives_is_there", () => {
+test("each_name_and_file_in_the_page_exists", () => {
   const folders = ["src", "crates", "tests/native", "tests/workerd", "tests/scripts", "scripts", "bench", "generated"];
   const files = folders.flatMap((folder) => {
     const names = readdirSync(join(ROOT, folder), { recursive: true }).filter((name) =>
@@ -449,7 +449,7 @@ test("each_name_and_each_file_that_the_page_gives_is_there", () => {
   );
 });
 
-test("each_file_that_the_page_on_storage_names_is_there", () => {
+test("each_file_named_by_the_storage_page_exists", () => {
   const storage = readFileSync(join(ROOT, "docs/storage.md"), "utf8");
   const named = [...storage.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name);
   assert.ok(named.length >= 25);

@@ -35,7 +35,7 @@ async function define(agent, block) {
   for (const id of ["s1", "s2"]) await server.call(agent, "createSession", { id });
 }
 
-test("of_appends_at_once_none_is_lost_and_each_is_a_version", async () => {
+test("concurrent_appends_are_all_kept_as_versions", async () => {
   const define = { label: "notes", kind: "writable", source: { r2: "notes.md" } };
   assert.equal((await server.call("alice", "defineBlock", define)).status, 200);
   const expected = [];
@@ -68,7 +68,7 @@ for (const [who, writers] of [
     ],
   ],
 ]) {
-  test(`of_appends_of_${who}_to_one_document_none_is_lost`, async () => {
+  test(`concurrent_appends_by_${who}_to_one_document_are_all_kept`, async () => {
     const source = { r2Prefix: `${who}/` };
     for (const agent of new Set(writers.map(([agent]) => agent))) {
       await define(agent, { label: "skills", kind: "loadable", source });
@@ -89,7 +89,7 @@ for (const [service, who, writers] of [
   ["VERSIONED", "two_requests", [["hans"], ["hans"]]],
   ["VERSIONED", "two_agents", [["iris"], ["jack"]]],
 ]) {
-  test(`of_appends_of_${who}_to_one_text_of_the_service_${service}_none_is_lost`, async () => {
+  test(`concurrent_appends_by_${who}_to_a_text_of_the_service_${service}_are_all_kept`, async () => {
     const label = `notes-${who}`;
     const append = async (agent, content) => {
       const { status, body } = await server.call(agent, "appendToBlock", { label, content: `${content}\n` });

@@ -46,7 +46,7 @@ async function define(server, agent, tools) {
 const asked = (count) => callTools(...Array.from({ length: count }, (_, n) => ["work", { n }, `c${n}`]));
 const results = (chunks) => chunks.filter(({ type }) => type.startsWith("tool-output-"));
 
-describe("a_tool_behind_an_address", async () => {
+describe("a_tool_with_a_url", async () => {
   const tools = await startTools();
   const { server, model, stop } = await startChatServer({ vars: { TOOL_ORIGINS: tools.origin } });
   after(async () => {
@@ -58,7 +58,7 @@ describe("a_tool_behind_an_address", async () => {
     model.forget();
   });
 
-  test("sees_its_call_end_when_the_turn_is_cancelled_before_it_answers", async () => {
+  test("has_its_call_aborted_when_the_turn_is_cancelled_before_it_responds", async () => {
     await define(server, "silent", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = () => never;
@@ -70,7 +70,7 @@ describe("a_tool_behind_an_address", async () => {
     assert.equal((await turn).types.at(-1), "abort");
   });
 
-  test("sees_its_call_end_when_the_turn_is_cancelled_in_the_middle_of_its_answer", async () => {
+  test("has_its_call_aborted_when_the_turn_is_cancelled_during_its_response", async () => {
     await define(server, "half", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = async () =>
@@ -83,7 +83,7 @@ describe("a_tool_behind_an_address", async () => {
     assert.equal((await turn).types.at(-1), "abort");
   });
 
-  test("sees_its_call_end_when_its_answer_is_too_large", async () => {
+  test("has_its_call_aborted_when_its_response_is_too_large", async () => {
     await define(server, "large", tools);
     const before = tools.abandoned.length;
     const piece = new Uint8Array(64 << 10).fill(120);
@@ -94,7 +94,7 @@ describe("a_tool_behind_an_address", async () => {
     await soon(tools.left(before + 1), "the tool's connection is closed");
   });
 
-  test("is_never_called_where_its_call_was_given_up_while_it_waited", async () => {
+  test("is_not_called_if_its_call_was_cancelled_while_queued", async () => {
     await define(server, "queue", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = () => never;
@@ -112,7 +112,7 @@ describe("a_tool_behind_an_address", async () => {
     assert.deepEqual(called.toSorted(), [0, 1, 2, "last"]);
   });
 
-  test("is_called_three_times_at_once_and_the_rest_wait_in_their_order", async () => {
+  test("is_called_three_at_a_time_and_the_rest_in_order", async () => {
     await define(server, "five", tools);
     const before = tools.calls.length;
     const gates = Array.from({ length: 12 }, gate);
@@ -143,7 +143,7 @@ describe("a_tool_behind_an_address", async () => {
     );
   });
 
-  test("may_ask_the_agent_for_memory_that_lives_elsewhere_however_many_do", async () => {
+  test("may_read_remote_memory_of_the_agent_however_many_do", async () => {
     await define(server, "asks", tools);
     const block = { label: "soul", kind: "readonly", source: { r2: "soul.md" }, defaultContent: "Kind." };
     await call(server, "asks", "defineBlock", block);
@@ -164,7 +164,7 @@ describe("a_tool_behind_an_address", async () => {
     );
   });
 
-  test("is_called_with_a_key_of_the_call_that_no_other_call_has", async () => {
+  test("gets_a_unique_idempotency_key_for_each_call", async () => {
     await define(server, "keys", tools);
     const before = tools.calls.length;
     model.next(asked(2), callTool("work", { n: 0 }, "c0"), say("Done."));
@@ -174,7 +174,7 @@ describe("a_tool_behind_an_address", async () => {
     for (const key of keys) assert.match(key, /^[0-9a-f]{64}$/);
   });
 
-  test("that_is_silent_in_one_session_keeps_no_other_session_waiting", async () => {
+  test("that_stalls_in_one_session_blocks_no_other_session", async () => {
     await define(server, "hogs", tools);
     const before = tools.calls.length;
     tools.run = ({ sessionId }) => (sessionId === "hog" ? never : { ok: true });
@@ -198,7 +198,7 @@ describe("a_tool_behind_an_address", async () => {
   });
 
   // This test takes half a minute of real time, since it holds the limit of 30 s.
-  test("that_says_nothing_for_30_s_is_given_up_and_the_next_ones_clock_starts_when_it_leaves", async () => {
+  test("that_stalls_for_30_s_times_out_and_the_next_timeout_starts_at_its_call", async () => {
     await define(server, "slow", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = ({ arguments: { n } }) => (n < MOST_TOOLS ? never : { n });
@@ -219,7 +219,7 @@ describe("a_tool_behind_an_address", async () => {
   });
 });
 
-describe("a_tool_behind_a_binding", async () => {
+describe("a_tool_with_a_binding", async () => {
   const tools = await startTools();
   const relay = `export default { async fetch(request) {
     return fetch("${tools.origin}/tool", { method: "POST", body: await request.text() });
@@ -268,7 +268,7 @@ describe("a_model", async () => {
     });
   }
 
-  test("waits_for_its_answers_head_with_four_others_and_no_more", async () => {
+  test("is_one_of_at_most_five_calls_awaiting_headers", async () => {
     const before = model.requests.length;
     const gates = Array.from({ length: 8 }, gate);
     model.next(...gates.map((at) => withhold(at, say("Hello."))));
@@ -287,7 +287,7 @@ describe("a_model", async () => {
     for (const { text } of await Promise.all(turns)) assert.equal(text, "Hello.");
   });
 
-  test("that_speaks_holds_nobody_up", async () => {
+  test("that_is_streaming_blocks_nobody", async () => {
     const before = model.requests.length;
     const rest = gate();
     model.next(...Array.from({ length: 8 }, () => say("Hel", rest, "lo.")));

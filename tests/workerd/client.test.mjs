@@ -100,7 +100,7 @@ const rpc = Object.entries(api.paths)
   .filter(([path]) => path.includes("/rpc/"))
   .map(([, { post }]) => post);
 
-test("every_operation_answers_the_same_through_a_url_a_binding_and_a_namespace", async () => {
+test("every_operation_answers_alike_over_a_url_a_binding_and_a_namespace", async () => {
   // The examples of the API's document, on a session that is there. `destroy` comes last.
   const ordered = [...rpc].sort((one, other) => rank(one) - rank(other));
   // One way after another: three backups at once would not fit into an isolate.
@@ -147,7 +147,7 @@ async function outcomesVia(via, operations) {
   return outcomes;
 }
 
-test("every_operation_of_a_session_knows_its_session", async () => {
+test("session_operations_include_their_session", async () => {
   for (const via of VIAS) {
     const on = { via, agent: `bound ${via}`, session: "s" };
     assert.equal((await done({ ...on, method: "create", given: [{ name: "n" }] })).id, "s");
@@ -181,7 +181,7 @@ const resolved = ({ content }) => {
   return schema.$ref ? api.components.schemas[schema.$ref.split("/").at(-1)] : schema;
 };
 
-test("a_namespace_without_getByName_and_an_objects_stub_do_as_well", async () => {
+test("namespaces_without_getByName_and_stubs_work", async () => {
   for (const via of ["older", "stub", "fetchOnly"]) {
     const agent = `other ${via}`;
     await done({ via, agent, method: "createSession", given: [{ id: "s" }] });
@@ -190,7 +190,7 @@ test("a_namespace_without_getByName_and_an_objects_stub_do_as_well", async () =>
   }
 });
 
-test("over_a_binding_a_call_and_a_request_give_the_same", async () => {
+test("a_call_and_a_request_over_a_binding_return_the_same", async () => {
   for (const via of ["service", "namespace", "stub"]) {
     const on = { via, agent: `ways ${via}`, method: "createSession", given: [{ id: "s" }] };
     assert.equal((await done({ ...on, options: { transport: "call" } })).agentId, on.agent);
@@ -202,7 +202,7 @@ test("over_a_binding_a_call_and_a_request_give_the_same", async () => {
   }
 });
 
-test("errors_have_their_class_code_details_and_status_whichever_way", async () => {
+test("errors_have_class_code_details_and_status_over_every_transport", async () => {
   for (const via of VIAS) {
     const agent = `errors ${via}`;
     await done({ via, agent, method: "createSession", given: [{ id: "s" }] });
@@ -238,7 +238,7 @@ const SAID = [
   },
 ];
 
-test("the_guides_programs_run", async () => {
+test("the_programs_of_the_guide_run", async () => {
   const fetcher = (via, agent) => ({ fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via, agent }) });
   globalThis.guided = {
     env: {
@@ -287,11 +287,11 @@ test("a_token_may_come_from_a_function", async () => {
   assert.equal(asked, 2);
 });
 
-test("health_says_which_build_answers", async () => {
+test("health_returns_the_build", async () => {
   for (const via of VIAS) assert.equal((await done({ via, agent: "h", method: "health" })).name, "session-agent");
 });
 
-test("history_is_read_upwards_in_pages_and_message_by_message", async () => {
+test("history_is_read_backwards_in_pages_and_by_message", async () => {
   await sessionOf("history", 7);
   for (const via of VIAS) {
     const on = { via, agent: "history", session: "s", given: [{ limit: 3 }] };
@@ -312,7 +312,7 @@ test("history_is_read_upwards_in_pages_and_message_by_message", async () => {
   }
 });
 
-test("events_come_in_the_order_of_their_numbers", async () => {
+test("events_are_read_in_order_of_seq", async () => {
   const session = await sessionOf("events", 1203);
   const seqs = [];
   for await (const { seq } of session.events()) seqs.push(seq);
@@ -335,7 +335,7 @@ test("events_come_in_the_order_of_their_numbers", async () => {
   }
 });
 
-test("all_sessions_entries_and_documents_are_listed", async () => {
+test("all_sessions_entries_and_documents_are_iterated", async () => {
   const agent = open("lists");
   for (const id of ["a", "b", "c"]) await agent.createSession({ id });
   const idsOf = async (items, of) => {
@@ -354,7 +354,7 @@ test("all_sessions_entries_and_documents_are_listed", async () => {
   assert.deepEqual(await idsOf(agent.skills({ label: "skills", limit: 2 }), "key"), ["k1", "k2", "k3"]);
 });
 
-test("changes_are_followed_until_the_signal_is_aborted", async () => {
+test("changes_are_followed_until_the_signal_aborts", async () => {
   const session = await sessionOf("changes", 2);
   const stop = new AbortController();
   const seen = [];
@@ -388,7 +388,7 @@ test("changes_are_followed_until_the_signal_is_aborted", async () => {
   }
 });
 
-test("a_session_goes_out_and_in_with_progress", async () => {
+test("a_session_is_exported_and_imported_with_progress", async () => {
   const session = await sessionOf("from", 1500);
   const steps = [];
   const file = await session.exportSession({ onProgress: (progress) => steps.push(progress) });
@@ -439,7 +439,7 @@ function* pieces(text) {
   for (let at = 0; at < text.length; at += 1000) yield text.slice(at, at + 1000);
 }
 
-test("a_turn_is_chunks_whichever_way", async () => {
+test("a_turn_streams_chunks_over_every_transport", async () => {
   for (const via of VIAS) {
     const on = { via, agent: `chat ${via}`, session: "s" };
     const chunks = await done({ ...on, method: "chat", given: ["Hello"] });
@@ -494,7 +494,7 @@ async function behind(first) {
 const hangsUp = (times) => (n, response) => n <= times && (response.destroy(), true);
 const quick = { pauseMs: 1 };
 
-test("a_read_is_tried_again_when_the_server_fails_twice", async () => {
+test("a_read_is_retried_after_two_server_errors", async () => {
   await sessionOf("twice", 1);
   const { url, requests } = await behind(hangsUp(2));
   const agent = sessionAgent(url, "twice", { token: SECRET, retry: quick });
@@ -502,7 +502,7 @@ test("a_read_is_tried_again_when_the_server_fails_twice", async () => {
   assert.equal(requests.length, 3);
 });
 
-test("an_append_with_ids_is_written_once_although_its_answers_were_lost", async () => {
+test("an_append_with_ids_is_written_once_although_responses_were_lost", async () => {
   await sessionOf("once", 0);
   const first = () => undefined;
   first.losesAnswers = (n) => n <= 2;
@@ -515,7 +515,7 @@ test("an_append_with_ids_is_written_once_although_its_answers_were_lost", async 
   assert.deepEqual([events, leafId, requests.length], [[{ id: "e1", seq: 1, inserted: false }], "e1", 3]);
 });
 
-test("what_is_not_safe_to_repeat_is_sent_once", async () => {
+test("calls_that_are_not_idempotent_are_sent_once", async () => {
   await sessionOf("careful", 0);
   for (const write of [
     (session) => session.appendEvents({ events: [{ action: "user_message", content: "a" }] }),
@@ -537,7 +537,7 @@ test("what_is_not_safe_to_repeat_is_sent_once", async () => {
   }
 });
 
-test("rate_limited_says_how_long_to_wait_and_is_waited_for", async () => {
+test("rate_limited_gives_a_delay_that_is_waited_for", async () => {
   await sessionOf("limited", 0);
   const refuse = (retryAfter, times) => (n, response) =>
     n <= times &&
@@ -558,7 +558,7 @@ test("rate_limited_says_how_long_to_wait_and_is_waited_for", async () => {
   assert.equal(late.requests.length, 1);
 });
 
-test("a_chat_that_is_cut_off_says_so", async () => {
+test("a_truncated_chat_is_reported", async () => {
   const { url } = await behind(
     (_, response) => (
       response.writeHead(200, { "content-type": "text/event-stream" }).end('data: {"type":"start"}\n\n'), true
@@ -574,7 +574,7 @@ test("a_chat_that_is_cut_off_says_so", async () => {
   assert.deepEqual(chunks, [{ type: "start" }]);
 });
 
-test("a_file_that_is_cut_off_or_failed_says_so", async () => {
+test("a_truncated_or_failed_file_is_reported", async () => {
   const file = (text) =>
     behind((_, response) => (response.writeHead(200, { "content-type": "application/x-ndjson" }).end(text), true));
   const cut = await file('{"type":"session"}\n{"type":"event"}\n');
@@ -593,7 +593,7 @@ test("a_file_that_is_cut_off_or_failed_says_so", async () => {
   );
 });
 
-test("a_signal_ends_a_call_and_a_turn_that_is_listened_to", async () => {
+test("a_signal_aborts_a_call_and_a_streaming_turn", async () => {
   const silent = await behind(() => true);
   const stop = new AbortController();
   const waiting = sessionAgent(silent.url, "x").session("s").getSession({}, { signal: stop.signal });
@@ -624,7 +624,7 @@ const HOSTILE = [
   "\ud800",
 ];
 
-test("no_name_leads_to_another_address", async () => {
+test("no_name_changes_the_url", async () => {
   const seen = [];
   const listener = createServer((request, response) => {
     seen.push(request.url);
@@ -681,7 +681,7 @@ test("no_name_leads_to_another_address", async () => {
   assert.ok(sent > 40, String(sent));
 });
 
-test("a_redirect_is_refused_and_neither_token_nor_input_follows_it", async () => {
+test("a_redirect_is_refused_without_sending_token_or_input", async () => {
   const elsewhere = await behind((_, response) => (response.end("{}"), true));
   for (const status of [301, 302, 303, 307, 308]) {
     const { url, requests } = await behind(
@@ -709,7 +709,7 @@ test("a_redirect_is_refused_and_neither_token_nor_input_follows_it", async () =>
   assert.equal(elsewhere.requests.length, 0);
 });
 
-test("what_is_no_session_agent_is_said", async () => {
+test("a_server_that_is_not_session_agent_is_reported", async () => {
   const page = await behind((_, response) => (response.writeHead(404).end("<html>not here</html>"), true));
   await assert.rejects(sessionAgent(page.url, "x").listSessions(), {
     name: "NetworkError",

@@ -86,7 +86,7 @@ async function asked(name, text = "Walk me through a deployment.") {
 
 const actions = (events) => events.map(({ action }) => action);
 
-test("the_documents_loop_runs_with_the_memory_under_it", async () => {
+test("the_documented_loop_runs_with_the_memory", async () => {
   const { agent, session } = await asked("loop");
   const model = scripted(
     calls("load_context", { label: "skills", key: "deploy" }),
@@ -133,7 +133,7 @@ test("the_documents_loop_runs_with_the_memory_under_it", async () => {
   );
 });
 
-test("a_turn_that_is_persisted_again_is_written_and_counted_once", async () => {
+test("a_turn_persisted_again_is_written_and_counted_once", async () => {
   const { session } = await asked("again");
   const result = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
   await result.text;
@@ -160,7 +160,7 @@ test("a_turn_that_is_persisted_again_is_written_and_counted_once", async () => {
   );
 });
 
-test("what_persist_reports_corrects_the_sessions_estimates", async () => {
+test("reported_usage_corrects_the_sessions_estimates", async () => {
   const { agent, session } = await asked("counted");
   await session.appendMessage({ message: user("long", "some words of a question ".repeat(400)) });
   const estimate = async (leafId) => (await session.buildWorkingContext({ memory: true, leafId })).tokensEstimate;
@@ -195,7 +195,7 @@ test("what_persist_reports_corrects_the_sessions_estimates", async () => {
   assert.equal(await estimate(leafId), after);
 });
 
-test("a_turn_that_somebody_else_overtook_is_refused_whole", async () => {
+test("a_turn_overtaken_by_another_write_is_refused", async () => {
   const { session } = await asked("overtaken");
   const result = streamText({ model: scripted(says("Late.")), ...(await session.modelInput()) });
   await result.text;
@@ -213,7 +213,7 @@ test("a_turn_that_somebody_else_overtook_is_refused_whole", async () => {
   assert.equal((await elsewhere.persist(result, { expectedLeafId: "other" })).events.length, 1);
 });
 
-test("the_input_of_a_turn_says_where_the_turn_goes_to_any_object", async () => {
+test("the_model_input_carries_the_leaf_for_any_client_object", async () => {
   const { agent, session } = await asked("passed on");
   const input = await agent.session("s").modelInput();
   assert.deepEqual([input.leafId, input.expectedLeafId, "parentId" in input], ["ask", "ask", false]);
@@ -242,7 +242,7 @@ test("the_input_of_a_turn_says_where_the_turn_goes_to_any_object", async () => {
   );
 });
 
-test("a_result_its_steps_and_its_messages_are_the_same_turn", async () => {
+test("a_result_its_steps_and_its_messages_persist_the_same_turn", async () => {
   const script = () => [
     calls("set_context", { label: "memory", content: "x" }),
     calls("load_context", { label: "skills", key: "none" }),
@@ -269,7 +269,7 @@ test("a_result_its_steps_and_its_messages_are_the_same_turn", async () => {
   for (const events of written) assert.deepEqual(events, written[0]);
 });
 
-test("a_tool_that_fails_is_told_to_the_model_and_stored_as_a_failure", async () => {
+test("a_tool_failure_is_sent_to_the_model_and_stored", async () => {
   const { session } = await asked("failing");
   const model = scripted(
     calls("load_context", { label: "skills", key: "nothing" }),
@@ -300,7 +300,7 @@ async function turn(session, id, ...answers) {
   return JSON.stringify(model.doStreamCalls[0].prompt);
 }
 
-test("an_unloaded_document_and_long_outputs_leave_the_models_context", async () => {
+test("an_unloaded_document_and_long_outputs_leave_the_context", async () => {
   const { agent, session } = await asked("compacted");
   const runbook = `The runbook. ${"Check everything twice. ".repeat(100)}`;
   await agent.putSkill({ label: "skills", key: "long", content: runbook });
@@ -332,7 +332,7 @@ test("an_unloaded_document_and_long_outputs_leave_the_models_context", async () 
   );
 });
 
-test("instructions_and_reminders_stand_where_the_sdk_takes_them", async () => {
+test("instructions_and_reminders_are_where_the_sdk_accepts_them", async () => {
   const { agent, session } = await asked("instructed");
   await agent.configureAgent({ systemInstructions: ["Speak Norwegian."] });
   await agent.defineBlock({ label: "today", kind: "writable", whenChanged: "remind" });
@@ -370,7 +370,7 @@ test("a_users_image_reaches_the_model", async () => {
   assert.ok(JSON.stringify(part.data).includes("iVBORw0KGgo="), JSON.stringify(part.data));
 });
 
-test("an_empty_session_and_a_branch_are_expected_as_they_are", async () => {
+test("an_empty_session_and_a_branch_can_be_expected", async () => {
   const session = sessionAgent(server.url, "empty").session("s");
   await session.create();
   const input = await session.modelInput();
@@ -401,7 +401,7 @@ test("an_empty_session_and_a_branch_are_expected_as_they_are", async () => {
   );
 });
 
-test("the_history_of_the_session_converts_to_the_sdks_messages", async () => {
+test("the_sessions_history_converts_to_sdk_messages", async () => {
   const { session } = await asked("converted");
   const tools = await session.tools();
   const { messages } = await session.getHistory();
@@ -451,7 +451,7 @@ const inputWith = async (session) => {
   return { ...input, tools: { ...input.tools, draw } };
 };
 
-test("reasoning_parallel_calls_and_files_come_back_as_the_sdk_shows_them", async () => {
+test("reasoning_parallel_calls_and_files_read_back_as_in_the_sdk", async () => {
   const { session } = await asked("thinking");
   const result = streamText({ model: scripted(...thinking()), ...(await inputWith(session)), stopWhen: FEW_STEPS });
   let shown;
@@ -519,7 +519,7 @@ test("reasoning_parallel_calls_and_files_come_back_as_the_sdk_shows_them", async
   await generateText({ model: scripted(says("Yes.")), ...(await session.modelInput()) });
 });
 
-test("a_turn_with_reasoning_is_the_same_in_every_shape_and_is_written_once", async () => {
+test("a_turn_with_reasoning_is_stored_once_in_any_shape", async () => {
   const shapes = {
     generated: (turn) => turn,
     steps: (turn) => turn.steps,
@@ -544,7 +544,7 @@ test("a_turn_with_reasoning_is_the_same_in_every_shape_and_is_written_once", asy
   for (const message of written) assert.deepEqual(message, written[0]);
 });
 
-test("a_question_with_a_file_and_its_answer_are_persisted_in_order_and_again", async () => {
+test("a_question_with_a_file_and_its_answer_persist_in_order_repeatably", async () => {
   const { session } = await asked("pictured");
   const { leafId } = await session.modelInput();
   const question = {
@@ -592,7 +592,7 @@ test("a_question_with_a_file_and_its_answer_are_persisted_in_order_and_again", a
   await assert.rejects(session.persist([question], { expectedLeafId: leafId, parentId: undefined }), LeafMovedError);
 });
 
-test("a_result_of_an_earlier_call_is_written_before_an_answer_with_reasoning", async () => {
+test("an_earlier_calls_result_is_written_before_an_answer_with_reasoning", async () => {
   const { session } = await asked("earlier");
   await session.modelInput();
   await session.persist([
@@ -622,7 +622,7 @@ test("a_result_of_an_earlier_call_is_written_before_an_answer_with_reasoning", a
   assert.equal(messages[2].content[0].output.value, '{"drawn":true}');
 });
 
-test("calls_of_one_id_keep_their_own_results_in_an_answer_with_reasoning", async () => {
+test("calls_that_share_an_id_keep_their_results_with_reasoning", async () => {
   const { session } = await asked("repeated");
   const call = (n) => ({ type: "tool-call", toolCallId: "call_0", toolName: "draw", input: { n } });
   const result = (n) => ({
@@ -666,7 +666,7 @@ test("calls_of_one_id_keep_their_own_results_in_an_answer_with_reasoning", async
   );
 });
 
-test("one_request_gives_a_model_all_it_is_sent_and_no_more_than_fits", async () => {
+test("one_request_returns_all_of_a_models_input_that_fits", async () => {
   const { agent } = await asked("window");
   const seen = [];
   const counted = sessionAgent(server.url, "window", {
@@ -690,7 +690,7 @@ test("one_request_gives_a_model_all_it_is_sent_and_no_more_than_fits", async () 
   await assert.rejects(counted.modelInput({ maxTokens: 10 }), { code: "invalid_request" });
 });
 
-test("the_history_is_shortened_for_a_model_that_the_sdk_asks", async () => {
+test("the_history_is_truncated_for_a_model_called_by_the_sdk", async () => {
   const { session } = await asked("for a model");
   const log = "a line of a log\n".repeat(200);
   await session.appendEvents({
@@ -708,7 +708,7 @@ test("the_history_is_shortened_for_a_model_that_the_sdk_asks", async () => {
   assert.match(await sent(true), /a line of a log/);
 });
 
-test("what_is_no_turn_is_refused_before_anything_is_sent", async () => {
+test("an_invalid_turn_is_refused_before_anything_is_sent", async () => {
   const { session } = await asked("refused");
   await assert.rejects(session.persist({}), TypeError);
   await assert.rejects(

@@ -18,7 +18,7 @@ const open = (name) => sessionAgent(server.url, name);
 const user = (id, text = id) => ({ id, role: "user", parts: [{ type: "text", text }] });
 const idsOf = async (session) => (await session.getHistory()).messages.map(({ id }) => id);
 
-test("a_block_that_is_not_there_is_defined_by_setting_it_with_its_kind", async () => {
+test("setting_a_missing_block_with_a_kind_defines_it", async () => {
   const agent = open("blocks");
   const memory = { label: "memory", content: "Likes tea.", kind: "writable", description: "Facts", maxTokens: 100 };
   const { kind, description, maxTokens, content, version } = await agent.setBlock(memory);
@@ -35,7 +35,7 @@ test("a_block_that_is_not_there_is_defined_by_setting_it_with_its_kind", async (
   });
 });
 
-test("an_entry_without_a_key_gets_one_of_its_own", async () => {
+test("an_entry_without_a_key_gets_a_unique_one", async () => {
   const agent = open("entries");
   await agent.defineBlock({ label: "facts", kind: "searchable" });
   const [one, two] = [
@@ -50,7 +50,7 @@ test("an_entry_without_a_key_gets_one_of_its_own", async () => {
   ]);
 });
 
-test("several_messages_are_appended_in_their_order_and_a_repetition_writes_nothing", async () => {
+test("several_messages_are_appended_in_order_and_repeats_write_nothing", async () => {
   const session = open("messages").session("s");
   await session.create();
   const messages = [user("a"), { ...user("b"), role: "assistant" }, user("c")];
@@ -66,7 +66,7 @@ test("several_messages_are_appended_in_their_order_and_a_repetition_writes_nothi
   assert.deepEqual(await session.appendMessages({ messages: [] }), { messages: [], leafId: null });
 });
 
-test("a_context_is_persisted_whole_and_what_was_written_is_not_written_again", async () => {
+test("a_context_is_persisted_whole_and_repeats_write_nothing", async () => {
   const session = open("contexts").session("s");
   await session.create();
   const context = buildWorkingContext(await session.loadEvents());

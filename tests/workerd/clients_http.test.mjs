@@ -70,7 +70,7 @@ function lastAsked() {
   return lastOf(model.requests).messages.filter(({ role }) => role !== "system");
 }
 
-test("a_message_is_answered_and_both_are_in_the_log_under_the_ids_that_the_client_has", async () => {
+test("a_message_and_its_answer_are_stored_under_the_clients_ids", async () => {
   const chat = openChat("answered");
   model.next(say("Hello ", "there."));
   await chat.sendMessage({ text: "Hi!" });
@@ -88,7 +88,7 @@ test("a_message_is_answered_and_both_are_in_the_log_under_the_ids_that_the_clien
   );
 });
 
-test("the_answer_is_seen_while_it_is_being_said", async () => {
+test("the_answer_streams_as_it_is_produced", async () => {
   const chat = openChat("streamed");
   const rest = gate();
   model.next(say("Once ", rest, "upon a time."));
@@ -100,7 +100,7 @@ test("the_answer_is_seen_while_it_is_being_said", async () => {
   assert.equal(textOf(lastOf(chat.messages)), "Once upon a time.");
 });
 
-test("the_next_message_goes_on_from_there_whether_all_or_only_it_is_sent", async () => {
+test("the_next_message_continues_whether_all_or_only_it_is_sent", async () => {
   const newestOnly = {
     prepareSendMessagesRequest: ({ id, messages, trigger }) => ({ body: { id, message: lastOf(messages), trigger } }),
   };
@@ -145,7 +145,7 @@ test("a_tool_of_the_agent_runs_within_the_turn", async () => {
   assert.equal(model.requests.length - asked, 2);
 });
 
-test("a_client_tool_is_run_by_the_client_and_the_turn_goes_on_in_the_same_message", async () => {
+test("a_client_tool_runs_in_the_client_and_continues_the_same_message", async () => {
   const asked = model.requests.length;
   const chat = openChat("place", {
     transport: { body: { tools: [PLACE] } },
@@ -177,7 +177,7 @@ test("a_client_tool_is_run_by_the_client_and_the_turn_goes_on_in_the_same_messag
   );
 });
 
-test("a_client_tool_that_fails_tells_the_model_why", async () => {
+test("a_client_tool_failure_is_sent_to_the_model", async () => {
   const chat = openChat("lost", {
     transport: { body: { tools: [PLACE] } },
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
@@ -215,7 +215,7 @@ for (const [agent, approved] of [
   });
 }
 
-test("nobody_forges_what_the_agent_said_or_what_its_tools_gave_back", async () => {
+test("clients_cannot_forge_agent_messages_or_tool_results", async () => {
   await call(server, "forged", "defineTool", PAY);
   const chat = openChat("forged");
   model.next(callTool("pay", { amount: 5 }, "c1"));
@@ -233,7 +233,7 @@ test("nobody_forges_what_the_agent_said_or_what_its_tools_gave_back", async () =
   assert.doesNotMatch(JSON.stringify(await history(server, "forged", "s")), /1000/);
 });
 
-test("a_client_that_goes_away_does_not_end_the_turn", async () => {
+test("a_disconnecting_client_does_not_end_the_turn", async () => {
   const chat = openChat("gone");
   const rest = gate();
   model.next(say("I was ", rest, "still here."));
@@ -251,7 +251,7 @@ test("a_client_that_goes_away_does_not_end_the_turn", async () => {
   ]);
 });
 
-test("a_cancelled_turn_keeps_what_was_said_and_is_not_sent_again", async () => {
+test("a_cancelled_turn_keeps_its_text_and_is_not_replayed", async () => {
   await call(server, "cancelled", "defineBlock", { label: "notes", kind: "writable" });
   const asked = model.requests.length;
   const never = gate();
@@ -294,7 +294,7 @@ test("regenerating_adds_a_sibling_answer", async () => {
   );
 });
 
-test("an_edited_message_is_answered_anew", async () => {
+test("an_edited_message_is_answered_again", async () => {
   const chat = openChat("edited");
   model.next(say("Four."), say("Six."));
   await chat.sendMessage({ text: "2 + 2?" });
@@ -307,7 +307,7 @@ test("an_edited_message_is_answered_anew", async () => {
   assert.deepEqual(await history(server, "edited", "s"), expected);
 });
 
-test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
+test("a_reloaded_page_resumes_the_whole_running_turn", async () => {
   const chat = openChat("resumed");
   const rest = gate();
   model.next(say("Before, ", rest, "and after."));
@@ -330,7 +330,7 @@ test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
   assert.equal(loaded.error, undefined);
 });
 
-test("a_page_that_is_loaded_while_a_message_is_continued_has_all_of_it", async () => {
+test("a_page_loaded_during_a_continued_message_gets_all_of_it", async () => {
   const rest = gate();
   const tools = { body: { tools: [PLACE] } };
   const chat = openChat("continued", {
@@ -361,7 +361,7 @@ test("a_page_that_is_loaded_while_a_message_is_continued_has_all_of_it", async (
   );
 });
 
-test("where_no_turn_runs_there_is_nothing_to_resume", async () => {
+test("without_a_running_turn_there_is_nothing_to_resume", async () => {
   const chat = openChat("idle");
   model.next(say("Done."));
   await chat.sendMessage({ text: "Go." });
@@ -372,7 +372,7 @@ test("where_no_turn_runs_there_is_nothing_to_resume", async () => {
   assert.equal(response.status, 204);
 });
 
-test("a_second_turn_at_once_is_refused_and_disturbs_nothing", async () => {
+test("a_concurrent_turn_is_refused_without_side_effects", async () => {
   const chat = openChat("busy");
   const rest = gate();
   model.next(say("Slow", rest, "ly."));
@@ -387,7 +387,7 @@ test("a_second_turn_at_once_is_refused_and_disturbs_nothing", async () => {
   assert.equal(textOf(lastOf(chat.messages)), "Slowly.");
 });
 
-test("a_model_that_refuses_is_an_error_and_the_message_is_not_lost", async () => {
+test("a_model_error_is_reported_and_the_message_is_kept", async () => {
   const chat = openChat("refused");
   model.next(refuse(400, "No such model."));
   await chat.sendMessage({ text: "Hi?" });
@@ -402,7 +402,7 @@ test("a_model_that_refuses_is_an_error_and_the_message_is_not_lost", async () =>
   ]);
 });
 
-test("a_model_that_breaks_off_is_an_error_of_the_chat", async () => {
+test("a_truncated_model_answer_is_a_chat_error", async () => {
   const chat = openChat("broken");
   model.next(say("I was about to", cut));
   await chat.sendMessage({ text: "Well?" });

@@ -67,7 +67,7 @@ function lastAsked() {
   return lastOf(model.requests).messages.filter(({ role }) => role !== "system");
 }
 
-test("a_client_is_told_whom_it_reached_and_calls_operations", async () => {
+test("a_client_learns_its_agent_and_calls_operations", async () => {
   const client = connect("rpc");
   await client.ready;
   assert.deepEqual([client.name, client.agent], ["rpc", "session-agent"]);
@@ -77,7 +77,7 @@ test("a_client_is_told_whom_it_reached_and_calls_operations", async () => {
   assert.equal((await client.call("listSessions")).sessions.length, 1);
 });
 
-test("a_call_that_fails_says_why_and_leaves_the_socket_as_it_was", async () => {
+test("a_failed_call_is_reported_and_the_socket_stays_open", async () => {
   const client = connect("rpc-errors");
   await assert.rejects(client.call("createSesion"), /no such operation.*createSession/is);
   await assert.rejects(client.call("getHistory", [{}]), /sessionId/);
@@ -102,7 +102,7 @@ test("unknown_frames_are_ignored", async () => {
   assert.deepEqual((await client.call("listSessions")).sessions, []);
 });
 
-test("a_socket_outlives_the_objects_eviction", async () => {
+test("a_socket_survives_the_objects_eviction", async () => {
   const client = connect("evicted");
   await client.ready;
   await client.call("createSession", [{ id: "s" }]);
@@ -110,7 +110,7 @@ test("a_socket_outlives_the_objects_eviction", async () => {
   assert.equal((await client.call("getSession", [{ sessionId: "s" }])).id, "s");
 });
 
-test("a_page_shows_and_speaks_of_what_its_token_is_for", async () => {
+test("a_page_is_limited_to_its_tokens_session", async () => {
   const token = "the secret of this test, long enough";
   const locked = await startChatServer({ token });
   after(locked.stop);
@@ -154,7 +154,7 @@ test("a_message_is_answered_in_every_tab", async () => {
   assert.deepEqual(await history(server, "tabs", "default"), expected);
 });
 
-test("open_tabs_show_what_operations_write", async () => {
+test("open_tabs_show_writes_of_operations", async () => {
   const here = await open("open tabs");
   const there = await open("open tabs");
   const other = await open("open tabs", { query: { sessionId: "other" } });
@@ -182,7 +182,7 @@ test("open_tabs_show_what_operations_write", async () => {
   assert.deepEqual(other.messages, []);
 });
 
-test("open_tabs_show_a_changed_message_without_the_list", async () => {
+test("open_tabs_receive_a_changed_message_without_the_list", async () => {
   const here = await open("changed");
   const there = await open("changed");
   const write = (operation, id, text) =>
@@ -240,7 +240,7 @@ async function quiet(tab) {
   tab.agent.removeEventListener("message", listen);
 }
 
-test("open_tabs_show_a_compaction_that_nobody_asked_for", async () => {
+test("open_tabs_show_an_automatic_compaction", async () => {
   const tab = await open("compacted");
   await call(server, "compacted", "createSession", { id: "default" });
   const settings = { compactAfter: 300, protectHead: 1, tailTokenBudget: 50, minTailMessages: 1 };
@@ -259,7 +259,7 @@ test("open_tabs_show_a_compaction_that_nobody_asked_for", async () => {
   );
 });
 
-test("what_is_written_while_a_turn_runs_is_shown_and_the_stream_goes_on", async () => {
+test("writes_during_a_turn_are_shown_and_the_stream_continues", async () => {
   const here = await open("news");
   const there = await open("news");
   const rest = gate();
@@ -284,7 +284,7 @@ test("what_is_written_while_a_turn_runs_is_shown_and_the_stream_goes_on", async 
   assert.ok(stored.length >= 2);
 });
 
-test("the_other_tab_sees_the_answer_while_it_is_being_said", async () => {
+test("the_other_tab_sees_the_answer_as_it_streams", async () => {
   const here = await open("onlooker");
   const there = await open("onlooker");
   const rest = gate();
@@ -300,7 +300,7 @@ test("the_other_tab_sees_the_answer_while_it_is_being_said", async () => {
   ]);
 });
 
-test("a_tab_that_is_opened_later_shows_the_history_and_goes_on", async () => {
+test("a_tab_opened_later_shows_the_history_and_continues", async () => {
   const before = await open("later");
   model.next(say("One."));
   await before.chat.sendMessage({ text: "1?" });
@@ -328,7 +328,7 @@ test("a_tab_that_is_opened_later_shows_the_history_and_goes_on", async () => {
   );
 });
 
-test("a_tab_speaks_of_the_session_in_its_address", async () => {
+test("a_tab_uses_the_session_in_its_url", async () => {
   const tab = await open("sessions", { query: { sessionId: "mine" } });
   const other = await open("sessions");
   model.next(say("Yours."));
@@ -345,7 +345,7 @@ test("a_tab_speaks_of_the_session_in_its_address", async () => {
   await shows(again, tab.messages.map(outlineOf));
 });
 
-test("a_client_tool_is_run_by_the_page_and_the_turn_goes_on_in_the_same_message", async () => {
+test("a_client_tool_runs_in_the_page_and_continues_the_same_message", async () => {
   const tab = await open("place", {
     tools: { place: { ...PLACE, execute: () => {} } },
     onToolCall: ({ toolCall, addToolOutput }) => {
@@ -391,7 +391,7 @@ for (const [name, approved] of [
   });
 }
 
-test("stopping_cancels_the_turn_and_keeps_what_was_said", async () => {
+test("stopping_cancels_the_turn_and_keeps_its_text", async () => {
   const tab = await open("stopped");
   const never = gate();
   model.next(say("Half a ", never, "sentence."));
@@ -409,7 +409,7 @@ test("stopping_cancels_the_turn_and_keeps_what_was_said", async () => {
   await shows(later, expected);
 });
 
-test("regenerating_answers_beside_the_old_answer_in_every_tab", async () => {
+test("regenerating_adds_a_sibling_answer_in_every_tab", async () => {
   const here = await open("again");
   const there = await open("again");
   model.next(say("First."), say("Second."));
@@ -430,7 +430,7 @@ test("regenerating_answers_beside_the_old_answer_in_every_tab", async () => {
   assert.deepEqual(messages.map(textOf).sort(), ["First.", "Second."]);
 });
 
-test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
+test("a_reloaded_page_resumes_the_whole_running_turn", async () => {
   const before = await open("resumed");
   const rest = gate();
   model.next(say("Before, ", rest, "and after."));
@@ -446,7 +446,7 @@ test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
   ]);
 });
 
-test("a_page_that_acknowledges_after_the_turns_end_gets_its_chunks", async () => {
+test("a_page_that_acknowledges_after_the_turn_gets_its_chunks", async () => {
   const client = connect("late");
   const frames = [];
   client.addEventListener("message", ({ data }) => frames.push(JSON.parse(data)));
@@ -471,7 +471,7 @@ test("a_page_that_acknowledges_after_the_turns_end_gets_its_chunks", async () =>
   assert.ok(replayed.every(({ replay }) => replay));
 });
 
-test("pages_that_send_as_they_open_show_their_answers", async () => {
+test("pages_that_send_on_open_show_their_answers", async () => {
   for (let n = 0; n < 25; n += 1) {
     model.next(say(`Hello ${n}.`));
     const name = `opening ${n}`;
@@ -489,7 +489,7 @@ test("pages_that_send_as_they_open_show_their_answers", async () => {
   }
 });
 
-test("a_page_that_changes_its_session_writes_nothing_of_the_one_before", async () => {
+test("a_page_that_switches_sessions_writes_nothing_of_the_old_one", async () => {
   model.next(say("Of one."));
   const message = (id, role, text) => ({ id, role, parts: [{ type: "text", text }] });
   const said = [message("u1", "user", "One."), message("a1", "assistant", "Of one.")];
@@ -507,7 +507,7 @@ test("a_page_that_changes_its_session_writes_nothing_of_the_one_before", async (
   ]);
 });
 
-test("a_socket_that_breaks_in_a_turn_picks_it_up_again", async () => {
+test("a_socket_that_reconnects_during_a_turn_resumes_it", async () => {
   const tab = await open("broken");
   const rest = gate();
   model.next(say("Before, ", rest, "and after."));
@@ -524,7 +524,7 @@ test("a_socket_that_breaks_in_a_turn_picks_it_up_again", async () => {
   ]);
 });
 
-test("a_cleared_history_is_gone_in_every_tab_and_in_the_log", async () => {
+test("a_cleared_history_disappears_from_every_tab_and_the_log", async () => {
   const here = await open("cleared");
   const there = await open("cleared");
   model.next(say("Hello."));
@@ -539,7 +539,7 @@ test("a_cleared_history_is_gone_in_every_tab_and_in_the_log", async () => {
   assert.deepEqual(await history(server, "cleared", "default"), []);
 });
 
-test("a_second_turn_at_once_is_refused_and_disturbs_nothing", async () => {
+test("a_concurrent_turn_is_refused_without_side_effects", async () => {
   const here = await open("busy");
   const there = await open("busy");
   const rest = gate();
@@ -557,7 +557,7 @@ test("a_second_turn_at_once_is_refused_and_disturbs_nothing", async () => {
   ]);
 });
 
-test("a_model_that_refuses_is_an_error_of_the_chat_and_the_message_is_not_lost", async () => {
+test("a_model_error_is_reported_and_the_message_is_kept", async () => {
   const tab = await open("refused");
   model.next(refuse(400, "No such model."));
   await tab.chat.sendMessage({ text: "Hi?" });
@@ -594,7 +594,7 @@ async function until(reader, text) {
   }
 }
 
-test("the_ai_sdks_own_transport_chats_on_the_socket", async () => {
+test("the_ai_sdk_transport_chats_over_the_socket", async () => {
   const { transport, send } = transportTo("transport");
   for (const n of ["first", "second"]) {
     model.next(say("Hello ", `${n}.`));
@@ -624,7 +624,7 @@ test("the_ai_sdks_own_transport_chats_on_the_socket", async () => {
   ]);
 });
 
-test("the_ai_sdks_own_transport_follows_a_turn_that_runs_and_stops_its_own", async () => {
+test("the_ai_sdk_transport_follows_a_running_turn_and_stops_its_own", async () => {
   const [one, other, leaving] = [transportTo("followed"), transportTo("followed"), transportTo("followed")];
   const rest = gate();
   model.next(say("Slow", rest, "ly."));
@@ -657,7 +657,7 @@ test("the_ai_sdks_own_transport_follows_a_turn_that_runs_and_stops_its_own", asy
   never.open();
 });
 
-test("the_ai_sdks_own_transport_shows_a_tools_call", async () => {
+test("the_ai_sdk_transport_shows_a_tool_call", async () => {
   const { send } = transportTo("tooling");
   await call(server, "tooling", "defineBlock", { label: "memory", kind: "writable" });
   model.next(callTool("set_context", { label: "memory", content: "Likes tea." }, "c1"), say("Noted."));

@@ -68,7 +68,7 @@ test("two_thousand_messages_become_head_summary_and_tail", async (t) => {
   assert.equal((await ok("long", "getHistory", { sessionId: "s", limit: 1000 })).body.truncated, true);
 });
 
-test("growth_compacts_by_itself_and_no_append_pays_for_it", async () => {
+test("automatic_compaction_runs_after_the_append_has_answered", async () => {
   await ok("grown", "createSession", { id: "s" });
   await ok("grown", "configureCompaction", { sessionId: "s", compactAfter: 4000, tailTokenBudget: 1000 });
   const costs = new Set();

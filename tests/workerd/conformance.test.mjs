@@ -46,7 +46,7 @@ async function run(suite, expected, args) {
 
 const passed = (summary) => [...summary.matchAll(/^✓ (\S+): (\d+) passed, 0 failed/gm)].map(([, name]) => name);
 
-test("the_suite_of_the_revisions_with_a_handshake_passes", async () => {
+test("the_suite_for_revisions_with_a_handshake_passes", async () => {
   const { code, summary } = await run("conformance-0.1", "expected-2025.yaml", []);
   assert.equal(code, 0, summary);
   for (const name of [
@@ -69,7 +69,7 @@ test("the_suite_of_the_revisions_with_a_handshake_passes", async () => {
   }
 });
 
-test("the_suite_of_the_newest_revision_passes", async () => {
+test("the_suite_for_the_newest_revision_passes", async () => {
   const { code, summary } = await run("conformance-0.2", "expected-2026.yaml", ["--requirements", "2026-07-28"]);
   assert.equal(code, 0, summary);
   for (const name of [

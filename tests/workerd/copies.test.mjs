@@ -37,7 +37,7 @@ async function furnished(agent, sessionId = "s") {
   for (let n = 0; n < 6; n += 1) await ok(agent, "appendEvents", { sessionId, events });
 }
 
-test("the_alarm_backs_the_agent_up_when_a_schedule_is_set_and_again_after_an_eviction", async () => {
+test("a_schedule_backs_up_by_alarm_even_after_an_eviction", async () => {
   await furnished("planned");
   await ok("planned", "configureAgent", { backups: { everyHours: 24, keep: 2 } });
   const list = () => ok("planned", "listBackups");
@@ -55,7 +55,7 @@ test("the_alarm_backs_the_agent_up_when_a_schedule_is_set_and_again_after_an_evi
   }
 });
 
-test("a_backup_of_many_parts_is_restored_to_the_byte_and_a_full_agent_refuses_it", async () => {
+test("a_multipart_backup_is_restored_byte_for_byte_into_an_empty_agent_only", async () => {
   await furnished("large");
   const { key, bytes } = await ok("large", "backup");
   assert.ok(bytes > 8 * 2 ** 20, `${bytes}`);
@@ -70,7 +70,7 @@ test("a_backup_of_many_parts_is_restored_to_the_byte_and_a_full_agent_refuses_it
   assert.deepEqual([unknown.status, unknown.body.error.details], [400, { field: "key" }]);
 });
 
-test("two_restores_of_one_backup_are_one_which_goes_on_when_its_caller_gives_up", async () => {
+test("two_restores_of_one_backup_are_one_that_outlives_its_caller", async () => {
   for (const sessionId of ["s", "t", "u"]) await furnished("long", sessionId);
   const { key } = await ok("long", "backup");
   const restored = { sessions: 3, imported: 3, skipped: 0, events: 18_000 };
@@ -102,7 +102,7 @@ test("two_restores_of_one_backup_are_one_which_goes_on_when_its_caller_gives_up"
   assert.deepEqual(await ok("alone", "restoreBackup", { key }), late);
 });
 
-test("a_developers_machine_has_no_point_in_time_recovery_and_says_so", async () => {
+test("a_local_runtime_reports_that_it_has_no_point_in_time_recovery", async () => {
   await ok("local", "createSession", { id: "s" });
   for (const [operation, input] of [
     ["getBookmark", {}],

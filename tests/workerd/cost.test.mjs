@@ -63,7 +63,7 @@ for (const length of [10, 1_000, 100_000]) {
   });
 }
 
-test("a_page_of_history_costs_the_same_at_any_length_with_branches_and_without", async () => {
+test("a_page_of_history_costs_the_same_at_any_length_and_with_branches", async () => {
   const pages = {};
   for (const length of [1_000, 100_000]) {
     const agent = await agentOf(length);
@@ -94,7 +94,7 @@ test("a_page_of_history_costs_the_same_at_any_length_with_branches_and_without",
   assert.ok(pages[1_000].branches <= 20, JSON.stringify(pages));
 });
 
-test("an_edited_message_below_an_answer_costs_the_same_however_many_there_are", async () => {
+test("an_edit_below_an_answer_costs_the_same_for_any_number_of_siblings", async () => {
   const agent = await agentOf(10);
   const agents = () => ({ action: "agent_message", content: "yes" });
   const { body } = await cost(agent, "appendEvents", { events: [user(), agents()] });
@@ -111,7 +111,7 @@ test("an_edited_message_below_an_answer_costs_the_same_however_many_there_are", 
   assert.ok(reads[199] <= reads[1], `${reads}`);
 });
 
-test("messages_cost_what_events_cost", async () => {
+test("messages_cost_the_same_as_events", async () => {
   const agent = await agentOf(1_000);
   const message = (id, text) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });
   assert.equal((await cost(agent, "appendMessage", { message: message(undefined, "a") })).written, 1);
@@ -121,7 +121,7 @@ test("messages_cost_what_events_cost", async () => {
   assert.equal((await cost(agent, "updateMessage", { message: message("given", "b") })).written, 2);
 });
 
-test("media_costs_a_row_a_use_and_once_its_own", async () => {
+test("media_costs_one_row_per_use_and_one_for_its_data", async () => {
   const agent = await agentOf(1_000);
   const url = (letter, bytes) => `data:image/png;base64,${letter.repeat(bytes)}`;
   const picture = (...urls) => ({
@@ -142,7 +142,7 @@ test("media_costs_a_row_a_use_and_once_its_own", async () => {
   );
 });
 
-test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () => {
+test("search_costs_a_row_per_event_only_once_used", async () => {
   const agent = await agentOf(1_000);
   const before = await cost(agent, "appendEvents", { events: [user({ content: "a rare marmalade" })] });
   assert.equal(before.written, 1);
@@ -163,7 +163,7 @@ test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () 
   assert.equal((await server.call(agent, "search", { query: "marmalade" })).body.results.length, 1);
 });
 
-test("what_a_block_and_a_summary_hold_is_not_read_to_say_how_much_it_is", async () => {
+test("entry_and_summary_counts_are_known_without_reading_them", async () => {
   const rows = {};
   // Both counts leave as many entries over that are not counted yet.
   for (const length of [96, 992]) {
@@ -204,7 +204,7 @@ test("what_a_block_and_a_summary_hold_is_not_read_to_say_how_much_it_is", async 
   assert.deepEqual(summarised[10_000], summarised[1_000]);
 });
 
-test("what_was_said_is_counted_without_reading_it", async () => {
+test("events_are_counted_without_reading_them", async () => {
   const rows = {};
   for (const length of [4_000, 16_000]) {
     const agent = `said ${length}`;
@@ -235,7 +235,7 @@ test("what_was_said_is_counted_without_reading_it", async () => {
   assert.deepEqual(rows[16_000], rows[4_000]);
 });
 
-test("the_pages_of_a_list_together_look_at_each_session_a_few_times", async () => {
+test("paging_a_whole_list_reads_each_session_a_few_times", async () => {
   for (let n = 0; n < 300; n += 1) {
     await server.call("listed", "createSession", { id: `s${n}` });
     await server.call("listed", "appendEvents", { sessionId: `s${n}`, events: [user()] });

@@ -7,7 +7,7 @@ import { startServer } from "./harness.mjs";
 const server = await startServer();
 after(() => server.stop());
 
-test("after_a_crash_every_object_of_the_isolate_answers_from_what_it_stored", async () => {
+test("after_a_crash_every_object_of_the_isolate_answers_from_storage", async () => {
   for (const agent of ["crashes", "bystander"]) {
     assert.equal((await server.call(agent, "createSession", { id: "s", name: agent })).status, 200);
   }

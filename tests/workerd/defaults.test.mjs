@@ -32,7 +32,7 @@ const server = await startServer({
 });
 after(() => server.stop());
 
-test("a_new_agent_chats_with_what_is_deployed", async () => {
+test("a_new_agent_chats_with_the_deployed_defaults", async () => {
   const body = {
     id: "s",
     message: { id: "m1", role: "user", parts: [{ type: "text", text: "Remember that I like tea." }] },
@@ -56,7 +56,7 @@ test("a_new_agent_chats_with_what_is_deployed", async () => {
   );
 });
 
-test("get_config_says_where_each_value_comes_from_and_what_is_wrong", async () => {
+test("get_config_reports_origins_and_errors_of_values", async () => {
   await server.call("dora", "configureAgent", { vectors: true });
   await server.evict("dora");
   const { body } = await server.call("dora", "getConfig", {});
@@ -74,7 +74,7 @@ test("get_config_says_where_each_value_comes_from_and_what_is_wrong", async () =
   ]);
 });
 
-test("what_is_deployed_costs_no_row", async () => {
+test("deployed_defaults_write_no_row", async () => {
   // The first write to an object makes its tables.
   await server.call("emil", "createSession", {});
   const cost = await server.metered("emil", async () => {
@@ -94,7 +94,7 @@ test("what_is_deployed_costs_no_row", async () => {
   assert.equal(cost.written, 1);
 });
 
-test("agents_of_a_user_share_the_block_that_a_template_names", async () => {
+test("agents_of_a_user_share_a_templated_block", async () => {
   assert.equal((await server.call("coder:9", "setBlock", { label: "user", content: "Likes tea." })).status, 200);
   for (const agent of ["coder:9", "user:9"]) await server.evict(agent);
   for (const [agent, content] of [

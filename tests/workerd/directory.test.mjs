@@ -41,7 +41,7 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-test("an_agent_is_listed_from_its_first_answer_to_its_destruction", async () => {
+test("an_agent_is_listed_from_first_use_to_destruction", async () => {
   // A look makes no agent.
   await ok("life:nobody", "listSessions", {});
   for (const name of ["life:b", "life:a", "life"]) await ok(name, "createSession", { id: "s" });
@@ -80,7 +80,7 @@ test("a_prefix_without_agents_has_an_empty_result", async () => {
   }
 });
 
-test("a_second_write_costs_no_row_for_the_directory", async () => {
+test("a_second_write_writes_no_directory_row", async () => {
   await ok("rows:a", "createSession", { id: "s" });
   const event = { action: "user_message", content: "One row." };
   const input = { sessionId: "s", events: [event] };
@@ -88,7 +88,7 @@ test("a_second_write_costs_no_row_for_the_directory", async () => {
   assert.equal(rowsWritten, 1);
 });
 
-test("only_the_secret_sees_who_is_there", async () => {
+test("only_the_secret_lists_agents", async () => {
   await ok("who:a", "createSession", { id: "s" });
   const { token } = await ok("who:a", "mintToken", { expiresIn: 60 });
   const scoped = { authorization: `Bearer ${token}` };
@@ -106,7 +106,7 @@ test("only_the_secret_sees_who_is_there", async () => {
   assert.deepEqual(await names("who:"), ["who:a"]);
 });
 
-test("the_agents_of_one_user_are_searched_and_erased_and_nobody_else", async () => {
+test("only_the_agents_of_one_user_are_searched_and_erased", async () => {
   for (const name of ["u:42", "u:42:a", "u:42:b", "u:420", "u:43:a"]) {
     await ok(name, "createSession", { id: "s" });
     const event = { action: "user_message", content: `I like window seats, says ${name}.` };
@@ -174,7 +174,7 @@ test("the_command_line_lists_agents_and_erases_them_with_receipts", async () => 
   assert.match((await run("erase")).stderr, /Usage/);
 });
 
-test("a_killed_runtime_leaves_the_list_wrong_for_no_longer_than_an_alarm", { timeout: 180_000 }, async () => {
+test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000 }, async () => {
   const made = new Set();
   const gone = new Set();
   let sent = 0;

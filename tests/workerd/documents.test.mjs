@@ -64,7 +64,7 @@ test("the_readme_is_short", () => {
   );
 });
 
-test("every_block_is_of_a_kind_that_a_test_holds", () => {
+test("every_code_block_has_a_kind_that_is_tested", () => {
   for (const { path, text, blocks } of documents) {
     const fences = text.match(/^[\s>]*(?:`{3,}|~{3,}).*$/gm) ?? [];
     assert.equal(
@@ -81,7 +81,7 @@ test("every_block_is_of_a_kind_that_a_test_holds", () => {
 
 for (const document of written) {
   if (!document.blocks.some(({ language }) => language === "sh" || language === "json")) continue;
-  test(`the_requests_of_${document.path}_answer_as_it_is_printed`, async () => {
+  test(`the_requests_of_${document.path}_answer_as_printed`, async () => {
     const commands = [];
     const followed = document === readme ? [readme] : [readme, document];
     const { sent, printed } = await follow(followed, (words, of) => of === document && commands.push(words));
@@ -121,7 +121,7 @@ async function holdCommand(words) {
   if (usage.join(" ") === "r2 bucket create") assert.equal(named, settings.r2_buckets[0].bucket_name, line);
 }
 
-test("the_typescript_runs_over_both_bindings", async () => {
+test("the_typescript_examples_run_over_both_bindings", async () => {
   await haveTrip("alice");
   const used = [];
   const binding = (via, agent) => ({
@@ -176,7 +176,7 @@ test("the_typescript_runs_over_both_bindings", async () => {
   ]);
 });
 
-test("the_typescript_helper_throws_what_the_agent_says", async () => {
+test("the_typescript_helper_throws_the_agents_errors", async () => {
   const [helper] = blocksIn("ts").filter(isHelper);
   const { code } = await transform(helper.text, { loader: "ts" });
   const { memoryOf } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
@@ -188,7 +188,7 @@ test("the_typescript_helper_throws_what_the_agent_says", async () => {
   await assert.rejects(memoryOf(call)("getHistory", { sessionId: "trip" }), { code: "unauthorized" });
 });
 
-test("the_hooks_of_a_page_chat_with_the_agent", async () => {
+test("the_hooks_chat_with_the_agent_in_a_page", async () => {
   await haveTrip("alice");
   const authorization = { authorization: `Bearer ${SECRET}` };
   const scope = { preset: "chat", sessionId: "trip", expiresIn: 60 };
@@ -232,7 +232,7 @@ async function hooksIn(text) {
   return use(...Object.values(scope));
 }
 
-test("the_defaults_for_every_agent_hold_as_they_are_printed", async () => {
+test("the_documented_defaults_apply_as_printed", async () => {
   const blocks = blocksIn("json defaults");
   assert.ok(blocks.length >= 1);
   for (const { path, text } of blocks) {
@@ -254,7 +254,7 @@ test("the_defaults_for_every_agent_hold_as_they_are_printed", async () => {
   }
 });
 
-test("wrangler_reads_the_settings_and_they_name_this_worker", async () => {
+test("wrangler_accepts_the_documented_configuration", async () => {
   const blocks = blocksIn("toml");
   assert.ok(blocks.length >= 2);
   const names = namesIn(tableUnder("docs/deploy.md", "Settings"), 0);
@@ -294,7 +294,7 @@ test("wrangler_reads_the_settings_and_they_name_this_worker", async () => {
   }
 });
 
-test("the_picture_has_colours_for_light_and_for_dark", async () => {
+test("the_picture_has_colors_for_light_and_dark", async () => {
   const picture = await read("docs/images/overview.svg");
   const [, light, dark] = picture.match(/<style>(.*?)@media \(prefers-color-scheme: dark\) \{(.*?)<\/style>/s);
   const styled = (style) => [...style.matchAll(/^\s*\.(\w+) \{/gm)].map(([, name]) => name).sort();
@@ -308,7 +308,7 @@ test("the_picture_has_colours_for_light_and_for_dark", async () => {
   assert.match(picture, /<title .*<\/title>\s*<desc /);
 });
 
-test("every_link_into_the_tree_leads_somewhere", () => {
+test("every_link_within_the_repository_resolves", () => {
   const links = documents.flatMap(({ path, text }) => {
     const found = [
       ...text.matchAll(/\]\((?!https?:)([^)]+)\)/g),

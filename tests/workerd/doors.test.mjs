@@ -34,7 +34,7 @@ async function stillAnswers() {
   assert.equal(status, 200);
 }
 
-test("health_says_which_build_this_is", async () => {
+test("health_returns_the_build", async () => {
   const response = await server.fetch("/health");
   const { status, name, version, revision } = await response.json();
   assert.deepEqual([response.status, status, name], [200, "ok", "session-agent"]);
@@ -42,7 +42,7 @@ test("health_says_which_build_this_is", async () => {
   assert.match(revision, /^([0-9a-f]{12}|unknown)$/);
 });
 
-test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
+test("an_outdated_compatibility_date_is_explained_in_a_sentence", async () => {
   const { oldest, newest } = VERSIONS.compatibilityDate;
   const old = await startServer({ date: "2024-04-02", inspect: false });
   try {
@@ -60,7 +60,7 @@ test("a_date_that_is_too_old_is_said_in_a_sentence", async () => {
   }
 });
 
-test("the_files_are_served_in_front_of_the_worker", async () => {
+test("the_static_files_are_served_before_the_worker", async () => {
   const document = await readFile(OPENAPI, "utf8");
   for (const via of [undefined, "service"]) {
     const get = (path, init) => deployed.fetch(path, init, { via });
@@ -98,7 +98,7 @@ test("the_files_are_served_in_front_of_the_worker", async () => {
   );
 });
 
-test("the_same_addresses_answer_on_the_object_itself", async () => {
+test("the_object_serves_the_same_urls", async () => {
   const health = await server.fetch("/health", {}, { via: "object", agent: "doors" });
   assert.equal((await health.json()).status, "ok");
   for (const path of ["/openapi.json", "/"]) {
@@ -109,7 +109,7 @@ test("the_same_addresses_answer_on_the_object_itself", async () => {
   assert.deepEqual([other.status, other.code, other.field], [400, "invalid_request", "agent"]);
 });
 
-test("the_model_context_protocol_is_spoken_over_every_way_in", async () => {
+test("mcp_is_served_over_every_entry_point", async () => {
   const path = "/agents/session-agent/doors/mcp";
   await server.call("doors", "defineBlock", { label: "memory", kind: "writable", defaultContent: "Likes tea." });
   const ask = async (message, options, headers = { "content-type": "application/json" }) => {
@@ -136,7 +136,7 @@ test("the_model_context_protocol_is_spoken_over_every_way_in", async () => {
   assert.deepEqual([got.status, got.code], [405, "method_not_allowed"]);
 });
 
-test("an_unknown_operation_or_address_is_404_and_a_wrong_method_405", async () => {
+test("an_unknown_operation_or_url_is_404_and_a_wrong_method_405", async () => {
   assert.deepEqual(pick(await refusal(`${RPC}/createSesion`)), [404, "unknown_operation"]);
   assert.deepEqual(pick(await refusal("/nowhere")), [404, "unknown_operation"]);
   const wrong = await refusal(`${RPC}/listSessions`, { method: "GET" });
@@ -151,7 +151,7 @@ test("an_empty_body_is_an_empty_object", async () => {
   }
 });
 
-test("get_messages_answers_a_sessions_history_as_an_array", async () => {
+test("get_messages_returns_a_sessions_history_as_an_array", async () => {
   const url = "/agents/session-agent/shown/get-messages";
   assert.deepEqual(await (await server.fetch(url)).json(), []);
   await server.call("shown", "createSession", { id: "default" });
@@ -162,7 +162,7 @@ test("get_messages_answers_a_sessions_history_as_an_array", async () => {
   assert.deepEqual(await (await server.fetch(`${url}?sessionId=other`)).json(), []);
 });
 
-test("nonsense_in_the_body_is_400_and_names_the_field", async () => {
+test("an_invalid_body_is_400_and_names_the_field", async () => {
   const bytes = (...parts) => Buffer.concat(parts.map((part) => Buffer.from(part)));
   const table = [
     ["listSessions", "{", "body"],
@@ -195,7 +195,7 @@ test("a_compressed_body_is_415", async () => {
   assert.equal((await server.fetch(`${RPC}/listSessions`, { method: "POST", ...plain })).status, 200);
 });
 
-test("no_answer_is_sniffed_for_another_type", async () => {
+test("every_response_disables_content_sniffing", async () => {
   const answers = await Promise.all([
     server.fetch("/health"),
     server.fetch(`${RPC}/listSessions`, { method: "POST", body: "{}" }),
@@ -230,14 +230,14 @@ test("no_answer_is_sniffed_for_another_type", async () => {
   await Promise.all(answers.map((answer) => answer.arrayBuffer()));
 });
 
-test("nonsense_in_the_agents_name_is_400", async () => {
+test("an_invalid_agent_name_is_400", async () => {
   for (const name of ["%", "%zz", "%C3%28", "%00", "a%0Ab", "%7F", "x".repeat(201)]) {
     const got = await refusal(`/agents/session-agent/${name}/rpc/listSessions`);
     assert.deepEqual([got.status, got.code, got.field], [400, "invalid_request", "agent"], name);
   }
 });
 
-test("a_body_over_the_limit_is_413_announced_or_not", async () => {
+test("a_body_over_the_limit_is_413_with_or_without_a_length", async () => {
   const limit = 1024 * 1024;
   const tooLong = Buffer.alloc(limit + 1, 0x20);
   const announced = await refusal(`${RPC}/createSession`, { body: tooLong });
@@ -255,7 +255,7 @@ test("a_body_over_the_limit_is_413_announced_or_not", async () => {
   await stillAnswers();
 });
 
-test("a_body_of_another_length_than_a_worker_announces_is_read_whole_or_refused", async () => {
+test("a_body_with_a_wrong_announced_length_is_read_whole_or_refused", async () => {
   const limit = 1024 * 1024;
   for (const via of ["service", "object"]) {
     const send = async (announced, input) => {

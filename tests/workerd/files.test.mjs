@@ -73,7 +73,7 @@ async function answered(agent, session, headers) {
   return message;
 }
 
-test("a_file_runs_no_tool_whoever_imports_it_and_approves", async () => {
+test("an_imported_file_runs_no_tool_even_if_approved", async () => {
   const token = await furnish("a");
   const toolCalls = [
     { id: "c1", name: "pay", arguments: { to: "mallory" } },
@@ -140,7 +140,7 @@ test("a_file_runs_no_tool_whoever_imports_it_and_approves", async () => {
   );
 });
 
-test("a_source_and_a_prompt_in_a_file_count_for_who_trusts_it_alone", async () => {
+test("a_source_and_a_prompt_in_a_file_need_trust", async () => {
   const token = await furnish("b");
   const session = { sessionId: "from" };
   await call(server, "b", "createSession", { id: "from" }, owner);
@@ -182,7 +182,7 @@ test("importing_reveals_nothing_about_an_unreadable_session", async () => {
   assert.equal((await importing("c", same, owner)).status, 200);
 });
 
-test("in_a_browsers_turn_the_model_writes_its_session_alone", async () => {
+test("a_browsers_turn_writes_only_its_session", async () => {
   await furnish("d");
   await call(server, "d", "createSession", { id: "s" }, owner);
   await call(server, "d", "defineBlock", { sessionId: "s", label: "own", kind: "writable" }, owner);

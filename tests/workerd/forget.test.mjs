@@ -66,7 +66,7 @@ const ways = {
   },
 };
 
-test("what_a_model_forgets_leaves_no_byte_in_the_files", async () => {
+test("a_models_deletion_leaves_no_byte_in_the_files", async () => {
   await ok("createSession", { id: "s" });
   await ok("defineBlock", { label: "facts", kind: "searchable" });
   await ok("search", { query: "nothing" });

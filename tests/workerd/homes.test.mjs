@@ -98,7 +98,7 @@ async function define(agent, home, kinds) {
   }
 }
 
-test("another_agent_keeps_blocks_of_each_kind", async () => {
+test("another_agent_stores_blocks_of_each_kind", async () => {
   await define("coder:1", () => ({ agent: "user:{2}" }), {
     text: "writable",
     entries: "searchable",
@@ -126,7 +126,7 @@ test("another_agent_keeps_blocks_of_each_kind", async () => {
   assert.equal(entries[0].content, "You can walk on its roof.");
 });
 
-test("a_service_keeps_blocks_of_each_kind", async () => {
+test("a_service_stores_blocks_of_each_kind", async () => {
   await define("alice", () => ({ service: "NOTES" }), {
     text: "writable",
     entries: "searchable",
@@ -138,7 +138,7 @@ test("a_service_keeps_blocks_of_each_kind", async () => {
   assert.equal((await ok("bob", "getBlock", { label: "text" })).content, "");
 });
 
-test("a_prefix_of_the_bucket_keeps_documents", async () => {
+test("a_bucket_prefix_stores_documents", async () => {
   await define("emil:7", () => ({ r2Prefix: "guides/{2}/" }), { documents: "loadable" });
   await useAll("emil:7", { documents: "documents" });
   const { SKILLS_BUCKET: bucket } = await server.env();
@@ -158,7 +158,7 @@ test("a_prefix_of_the_bucket_keeps_documents", async () => {
   assert.match((await ok("emil:7", "loadSkill", { label: "documents", key: "deploy" })).content, /Run the tests/);
 });
 
-test("a_home_that_answers_nonsense_costs_its_own_block_alone", async () => {
+test("an_invalid_backend_response_affects_only_its_block", async () => {
   await ok("dora", "defineBlock", { label: "own", kind: "readonly", defaultContent: "You are kind." });
   const kinds = { text: "writable", entries: "searchable", documents: "loadable" };
   for (const name of Object.keys(NONSENSE)) {
@@ -181,7 +181,7 @@ test("a_home_that_answers_nonsense_costs_its_own_block_alone", async () => {
 });
 
 // Natively the standard library does it, and in the wasm JavaScript.
-test("a_label_of_any_script_is_in_upper_case_in_the_prompt", async () => {
+test("a_label_in_any_script_is_uppercased_in_the_prompt", async () => {
   const labels = {
     notes: "NOTES",
     "straße 7": "STRASSE 7",
@@ -196,7 +196,7 @@ test("a_label_of_any_script_is_in_upper_case_in_the_prompt", async () => {
   for (const upper of Object.values(labels)) assert.ok(prompt.includes(`\n${upper} [`), upper);
 });
 
-test("an_agent_that_is_away_costs_its_own_block_alone", async () => {
+test("an_unavailable_agent_affects_only_its_block", async () => {
   await define("fred", () => ({ agent: "broken" }), { text: "writable" });
   await ok("fred", "setBlock", { label: "text", content: "Kept." });
   await server.sql("broken", "ALTER TABLE cf_agents_blocks RENAME TO cf_agents_blocks_away");
@@ -210,7 +210,7 @@ test("an_agent_that_is_away_costs_its_own_block_alone", async () => {
   assert.equal((await ok("fred", "getBlock", { label: "text" })).content, "Kept.");
 });
 
-test("a_home_that_says_nothing_is_given_up_after_ten_seconds", { timeout: 60_000 }, async () => {
+test("a_stalled_backend_times_out_after_ten_seconds", { timeout: 60_000 }, async () => {
   await ok("gina", "defineBlock", { label: "slow", kind: "writable", source: { service: "SILENT" } });
   await ok("gina", "defineBlock", { label: "own", kind: "readonly", defaultContent: "You are kind." });
   const begun = Date.now();

@@ -12,7 +12,7 @@ const BATCH = 10;
 const server = await startServer();
 after(() => server.stop());
 
-test("a_killed_runtime_loses_no_acknowledged_write_and_keeps_no_half_of_one", async () => {
+test("a_crash_loses_no_acknowledged_write_and_leaves_no_partial_one", async () => {
   await server.call("killed", "createSession", { id: "s" });
   // After a first search, an append of a batch is several statements in one transaction.
   await server.call("killed", "search", { query: "anything" });

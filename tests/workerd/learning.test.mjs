@@ -48,7 +48,7 @@ const POINTS = {
 };
 
 for (const [point, answer] of Object.entries(POINTS)) {
-  test(`a_look_survives_a_kill_${point}`, async () => {
+  test(`a_learning_pass_survives_a_crash_${point}`, async () => {
     const agent = `look-${point}`;
     await configure(agent);
     const at = gate();
@@ -78,7 +78,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
     assert.deepEqual(await facts(agent), { tea: "The user likes tea." });
   });
 
-  test(`a_consolidation_survives_a_kill_${point}`, async () => {
+  test(`a_consolidation_survives_a_crash_${point}`, async () => {
     const agent = `order-${point}`;
     await configure(agent);
     for (const key of ["a", "b"]) {
@@ -110,7 +110,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
 }
 
 for (const [point, answer] of Object.entries(POINTS)) {
-  test(`a_consolidation_by_itself_survives_a_kill_${point}`, async () => {
+  test(`an_automatic_consolidation_survives_a_crash_${point}`, async () => {
     const agent = `idle-${point}`;
     await configure(agent);
     await call(server, agent, "configureAgent", { learn: { into: "facts", review: "auto", consolidate: "idle" } });
@@ -154,7 +154,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
   });
 }
 
-test("a_fresh_agent_of_the_demo_answers_in_another_conversation", async () => {
+test("a_fresh_demo_agent_remembers_in_another_session", async () => {
   const agent = "fresh";
   await configure(agent);
   await call(server, agent, "configureAgent", { model: "demo" });

@@ -58,7 +58,7 @@ function openSocket(url, options = {}, protocols = []) {
   ]);
 }
 
-test("programs_and_pages_of_this_machine_get_in", async () => {
+test("local_programs_and_pages_are_admitted", async () => {
   const { port } = server.url;
   for (const headers of [
     {},
@@ -79,7 +79,7 @@ test("programs_and_pages_of_this_machine_get_in", async () => {
   assert.equal(await openSocket(server.url, { origin: "http://localhost:5173" }), 101);
 });
 
-test("no_page_of_another_site_gets_in_at_any_door", async () => {
+test("no_cross_site_page_is_admitted_at_any_entry_point", async () => {
   await server.call("a", "createSession", { id: "s" });
   const { port } = server.url;
   const pages = [
@@ -116,7 +116,7 @@ test("no_page_of_another_site_gets_in_at_any_door", async () => {
   );
 });
 
-test("the_object_itself_has_the_same_rules_as_the_worker", async () => {
+test("the_object_applies_the_same_rules_as_the_worker", async () => {
   for (const via of ["service", "object"]) {
     const { status, body } = await server.call(
       "a",
@@ -129,7 +129,7 @@ test("the_object_itself_has_the_same_rules_as_the_worker", async () => {
   }
 });
 
-test("addresses_that_show_nothing_of_an_agent_are_open_to_all", async () => {
+test("urls_that_reveal_nothing_about_an_agent_are_public", async () => {
   for (const path of ["/health", "/openapi.json", "/"]) {
     assert.equal(
       (await ask(deployed.url, "GET", path, { origin: "https://evil.example", host: "rebound.example" })).status,
@@ -138,7 +138,7 @@ test("addresses_that_show_nothing_of_an_agent_are_open_to_all", async () => {
   }
 });
 
-test("a_short_secret_shuts_every_door_even_under_open", async () => {
+test("a_short_secret_rejects_everything_even_with_open_auth", async () => {
   for (const [method, path, body] of DOORS) {
     for (const headers of [{}, { authorization: `Bearer ${SECRET.slice(5)}` }]) {
       const { status, text } = await ask(weak.url, method, path, headers, body);
@@ -155,7 +155,7 @@ const APP = { origin: "https://app.example" };
 const owner = { authorization: `Bearer ${SECRET}` };
 const ALLOWED = ["access-control-allow-origin", "vary", "access-control-expose-headers"];
 
-test("a_page_of_a_named_origin_asks_first_and_reads_the_answer_errors_too", async () => {
+test("a_page_of_an_allowed_origin_preflights_and_reads_errors_too", async () => {
   const preflight = {
     ...APP,
     "access-control-request-method": "POST",
@@ -233,7 +233,7 @@ test("a_page_of_another_origin_gets_no_permission", async () => {
   );
 });
 
-test("an_object_that_a_binding_reaches_shares_as_the_worker_does", async () => {
+test("an_object_reached_by_a_binding_sends_the_same_cors_headers", async () => {
   const { status, headers } = await shared.call(
     "a",
     "listSessions",
@@ -243,7 +243,7 @@ test("an_object_that_a_binding_reaches_shares_as_the_worker_does", async () => {
   assert.deepEqual([status, ...ALLOWED.slice(0, 2).map((name) => headers.get(name))], [200, APP.origin, "Origin"]);
 });
 
-test("a_socket_is_opened_by_who_has_a_token_from_whichever_page", async () => {
+test("a_socket_needs_a_token_but_no_allowed_origin", async () => {
   const { body } = await shared.call(
     "a",
     "mintToken",
@@ -256,7 +256,7 @@ test("a_socket_is_opened_by_who_has_a_token_from_whichever_page", async () => {
   }
 });
 
-test("an_entry_that_is_no_origin_is_said_once_in_the_log", async () => {
+test("an_invalid_origin_is_logged_once", async () => {
   await shared.call("a", "listSessions", {}, { headers: owner });
   const said = shared.logs.filter((log) => JSON.stringify(log).includes("ALLOWED_ORIGINS"));
   assert.equal(said.length, 1, JSON.stringify(shared.logs));

@@ -147,7 +147,7 @@ async function use(agent, name) {
 
 const serverOf = async (agent) => (await call(server, agent, "listTools", {})).servers[0];
 
-test("a_person_authorizes_an_agent_which_then_uses_the_server_and_asks_for_more_scopes", async () => {
+test("a_user_authorizes_an_agent_which_uses_the_server_and_requests_more_scopes", async () => {
   const defined = await define("used");
   assert.equal(defined.needsAuthorization, true);
   assert.deepEqual(defined.tools, []);
@@ -174,7 +174,7 @@ test("a_person_authorizes_an_agent_which_then_uses_the_server_and_asks_for_more_
   assert.deepEqual(await server.sql("used", "SELECT * FROM cf_agents_tool_authorizations"), []);
 });
 
-test("an_address_counts_once_and_nobody_makes_one_up", async () => {
+test("an_authorization_url_works_once_and_cannot_be_forged", async () => {
   const { authorizationUrl } = await define("once");
   assert.equal((await open(authorizationUrl, "once")).status, 200);
   assert.equal((await open(authorizationUrl, "once")).status, 400);
@@ -185,7 +185,7 @@ test("an_address_counts_once_and_nobody_makes_one_up", async () => {
   }
 });
 
-test("routeSessionAgent_lets_back_who_an_agent_sent_away_and_wakes_no_object_for_others", async () => {
+test("routeSessionAgent_handles_oauth_redirects_and_wakes_no_object_for_others", async () => {
   const other = await startServer({
     own: `
 import worker, { routeSessionAgent, SessionAgent } from "session-agent/worker";
@@ -224,7 +224,7 @@ export default class extends worker {
   }
 });
 
-test("a_token_is_renewed_by_one_request_at_a_time", async () => {
+test("a_token_is_refreshed_by_one_request_at_a_time", async () => {
   lifetime = 30;
   try {
     const { authorizationUrl } = await define("renewed");
@@ -252,7 +252,7 @@ test("a_token_is_renewed_by_one_request_at_a_time", async () => {
   }
 });
 
-test("the_worker_describes_its_client_if_its_address_is_public", async () => {
+test("the_worker_publishes_its_client_metadata_if_its_url_is_public", async () => {
   const hidden = await server.fetch("/oauth/client.json");
   assert.equal(hidden.status, 404);
   await hidden.body?.cancel();

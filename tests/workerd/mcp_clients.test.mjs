@@ -121,7 +121,7 @@ test("the_sdk_asks_its_user_before_a_tool_that_needs_approval", async () => {
   }
 });
 
-test("questions_whose_clients_went_away_are_limited_in_number", async () => {
+test("questions_of_disconnected_clients_are_limited", async () => {
   const agent = "sdk-gone";
   await call(
     server,

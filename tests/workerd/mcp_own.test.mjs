@@ -146,7 +146,7 @@ async function* events(response) {
   }
 }
 
-test("a_client_finds_reads_and_gets_what_the_class_offers", async () => {
+test("a_client_lists_reads_and_gets_what_the_class_offers", async () => {
   const agent = "offers";
   await define(agent);
   await write(agent, "Likes tea.");
@@ -228,7 +228,7 @@ test("a_client_finds_reads_and_gets_what_the_class_offers", async () => {
 });
 
 for (const at of ["", "/routed"]) {
-  test(`a_client_is_told_of_a_resource_that_changes${at.replace("/", "_")}`, async () => {
+  test(`a_client_is_notified_of_a_changed_resource${at.replace("/", "_")}`, async () => {
     const agent = `follows${at.length}`;
     await define(agent);
     const { client, ResourceUpdatedNotificationSchema } = await connected(agent, at);
@@ -261,7 +261,7 @@ for (const at of ["", "/routed"]) {
   });
 }
 
-test("a_client_of_the_newest_revision_listens", async () => {
+test("a_client_of_the_newest_revision_subscribes", async () => {
   const agent = "listens";
   await define(agent);
   const asked = { toolsListChanged: true, resourceSubscriptions: [MEMORY, "own://memory"] };
@@ -287,7 +287,7 @@ test("a_client_of_the_newest_revision_listens", async () => {
   assert.deepEqual([id, error.code], ["l1", -32602]);
 });
 
-test("a_tool_of_the_class_asks_the_user_of_its_client", async () => {
+test("a_class_tool_asks_the_user_of_its_client", async () => {
   const who = { action: "accept", content: { name: "Ann" } };
   const ask = async (more) => {
     const capabilities = { "io.modelcontextprotocol/clientCapabilities": { elicitation: {} } };
@@ -319,7 +319,7 @@ test("a_tool_of_the_class_asks_the_user_of_its_client", async () => {
   }
 });
 
-test("a_stream_goes_on_where_it_was_broken_off", async () => {
+test("a_broken_stream_continues_where_it_stopped", async () => {
   const agent = "resumes";
   await define(agent);
   const post = (method, params, session) =>
@@ -352,7 +352,7 @@ test("a_stream_goes_on_where_it_was_broken_off", async () => {
   await other.return();
 });
 
-test("a_stream_needs_the_rights_of_its_resources", async () => {
+test("a_stream_needs_the_rights_for_its_resources", async () => {
   const agent = "refused";
   await define(agent);
   const nobody = { authorization: "Bearer nobody" };

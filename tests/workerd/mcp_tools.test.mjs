@@ -46,7 +46,7 @@ const outcome = async (...given) => {
   return output ?? errorText;
 };
 
-test("a_servers_tools_are_used_in_turns_with_evictions_between", async () => {
+test("server_tools_are_used_in_turns_across_evictions", async () => {
   const defined = await define("used");
   assert.deepEqual(
     defined.tools.map(({ name }) => name),
@@ -68,7 +68,7 @@ test("a_servers_tools_are_used_in_turns_with_evictions_between", async () => {
   assert.notEqual(asked[0].key, asked[1].key);
 });
 
-test("progress_requests_back_errors_floods_and_silence_are_results", async () => {
+test("progress_server_requests_errors_floods_and_stalls_are_results", async () => {
   await define("odd");
   assert.equal(await outcome("odd", "calc_count_slowly"), "1, 2, 3");
   assert.equal(await outcome("odd", "calc_ask_the_client"), "The client said: -32601");
@@ -80,7 +80,7 @@ test("progress_requests_back_errors_floods_and_silence_are_results", async () =>
   assert.match(await outcome("odd", "calc_forever"), /sent nothing for|took longer than/);
 });
 
-test("a_server_that_was_started_again_is_met_again", async () => {
+test("a_restarted_server_is_initialized_again", async () => {
   await define("again");
   await mcp.control("forget");
   const asked = await askedIn(async () =>
@@ -97,7 +97,7 @@ test("a_server_that_was_started_again_is_met_again", async () => {
   );
 });
 
-test("a_tool_that_its_server_changed_asks_the_user_until_it_is_defined_again", async () => {
+test("a_tool_changed_by_its_server_needs_approval_until_redefined", async () => {
   await define("changed");
   await mcp.control("change");
   await server.sql("changed", "UPDATE cf_agents_tools SET asked_at = 0");
@@ -115,7 +115,7 @@ test("a_tool_that_its_server_changed_asks_the_user_until_it_is_defined_again", a
   );
 });
 
-test("a_server_elsewhere_is_refused_and_a_redirect_is_not_followed", async () => {
+test("a_server_at_another_origin_is_refused_and_redirects_not_followed", async () => {
   const refused = async (url) => (await server.call("refused", "defineTool", { name: "x", mcp: url })).body.error;
   assert.equal((await refused("https://elsewhere.example/mcp")).code, "forbidden");
   const asked = await askedIn(async () =>
@@ -126,7 +126,7 @@ test("a_server_elsewhere_is_refused_and_a_redirect_is_not_followed", async () =>
   assert.deepEqual(await call(server, "refused", "listTools", {}), { tools: [] });
 });
 
-test("an_agent_uses_the_memory_of_another", async () => {
+test("an_agent_uses_another_agents_memory", async () => {
   await call(other, "team", "defineBlock", { label: "memory", kind: "writable" });
   const url = new URL("/agents/session-agent/team/mcp", other.url).href;
   await call(server, "member", "defineTool", { name: "team", mcp: url, needsApproval: false });

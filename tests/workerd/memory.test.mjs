@@ -185,7 +185,7 @@ const NASTY = {
     filled('{"sessionId":"empty","message":{"role":"user","parts":[],"metadata":[', limit, () => "0,", "0]}}"),
 };
 
-test("the_worst_request_of_every_operation_fits", async (context) => {
+test("the_largest_request_of_every_operation_fits_in_memory", async (context) => {
   const failures = [];
   for (const [operation, limit] of Object.entries(LIMITS)) {
     const input = WRITES[operation] ?? READS[operation];
@@ -202,7 +202,7 @@ test("the_worst_request_of_every_operation_fits", async (context) => {
   assert.deepEqual(failures, []);
 });
 
-test("the_worst_characters_take_no_more_than_the_longest_texts", async (context) => {
+test("multi_byte_texts_need_no_more_memory_than_the_longest", async (context) => {
   const failures = [];
   for (const [operation, input, mostMib] of WORST_READS) {
     const what = `${operation} ${JSON.stringify(input)}`;
@@ -219,7 +219,7 @@ test("the_worst_characters_take_no_more_than_the_longest_texts", async (context)
   assert.deepEqual(failures, []);
 });
 
-test("bodies_that_take_more_to_understand_than_to_send_fit", async (context) => {
+test("bodies_that_are_expensive_to_parse_fit_in_memory", async (context) => {
   const failures = [];
   for (const [what, of] of Object.entries(NASTY)) {
     for (const operation of ["appendMessage", "appendEvents"]) {
@@ -231,7 +231,7 @@ test("bodies_that_take_more_to_understand_than_to_send_fit", async (context) => 
   assert.deepEqual(failures, []);
 });
 
-test("the_other_doors_fit", async (context) => {
+test("the_other_entry_points_fit_in_memory", async (context) => {
   const failures = [];
   const path = (agent, rest) => `/agents/session-agent/${agent}/${rest}`;
   // turn_limits.test.mjs holds the limits of what a running turn keeps in memory.
@@ -257,7 +257,7 @@ test("the_other_doors_fit", async (context) => {
   assert.deepEqual(failures, []);
 });
 
-test("readers_that_do_not_read_hold_no_more_than_there_is_room_for", async (context) => {
+test("stalled_readers_are_limited_by_the_memory_budget", async (context) => {
   const body = JSON.stringify(READS.getHistory());
   const stalled = list(20, (n) => async (server) => {
     const { port } = new URL(server.url);
@@ -272,7 +272,7 @@ test("readers_that_do_not_read_hold_no_more_than_there_is_room_for", async (cont
   assert.deepEqual(await measured(context, "getHistory, unread by 20", stalled, stalled.length), []);
 });
 
-test("a_body_that_is_given_up_half_way_gives_its_room_back", { timeout: 60_000 }, async () => {
+test("an_aborted_body_releases_its_reservation", { timeout: 60_000 }, async () => {
   const server = await startServer();
   try {
     const held = async () => (await server.call("a", "getStats", {})).body.requests.heldBytes;
@@ -313,7 +313,7 @@ test("a_body_that_is_given_up_half_way_gives_its_room_back", { timeout: 60_000 }
   }
 });
 
-test("a_client_that_hangs_up_half_way_ends_no_request_but_its_own", { timeout: 30_000 }, async () => {
+test("a_client_that_disconnects_midway_ends_only_its_own_request", { timeout: 30_000 }, async () => {
   const server = await startServer();
   try {
     await server.call("a", "createSession", { id: "s" });
@@ -348,7 +348,7 @@ test("a_client_that_hangs_up_half_way_ends_no_request_but_its_own", { timeout: 3
   }
 });
 
-test("a_body_that_is_too_long_is_refused_before_it_comes", async () => {
+test("a_body_over_the_limit_is_refused_before_it_arrives", async () => {
   const server = await startServer();
   try {
     for (const [operation, limit] of [
@@ -375,7 +375,7 @@ test("a_body_that_is_too_long_is_refused_before_it_comes", async () => {
   }
 });
 
-test("a_socket_is_held_to_the_same_limits", async () => {
+test("a_socket_has_the_same_limits", async () => {
   const server = await startServer();
   try {
     const socket = new WebSocket(`${server.url.href.replace(/^http/, "ws")}agents/session-agent/a`);

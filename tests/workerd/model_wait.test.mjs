@@ -130,7 +130,7 @@ async function ended(agent) {
   assert.fail("the turn did not end");
 }
 
-test("a_client_gets_the_same_chunks_as_when_the_object_waits", async () => {
+test("a_client_gets_the_same_chunks_with_and_without_a_lease", async () => {
   const answers = () => [callTool("walk", { to: "Rome" }, "a"), say("Three ", "miles, ", "à pied. ", "🚶")];
   tools.run = async () => ({ miles: 3 });
   const heard = {};
@@ -155,7 +155,7 @@ test("a_client_gets_the_same_chunks_as_when_the_object_waits", async () => {
   assert.deepEqual(await textsOf("alice"), await textsOf("alice", usual.server));
 });
 
-test("a_turn_has_the_same_trace_as_when_the_object_waits", async () => {
+test("a_turn_has_the_same_trace_with_and_without_a_lease", async () => {
   const traces = [];
   for (const one of [waiting, usual]) {
     collector.forget();
@@ -207,7 +207,7 @@ test("the_object_may_be_evicted_while_the_model_answers", async () => {
   ]);
 });
 
-test("another_client_resumes_the_turn_and_hears_all_of_it", async () => {
+test("another_client_resumes_the_whole_turn", async () => {
   const at = gate();
   model.next(say("One ", at, "two."));
   const first = await readUntil(await send(server, "resumed"), "One ");
@@ -221,7 +221,7 @@ test("another_client_resumes_the_turn_and_hears_all_of_it", async () => {
   assert.deepEqual((await textsOf("resumed")).at(-1), ["assistant", "One two."]);
 });
 
-test("a_turn_is_cancelled_at_once_and_its_model_is_given_up", async () => {
+test("cancelling_a_turn_aborts_its_model_call_at_once", async () => {
   const at = gate();
   model.next(say("One ", at, "two."));
   const abandoned = model.abandoned;
@@ -233,7 +233,7 @@ test("a_turn_is_cancelled_at_once_and_its_model_is_given_up", async () => {
   assert.equal(model.abandoned, abandoned + 1);
 });
 
-test("a_model_that_refuses_is_the_same_error", async () => {
+test("a_model_error_is_the_same_with_a_lease", async () => {
   const heard = [];
   for (const one of [waiting, usual]) {
     one.model.next(refuse(401, "No."));
@@ -243,7 +243,7 @@ test("a_model_that_refuses_is_the_same_error", async () => {
   assert.equal(heard[0].at(-1).type, "error");
 });
 
-test("a_turn_survives_the_runtimes_death", async () => {
+test("a_turn_survives_a_runtime_crash", async () => {
   const at = gate();
   model.next(say("One ", at, "two."), say("Again."));
   const first = await readUntil(await send(server, "killed"), "One ");
@@ -276,7 +276,7 @@ async function begin(agent, messages) {
   return response.json();
 }
 
-test("a_worker_that_is_lost_at_any_point_leaves_the_turn_to_the_object", async () => {
+test("a_worker_lost_at_any_point_leaves_the_turn_to_the_object", async () => {
   for (const [name, messages] of Object.entries({
     before_the_answer: [],
     after_the_head: [HEAD],
@@ -310,7 +310,7 @@ test("a_worker_that_never_connects_leaves_the_turn_to_the_alarm", async () => {
   assert.deepEqual((await textsOf("silent")).at(-1), ["assistant", "By alarm."]);
 });
 
-test("other_tabs_hear_the_turn_while_it_runs", async () => {
+test("other_tabs_receive_the_running_turn", async () => {
   const at = gate();
   model.next(say("One ", at, "two."));
   await call(server, "tabs", "createSession", { id: "s" }, headers);
@@ -344,7 +344,7 @@ test("other_tabs_hear_the_turn_while_it_runs", async () => {
   socket.close();
 });
 
-test("workers_ai_is_asked_by_the_worker_in_front", async () => {
+test("workers_ai_is_called_by_the_front_worker", async () => {
   const ai = await startWorkersAi();
   const bound = await startServer({
     ai: ai.url,
@@ -372,7 +372,7 @@ test("workers_ai_is_asked_by_the_worker_in_front", async () => {
   }
 });
 
-test("a_class_of_ones_own_sleeps_too", async () => {
+test("the_object_of_a_custom_class_can_be_evicted_too", async () => {
   const own = `
     import worker, { SessionAgent as Agent } from "session-agent/worker";
     export default worker;
@@ -407,7 +407,7 @@ test("a_class_of_ones_own_sleeps_too", async () => {
   }
 });
 
-test("only_the_worker_in_front_gets_a_lease", async () => {
+test("only_the_front_worker_gets_a_lease", async () => {
   model.next(say("Hello."), say("Hello."));
   for (const [agent, forged] of [
     ["forged", { "x-session-agent-front": `${Date.now() + 1_000}.AAAA` }],

@@ -114,14 +114,14 @@ async function tell(agent, isBeside) {
   return answers;
 }
 
-test("headers_and_scores_of_one_session_depend_on_no_other", async () => {
+test("headers_and_scores_of_a_session_do_not_depend_on_others", async () => {
   const [alone, beside] = [await tell("alone", false), await tell("beside", true)];
   for (const [at, answers] of beside.entries()) assert.deepEqual(answers, alone[at]);
   assert.ok(alone.filter(({ status }) => status === 200).length > 20);
   assert.ok(alone.some(({ read }) => read > 10) && alone.some(({ written }) => written > 10));
 });
 
-test("a_search_in_one_session_reads_no_other_sessions_rows", async () => {
+test("a_session_search_reads_no_rows_of_other_sessions", async () => {
   const agent = "long";
   await addSession(agent, "s");
   await ok(agent, "search", { query: "otter" });

@@ -53,7 +53,7 @@ async function ask(token, method, params = {}, { path = `${ADDRESS}/mcp`, ...opt
   return { status: answer.status, challenge: answer.headers.get("www-authenticate"), body: await answer.json() };
 }
 
-test("an_access_token_opens_the_agent_of_its_subject_by_its_scopes", async () => {
+test("an_access_token_gives_access_to_its_subjects_agent_by_scope", async () => {
   const owner = { headers: { authorization: `Bearer ${SECRET}` } };
   await server.call("user:robin", "defineBlock", { label: "memory", kind: "writable" }, owner);
   const read = await tokenOf({ scope: "memory:read" });
@@ -72,7 +72,7 @@ test("an_access_token_opens_the_agent_of_its_subject_by_its_scopes", async () =>
   }
 });
 
-test("a_client_without_a_token_that_counts_is_told_where_to_get_one", async () => {
+test("a_client_without_a_valid_token_learns_where_to_get_one", async () => {
   const metadata = `resource_metadata="${AUDIENCE}/.well-known/oauth-protected-resource${ADDRESS}/mcp"`;
   const eve = await tokenOf({ sub: "eve", scope: "memory:read" });
   for (const via of [undefined, "service", "object"]) {
@@ -88,7 +88,7 @@ test("a_client_without_a_token_that_counts_is_told_where_to_get_one", async () =
   assert.deepEqual((await answer.json()).authorization_servers, [ISSUER]);
 });
 
-test("an_access_token_counts_at_no_other_address", async () => {
+test("an_access_token_is_valid_at_no_other_url", async () => {
   const token = await tokenOf({ scope: "memory:read memory:write" });
   for (const path of [
     `${ADDRESS}/rpc/getBlocks`,

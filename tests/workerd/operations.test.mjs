@@ -27,7 +27,7 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-test("what_is_appended_reads_back_exactly", async () => {
+test("appended_events_read_back_exactly", async () => {
   const alice = await agentWithSession("exact");
   const text = 'a\u0000b \u2028 😀 "\\ \u0001 ␤ '.repeat(3);
   const toolCalls = [{ id: "c1", name: "echo", arguments: { n: [1, null, { a: "ü" }] } }];
@@ -76,7 +76,7 @@ test("what_is_appended_reads_back_exactly", async () => {
   ]);
 });
 
-test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
+test("reading_an_unused_agent_writes_nothing", async () => {
   const looks = [
     "listSessions",
     "getBlocks",
@@ -131,7 +131,7 @@ test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
   assert.deepEqual(await tables("mistyped"), []);
 });
 
-test("an_object_that_a_newer_version_stored_is_refused_and_left_as_it_is", async () => {
+test("data_of_a_newer_version_is_refused_and_unchanged", async () => {
   const own = await startServer();
   try {
     await own.call("newer", "createSession", { id: "s" });
@@ -152,7 +152,7 @@ test("an_object_that_a_newer_version_stored_is_refused_and_left_as_it_is", async
   }
 });
 
-test("numbers_keep_their_spelling", async () => {
+test("numbers_keep_their_notation", async () => {
   const metadata = '{"z":12345678901234567890,"a":1.0,"n":-0.0,"z":1e400}';
   await ok("spelling", "createSession", { id: "s" });
   const sent = await server.call(
@@ -168,7 +168,7 @@ test("numbers_keep_their_spelling", async () => {
   assert.match(await response.text(), new RegExp(metadata.replaceAll(/[.+{}]/g, "\\$&")));
 });
 
-test("acknowledged_writes_survive_eviction_and_the_death_of_the_runtime", async () => {
+test("acknowledged_writes_survive_eviction_and_a_crash", async () => {
   const own = await startServer();
   try {
     await own.call("durable", "createSession", { id: "s" });
@@ -189,7 +189,7 @@ test("acknowledged_writes_survive_eviction_and_the_death_of_the_runtime", async 
   }
 });
 
-test("a_page_is_read_and_checked_wherever_a_text_has_its_marks", async () => {
+test("a_page_is_validated_with_special_characters_at_any_position", async () => {
   const agent = "marks";
   const alice = await agentWithSession(agent);
   const texts = [];
@@ -221,7 +221,7 @@ test("a_page_is_read_and_checked_wherever_a_text_has_its_marks", async () => {
   }
 });
 
-test("a_transaction_that_throws_half_way_leaves_nothing", async () => {
+test("a_transaction_that_throws_midway_rolls_back", async () => {
   const agent = "half-way";
   const alice = await agentWithSession(agent);
   await alice.ok("appendEvents", { events: [user("1"), user("2"), user("3")] });
@@ -263,7 +263,7 @@ test("a_batch_of_several_statements_is_one_transaction", async () => {
   );
 });
 
-test("destroy_leaves_a_working_empty_object", async () => {
+test("destroy_leaves_a_usable_empty_object", async () => {
   const agent = "phoenix";
   await agentWithSession(agent);
   const slip = await server.call(agent, "destroy", { confirm: "another" });
@@ -275,7 +275,7 @@ test("destroy_leaves_a_working_empty_object", async () => {
   assert.equal((await ok(agent, "getSession", { sessionId: "s" })).id, "s");
 });
 
-test("a_damaged_row_is_told_to_its_reader_alone", async () => {
+test("a_corrupt_row_is_reported_only_to_its_reader", async () => {
   const agent = "damaged";
   const alice = await agentWithSession(agent);
   const { events } = await alice.ok("appendEvents", { events: [user("1"), user("2"), user("3")] });
@@ -292,7 +292,7 @@ test("a_damaged_row_is_told_to_its_reader_alone", async () => {
   );
 });
 
-test("an_object_in_the_documents_layout_is_carried_over", async () => {
+test("an_object_in_the_documented_schema_is_migrated", async () => {
   const agent = "documents";
   await server.sql(
     agent,
@@ -350,7 +350,7 @@ test("an_object_in_the_documents_layout_is_carried_over", async () => {
   assert.equal(events[0].seq, 4);
 });
 
-test("two_hundred_appends_at_once_are_each_written_once", async () => {
+test("two_hundred_concurrent_appends_are_each_written_once", async () => {
   const alice = await agentWithSession("crowd");
   const answers = await Promise.all(
     Array.from({ length: 200 }, (_, n) => alice.ok("appendEvents", { events: [user(`${n}`)] })),
@@ -394,7 +394,7 @@ const RULES = [
   ]),
 ];
 
-test("what_the_document_rules_out_is_refused", async () => {
+test("requests_that_the_document_forbids_are_refused", async () => {
   const { paths, components } = JSON.parse(await readFile(OPENAPI, "utf8"));
   const ajv = new Ajv({ strict: false, validateFormats: false });
   const checkOf = (operation) => {

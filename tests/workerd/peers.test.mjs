@@ -102,7 +102,7 @@ async function held() {
   return turns.heldBytes + requests.heldBytes;
 }
 
-test("peers_that_do_not_read_hold_little_and_not_for_long", { timeout: 150_000 }, async (context) => {
+test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async (context) => {
   const idle = await server.memory();
   model.next(...Array.from({ length: 2 * PEERS }, () => say(...Array.from({ length: 8 }, () => words(128 * 1024)))));
   const began = Date.now();
@@ -149,7 +149,7 @@ test("peers_that_do_not_read_hold_little_and_not_for_long", { timeout: 150_000 }
   sockets.forEach((socket) => socket.destroy());
 });
 
-test("one_agents_readers_leave_room_for_another_agents", async () => {
+test("one_agents_stalled_readers_leave_capacity_for_another", async () => {
   await furnish("slow");
   await furnish("other");
   const sockets = Array.from({ length: 3 }, () => open(rpc("getHistory", { sessionId: "s" })("slow")));

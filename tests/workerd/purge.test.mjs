@@ -146,13 +146,13 @@ async function fill(agent) {
   return ids;
 }
 
-test("the_platform_refuses_the_settings_that_would_clear_pages_by_themselves", async () => {
+test("the_platform_refuses_settings_that_would_clear_pages_automatically", async () => {
   await ok("settings", "createSession", { id: "s" });
   for (const sql of ["PRAGMA secure_delete = ON", "PRAGMA secure_delete", "VACUUM"])
     await assert.rejects(server.sql("settings", sql), /not authorized|SQLITE_AUTH|VACUUM|prohibited/, sql);
 });
 
-test("after_purges_no_byte_of_the_text_is_in_the_files", async () => {
+test("purged_text_leaves_no_byte_in_the_files", async () => {
   const agent = "bytes";
   const ids = await fill(agent);
   assert.notDeepEqual(await filesWith(END), [], "the text was written");
@@ -187,7 +187,7 @@ test("after_purges_no_byte_of_the_text_is_in_the_files", async () => {
   assert.equal((await ok(agent, "loadEvents", { sessionId: "s", limit: 1000 })).length, 60);
 });
 
-test("what_is_found_and_erased_leaves_no_byte_in_the_files", async () => {
+test("text_erased_by_mentions_leaves_no_byte_in_the_files", async () => {
   const agent = "erased";
   await fill(agent);
   let cursor = null;
@@ -220,7 +220,7 @@ function fileOf(count) {
 }
 
 // The feed says that each event is gone. Its rows took pages that the purge had just freed.
-test("what_a_purge_writes_itself_takes_no_page_with_the_text", async () => {
+test("a_purges_own_writes_reuse_no_page_with_the_text", async () => {
   const agent = "imported";
   const path = `/agents/session-agent/${agent}/sessions/s/import`;
   const imported = await server.fetch(path, { method: "POST", headers, body: fileOf(400) });
@@ -231,7 +231,7 @@ test("what_a_purge_writes_itself_takes_no_page_with_the_text", async () => {
   assert.deepEqual(await filesWith(END), []);
 });
 
-test("a_receipt_is_true_after_plain_deletions_and_beside_other_purges", async () => {
+test("receipts_are_correct_after_ordinary_deletions_and_beside_other_purges", async () => {
   const agent = "beside";
   await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
   const names = [];
@@ -256,7 +256,7 @@ test("a_receipt_is_true_after_plain_deletions_and_beside_other_purges", async ()
   assert.deepEqual(await filesWith(...names.map((name) => name.slice(2))), []);
 });
 
-test("purges_that_come_at_once_share_a_clearing_and_whoever_ran_it_is_told_what_it_wrote", async () => {
+test("concurrent_purges_share_a_clearing_and_its_runner_reports_the_rows", async () => {
   const agent = "shared";
   await ok(agent, "createSession", { id: "s" });
   const event = (n) => ({ id: `e${n}`, action: "user_message", content: `What was said as number ${n}.` });
@@ -274,7 +274,7 @@ test("purges_that_come_at_once_share_a_clearing_and_whoever_ran_it_is_told_what_
   assert.ok(written[4] < 100, "the others pay for their own rows");
 });
 
-test("a_token_purges_if_it_may_purge_and_names_the_operation", async () => {
+test("a_token_purges_if_it_has_the_right_and_names_the_operation", async () => {
   const agent = "tokens";
   await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
   await ok(agent, "setEntry", { label: "kb", key: "k", content: "A fact." });
@@ -297,7 +297,7 @@ test("a_token_purges_if_it_may_purge_and_names_the_operation", async () => {
   }
 });
 
-test("a_killed_purge_is_whole_or_has_not_begun", async () => {
+test("a_crash_during_a_purge_leaves_it_complete_or_not_started", async () => {
   const agent = "killed";
   await ok(agent, "createSession", { id: "s" });
   await ok(agent, "search", { query: "anything" });

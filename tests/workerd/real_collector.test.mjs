@@ -112,7 +112,7 @@ async function readSpans(bodies) {
 
 const byId = (spans) => Object.fromEntries(spans.map((span) => [span.spanId, span]));
 
-test("a_real_collector_understands_each_span_and_sends_the_same_on", { skip, timeout: 120_000 }, async () => {
+test("a_real_collector_accepts_each_span_and_forwards_the_same", { skip, timeout: 120_000 }, async () => {
   const behind = await startRelay(() => ({ status: 200, text: "" }));
   const rotel = await startRotel(behind.port);
   const before = await startRelay(async (request, body) => {

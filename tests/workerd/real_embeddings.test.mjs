@@ -36,7 +36,7 @@ async function embed(...input) {
 
 const product = (one, other) => one.reduce((sum, number, index) => sum + number * other[index], 0);
 
-test("what_means_the_same_is_nearer_than_what_shares_its_words", { skip: model.skip }, async () => {
+test("the_same_meaning_is_nearer_than_the_same_words", { skip: model.skip }, async () => {
   const [question, answer, words] = await embed(
     "Where do I put my car for the night?",
     "Overnight parking is in the garage below the hotel.",
@@ -48,7 +48,7 @@ test("what_means_the_same_is_nearer_than_what_shares_its_words", { skip: model.s
   assert.ok(near > far, `${near} and ${far}`);
 });
 
-test("an_entry_is_found_that_shares_no_word_with_the_question", { skip: model.skip }, async () => {
+test("an_entry_is_found_without_a_common_word", { skip: model.skip }, async () => {
   await ok("library", "defineBlock", { label: "kb", kind: "searchable" });
   for (const [key, content] of [
     ["refunds", "Customers get their money back within 30 days if the goods are unused."],
@@ -68,7 +68,7 @@ test("an_entry_is_found_that_shares_no_word_with_the_question", { skip: model.sk
   }
 });
 
-test("what_was_said_is_found_in_other_words", { skip: model.skip }, async () => {
+test("messages_are_found_in_other_words", { skip: model.skip }, async () => {
   await ok("talk", "configureAgent", { vectors: true });
   await ok("talk", "createSession", { id: "s" });
   const events = ["I handed in my notice at the bank.", "The puppy ate my shoe.", "It snows and the pipes froze."];
@@ -85,7 +85,7 @@ for (const [kind, { messages, questions }] of [
   ["short turns", makeTalk({ pairs: 2 })],
   ["long letters", makeLetters()],
 ]) {
-  test(`words_and_meanings_find_at_least_what_the_better_of_them_finds_in_${kind.replace(" ", "_")}`, {
+  test(`both_rankings_together_find_at_least_as_much_in_${kind.replace(" ", "_")}`, {
     skip: model.skip,
   }, async () => {
     const sessions = new Set();

@@ -59,7 +59,7 @@ describe("a_real_model", { skip: model.skip }, () => {
     return body;
   }
 
-  test("summarises_a_conversation_of_sixty_messages", async () => {
+  test("summarizes_a_conversation_of_sixty_messages", async () => {
     await call("createSession", { id: "asked" });
     const { events } = await call("appendEvents", { sessionId: "asked", events: conversation });
     await call("configureCompaction", { sessionId: "asked", tailTokenBudget: 0 });
@@ -73,7 +73,7 @@ describe("a_real_model", { skip: model.skip }, () => {
     assert.ok(messages[3].content.includes(compaction.summary));
   });
 
-  test("summarises_by_itself_what_has_grown_and_no_append_waits_for_it", async () => {
+  test("summarizes_automatically_without_delaying_an_append", async () => {
     await call("createSession", { id: "grown" });
     await call("configureCompaction", { sessionId: "grown", compactAfter: 150, tailTokenBudget: 0 });
     await call("appendEvents", { sessionId: "grown", events: conversation.slice(0, 20) });
@@ -88,7 +88,7 @@ describe("a_real_model", { skip: model.skip }, () => {
     assert.equal(session.lastCompactionError ?? null, null);
   });
 
-  test("says_when_a_conversation_does_not_fit_it_and_nothing_is_lost", async () => {
+  test("reports_a_conversation_that_does_not_fit_and_nothing_is_lost", async () => {
     // One request of a summary, by the Worker's estimate. The model reads each rune as
     // several tokens, so a quarter of the text, the last try, is also more than it holds.
     const long = Array.from({ length: 60 }, (_, index) => ({
@@ -105,7 +105,7 @@ describe("a_real_model", { skip: model.skip }, () => {
     assert.equal((await call("getHistory", { sessionId: "long" })).messages.length, 60);
   });
 
-  test("answers_in_pieces_that_the_history_keeps", async () => {
+  test("streams_an_answer_that_the_history_stores", async () => {
     const response = await submit(server, "traveller", "talk", "Say hello to me in one short sentence.");
     const { types, deltas, text } = await allOf(response);
     assert.ok(deltas.length > 1, `${deltas.length} pieces`);
@@ -122,7 +122,7 @@ describe("a_real_model", { skip: model.skip }, () => {
 
   // The times are printed and not compared with a limit: they depend on how busy the
   // machine is.
-  test("is_heard_through_the_worker_about_as_soon_as_without_it", async (t) => {
+  test("streams_through_the_worker_about_as_fast_as_directly", async (t) => {
     // Asks the model itself: the recorder would take time of its own.
     const server = await served(model.url);
     t.after(() => server.stop());

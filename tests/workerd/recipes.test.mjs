@@ -123,7 +123,7 @@ async function open(name, as) {
   };
 }
 
-test("the_recipes_have_the_right_types", async () => {
+test("the_recipes_type_check", async () => {
   const settings = {
     strict: true,
     noEmit: true,
@@ -206,7 +206,7 @@ for (const name of ["ChatPage", "LiveChatPage"]) {
     page.close();
   });
 
-  test(`${name}_goes_on_with_a_turn_after_a_reload`, async () => {
+  test(`${name}_continues_a_turn_after_a_reload`, async () => {
     const first = await open(name, who);
     await first.shows("One moment");
     const rest = gate();
@@ -231,14 +231,14 @@ for (const name of ["ChatPage", "LiveChatPage"]) {
     page.close();
   });
 
-  test(`${name}_says_when_nobody_is_logged_in`, async () => {
+  test(`${name}_reports_that_nobody_is_logged_in`, async () => {
     const page = await open(name, "");
     await page.shows("Log in first.");
     page.close();
   });
 }
 
-test("a_token_is_asked_for_once_and_again_before_its_time_is_over", async () => {
+test("a_token_is_requested_once_and_again_before_it_expires", async () => {
   user = "ann";
   const at = join(folder, "visit.mjs");
   await writeFile(

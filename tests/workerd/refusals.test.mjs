@@ -46,7 +46,7 @@ async function called(agent, operation, input) {
 const furnish = (agent) => furnished((operation, input) => called(agent, operation, input));
 
 for (const [date, second] of Object.entries(seconds)) {
-  test(`every_refusal_is_of_its_class_by_each_way_from_a_worker_of_an_${date}_date`, async () => {
+  test(`every_error_has_its_class_over_each_transport_with_the_${date}_date`, async () => {
     for (const target of TARGETS) {
       // Where the object is first woken over the namespace, it is found by its id alone.
       const agent = `refusals ${date} ${target}`;
@@ -78,7 +78,7 @@ for (const [date, second] of Object.entries(seconds)) {
     }
   });
 
-  test(`each_adapter_writes_first_and_is_refused_by_each_way_from_a_worker_of_an_${date}_date`, async () => {
+  test(`each_adapter_writes_then_fails_over_each_transport_with_the_${date}_date`, async () => {
     for (const target of TARGETS) {
       const outcomes = await second.ask(
         ADAPTERS.map((adapter) => ({
@@ -118,7 +118,7 @@ for (const [date, second] of Object.entries(seconds)) {
     }
   });
 
-  test(`what_is_asked_beside_operations_finds_its_agent_by_each_way_from_a_worker_of_an_${date}_date`, async () => {
+  test(`requests_other_than_operations_reach_their_agent_with_the_${date}_date`, async () => {
     for (const target of TARGETS) {
       const agent = `asked ${date} ${target}`;
       const on = { target, agent, options: { token: SECRET }, session: "s" };
@@ -137,7 +137,7 @@ for (const [date, second] of Object.entries(seconds)) {
   });
 }
 
-test("over_a_binding_a_refusal_is_data_and_an_answer_is_the_json_that_call_gives", async () => {
+test("over_a_binding_an_error_is_data_and_an_answer_is_calls_json", async () => {
   for (const second of Object.values(seconds)) {
     for (const target of ["service", "namespace"]) {
       const agent = `raw ${target}`;
@@ -171,7 +171,7 @@ test("over_a_binding_a_refusal_is_data_and_an_answer_is_the_json_that_call_gives
   }
 });
 
-test("a_name_that_is_not_the_objects_own_is_refused", async () => {
+test("a_name_other_than_the_objects_is_refused", async () => {
   const options = { token: SECRET, agent: "somebody else" };
   for (const agent of ["named before", "not named before"]) {
     if (agent === "named before") await called(agent, "createSession", {});
@@ -185,7 +185,7 @@ test("a_name_that_is_not_the_objects_own_is_refused", async () => {
   }
 });
 
-test("a_name_that_was_said_once_is_known_in_the_objects_next_life", async () => {
+test("a_name_given_once_is_known_after_an_eviction", async () => {
   const agent = "found by its id";
   const method = async (...given) =>
     (await seconds.newest.raw({ target: "namespace", agent, method: "createSession", given })).answer.agentId;

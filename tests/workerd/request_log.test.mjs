@@ -29,7 +29,7 @@ async function linesOf(on, count, work) {
   return lines();
 }
 
-test("each_request_has_one_line_with_names_and_numbers_and_nothing_of_what_was_said", async () => {
+test("each_request_logs_one_line_of_names_and_numbers_without_content", async () => {
   const call = (operation, input, headers = AUTHORIZED) => server.call("log:a", operation, input, { headers });
   const event = { action: "user_message", content: NEEDLE, metadata: { note: NEEDLE } };
   const lines = await linesOf(server, 6, async () => {
@@ -57,7 +57,7 @@ test("each_request_has_one_line_with_names_and_numbers_and_nothing_of_what_was_s
   assert.ok(!said.includes(NEEDLE) && !said.includes(SECRET));
 });
 
-test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async () => {
+test("requests_refused_by_the_front_worker_are_logged_with_their_trace", async () => {
   const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
   const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`;
   const wrong = { authorization: `Bearer ${NEEDLE}`, traceparent };
@@ -107,7 +107,7 @@ test("what_the_worker_in_front_refuses_has_a_line_and_keeps_its_trace", async ()
   assert.ok(!JSON.stringify(server.logs).includes(NEEDLE));
 });
 
-test("the_rows_of_a_line_are_those_of_the_answer", async () => {
+test("the_rows_of_a_log_line_match_the_response", async () => {
   let answer;
   const [line] = await linesOf(server, 1, async () => {
     answer = await server.call("log:a", "loadEvents", { sessionId: "s" }, { headers: AUTHORIZED });
@@ -115,7 +115,7 @@ test("the_rows_of_a_line_are_those_of_the_answer", async () => {
   assert.deepEqual([line.rowsRead, line.rowsWritten], [answer.rowsRead, answer.rowsWritten]);
 });
 
-test("a_stream_that_asks_again_has_no_further_line_unless_it_fails", async () => {
+test("a_polling_stream_logs_no_further_line_unless_it_fails", async () => {
   const poll = async (params) => {
     const answer = await server.fetch("/agents/session-agent/log:p/mcp", {
       method: "POST",
@@ -148,7 +148,7 @@ const METRICS = `
     fetch() { return Response.json(points); }
   }`;
 
-test("each_request_is_a_point_of_the_data_set_and_a_data_set_that_fails_costs_no_request", async () => {
+test("each_request_is_a_data_point_and_a_failing_data_set_affects_no_request", async () => {
   const options = { secrets: { SESSION_AGENT_TOKEN: SECRET } };
   const counted = await startServer({ ...options, workers: { metrics: METRICS } });
   try {
@@ -178,7 +178,7 @@ test("each_request_is_a_point_of_the_data_set_and_a_data_set_that_fails_costs_no
   }
 });
 
-test("the_setting_turns_lines_off", async () => {
+test("the_setting_disables_log_lines", async () => {
   const quiet = await startServer({ secrets: { SESSION_AGENT_TOKEN: SECRET }, vars: { REQUEST_LOG: "failures" } });
   try {
     const lines = await linesOf(quiet, 0, async () => {

@@ -76,7 +76,7 @@ async function until(what, seconds = 60) {
 
 const lastRun = async (agent) => (await ok(agent, "applyRetention", { dryRun: true })).lastRun;
 
-test("the_alarm_brings_a_long_history_down_while_requests_are_served", async (context) => {
+test("alarms_expire_a_long_history_while_requests_are_served", async (context) => {
   await importOld("long", "s", 20_000, 40);
   await ok("long", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "young" }] });
   const found = await ok("long", "applyRetention", { dryRun: true });
@@ -101,7 +101,7 @@ test("the_alarm_brings_a_long_history_down_while_requests_are_served", async (co
   context.diagnostic(`${run.steps} steps; ${asked} requests meanwhile, the longest ${longest.toFixed(0)} ms`);
 });
 
-test("a_step_by_hand_says_what_it_costs", async (context) => {
+test("a_manual_step_reports_its_cost", async (context) => {
   // The agent's rules are a day old, so no alarm is due.
   await importOld("hand", "s", 2_000, 40);
   await ok("hand", "createSession", { id: "rules", retention: { eventsDays: 1000 } });
@@ -116,7 +116,7 @@ test("a_step_by_hand_says_what_it_costs", async (context) => {
   await until(async () => (await countOf("hand")) === 0);
 });
 
-test("killed_in_a_run_it_goes_on_and_every_step_is_whole", async () => {
+test("a_run_continues_after_a_crash_and_every_step_is_atomic", async () => {
   await importOld("killed", "s", 10_000, 40);
   await ok("killed", "search", { query: "old" });
   await ok("killed", "configureAgent", { retention: { eventsDays: 30 } });

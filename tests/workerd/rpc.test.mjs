@@ -34,7 +34,7 @@ async function refusal(given, { via, agent = "refusals", operation = "listSessio
 
 const summaryOf = ({ code, status, details }) => [status, code, details.field];
 
-test("every_operation_answers_a_call_as_it_answers_a_request", async () => {
+test("every_operation_answers_a_call_like_a_request", async () => {
   const operations = Object.entries(api.paths)
     .filter(([path]) => path.includes("/rpc/"))
     .map(([, { post }]) => post)
@@ -121,7 +121,7 @@ async function furnish(agent) {
     await call("putSkill", { sessionId, label: "skills", key: "k", content: "Ask for its number." });
 }
 
-test("an_answer_is_a_text_and_an_omitted_input_an_empty_object", async () => {
+test("an_answer_is_text_and_an_omitted_input_an_empty_object", async () => {
   for (const via of VIAS) {
     const given = via === "service" ? ["texts", "listSessions"] : ["listSessions"];
     const call = (...more) => server.callMethod({ via, agent: "texts", method: "call", given: [...given, ...more] });
@@ -141,7 +141,7 @@ test("an_answer_is_a_text_and_an_omitted_input_an_empty_object", async () => {
   }
 });
 
-test("texts_of_any_script_arrive_as_they_were_sent", async () => {
+test("text_in_any_script_arrives_unchanged", async () => {
   await server.rpc("scripts", "createSession", ['{"id":"s"}']);
   const texts = [
     "naïve",
@@ -168,7 +168,7 @@ test("texts_of_any_script_arrive_as_they_were_sent", async () => {
   }
 });
 
-test("a_page_says_the_same_at_every_door_whatever_its_letters", async () => {
+test("a_page_is_the_same_over_every_entry_point_in_any_script", async () => {
   const texts = [
     "plain",
     "naïve",
@@ -212,7 +212,7 @@ test("a_page_says_the_same_at_every_door_whatever_its_letters", async () => {
   }
 });
 
-test("an_error_arrives_with_code_details_and_status", async () => {
+test("an_error_has_its_code_details_and_status", async () => {
   for (const via of VIAS) {
     const unknown = await refusal(['{"sessionId":"nowhere"}'], { via, operation: "loadEvents" });
     assert.deepEqual(
@@ -228,7 +228,7 @@ test("an_error_arrives_with_code_details_and_status", async () => {
   }
 });
 
-test("arguments_of_a_wrong_type_are_refused_by_their_name", async () => {
+test("arguments_of_a_wrong_type_are_refused_by_name", async () => {
   const others = [
     null,
     1,
@@ -321,7 +321,7 @@ test("arguments_of_a_wrong_type_are_refused_by_their_name", async () => {
   await server.rpc("é".repeat(200), "listSessions", ["{}"]);
 });
 
-test("the_agent_that_a_call_names_is_the_one_that_answers", async () => {
+test("the_agent_named_by_a_call_answers", async () => {
   for (const agent of ["user:42/a bé", "%41", "a?b#c"]) {
     await server.rpc(agent, "createSession", ['{"id":"s"}']);
     const { body } = await server.call(agent, "getSession", { sessionId: "s" });
@@ -333,7 +333,7 @@ test("the_agent_that_a_call_names_is_the_one_that_answers", async () => {
   }
 });
 
-test("a_call_needs_the_token_that_a_request_needs", async () => {
+test("a_call_needs_the_same_token_as_a_request", async () => {
   const call = (operation, input, token, { via, agent = "guarded" } = {}) =>
     guarded.rpc(agent, operation, [JSON.stringify(input), ...(token === undefined ? [] : [{ token }])], { via });
   const code = async (...given) =>
@@ -371,7 +371,7 @@ test("a_call_needs_the_token_that_a_request_needs", async () => {
   assert.ok(!JSON.stringify(guarded.logs).includes(SECRET));
 });
 
-test("without_a_secret_no_call_gets_in", async () => {
+test("without_a_secret_every_call_is_refused", async () => {
   const shut = await startServer({ vars: {} });
   try {
     for (const via of VIAS) {
@@ -384,7 +384,7 @@ test("without_a_secret_no_call_gets_in", async () => {
   }
 });
 
-test("a_binding_is_let_in_where_auth_is_local", async () => {
+test("a_binding_is_admitted_with_local_auth", async () => {
   const local = await startServer({ vars: { AUTH: "local" } });
   try {
     for (const via of VIAS)
@@ -394,7 +394,7 @@ test("a_binding_is_let_in_where_auth_is_local", async () => {
   }
 });
 
-test("nothing_but_call_request_and_on_the_object_operations_can_be_called", async () => {
+test("only_call_request_and_the_objects_operations_can_be_called", async () => {
   const hidden = [
     ..."start ctx env wasm object current real free alarm webSocketMessage webSocketClose webSocketError".split(" "),
     ..."constructor __proto__ __destroy_into_raw __wbg_ptr __wbg_inst prototype toString valueOf hasOwnProperty".split(
@@ -426,7 +426,7 @@ test("nothing_but_call_request_and_on_the_object_operations_can_be_called", asyn
   }
 });
 
-test("an_operation_called_as_a_method_of_the_object_answers_as_call_does", async () => {
+test("an_operation_called_as_a_method_answers_like_call", async () => {
   const method = async (method, ...given) =>
     await guarded.callMethod({ via: "object", agent: "by method", method, given });
   const own = { token: SECRET };
@@ -456,7 +456,7 @@ test("an_operation_called_as_a_method_of_the_object_answers_as_call_does", async
   }
 });
 
-test("a_text_beyond_the_operations_limit_is_refused_before_it_is_stored", async () => {
+test("a_text_over_the_operations_limit_is_refused_before_it_is_stored", async () => {
   await server.rpc("long", "createSession", ['{"id":"s"}']);
   const limitOf = (operation) => api.paths[`/agents/session-agent/{agent}/rpc/${operation}`].post["x-max-body-bytes"];
   const filled = (bytes, letter = "x") => {
@@ -481,7 +481,7 @@ test("a_text_beyond_the_operations_limit_is_refused_before_it_is_stored", async 
   }
 });
 
-test("the_longest_message_goes_in_and_out_in_one_call", async () => {
+test("the_longest_message_is_sent_and_read_in_one_call", async () => {
   await server.rpc("longest", "createSession", ['{"id":"s"}']);
   for (const via of VIAS) {
     for (const letter of ["x", "é", "日"]) {
@@ -502,7 +502,7 @@ test("the_longest_message_goes_in_and_out_in_one_call", async () => {
   }
 });
 
-test("calls_for_which_no_memory_is_left_are_told_to_come_again", async () => {
+test("calls_without_free_memory_are_told_to_retry", async () => {
   const message = { role: "user", parts: [{ type: "text", text: "x".repeat(3.9 * 2 ** 20) }] };
   const given = [JSON.stringify({ sessionId: "s", message })];
   const agents = [0, 1, 2, 3].map((n) => `crowd ${n}`);
@@ -524,7 +524,7 @@ test("calls_for_which_no_memory_is_left_are_told_to_come_again", async () => {
   for (const via of VIAS) await server.rpc(agents[0], "appendMessage", given, { via });
 });
 
-test("memory_is_a_cache_for_calls_too", async () => {
+test("the_in_memory_cache_serves_calls_too", async () => {
   await server.rpc("evicted", "createSession", ['{"id":"s"}']);
   for (const via of VIAS) {
     const life = await server.incarnation("evicted");
@@ -534,7 +534,7 @@ test("memory_is_a_cache_for_calls_too", async () => {
   }
 });
 
-test("after_a_crash_the_next_call_gets_a_fresh_instance", async () => {
+test("after_a_crash_the_next_call_gets_a_new_instance", async () => {
   await server.rpc("crashes", "createSession", ['{"id":"s"}']);
   for (const via of VIAS) {
     const life = await server.incarnation("crashes");
@@ -544,7 +544,7 @@ test("after_a_crash_the_next_call_gets_a_fresh_instance", async () => {
   }
 });
 
-test("what_follows_an_answer_follows_a_call", async () => {
+test("work_after_a_response_also_runs_after_a_call", async () => {
   const call = async (operation, input) =>
     JSON.parse(
       await server.rpc("follows", operation, [JSON.stringify({ sessionId: "s", ...input })], { via: "object" }),
@@ -565,7 +565,7 @@ test("what_follows_an_answer_follows_a_call", async () => {
   assert.fail("no compaction followed");
 });
 
-test("destroy_empties_the_agent_and_it_goes_on", async () => {
+test("destroy_empties_the_agent_and_it_stays_usable", async () => {
   for (const via of VIAS) {
     await server.rpc("gone", "createSession", ['{"id":"s"}'], { via });
     assert.deepEqual(JSON.parse(await server.rpc("gone", "destroy", ['{"confirm":"gone"}'], { via })), {

@@ -44,7 +44,7 @@ function connect(agent) {
   return client;
 }
 
-test("a_turn_is_answered_whole_over_http_rpc_and_a_socket", async () => {
+test("a_turn_is_answered_over_http_rpc_and_a_socket", async () => {
   const client = connect("doors");
   await client.ready;
   const doors = {
@@ -75,7 +75,7 @@ test("a_turn_is_answered_whole_over_http_rpc_and_a_socket", async () => {
   assert.equal(textOf((await runTurn("doors", "http")).body.message), "Hello http.");
 });
 
-test("the_turn_goes_on_when_its_caller_goes_away_and_is_joined", async () => {
+test("the_turn_continues_without_its_caller_and_can_be_joined", async () => {
   const rest = gate();
   model.next(say("One ", rest, "two."));
   const caller = new AbortController();
@@ -93,7 +93,7 @@ test("the_turn_goes_on_when_its_caller_goes_away_and_is_joined", async () => {
   ]);
 });
 
-test("messages_wait_are_joined_and_answered_in_order", async () => {
+test("messages_are_queued_joined_and_answered_in_order", async () => {
   const rest = gate();
   model.next(say("One", rest, "."), say("Two."), say("Three."));
   const first = runTurn("queue", "first");
@@ -117,7 +117,7 @@ test("messages_wait_are_joined_and_answered_in_order", async () => {
   assert.deepEqual(await waiting("queue"), []);
 });
 
-test("a_chat_request_waits_and_its_stream_begins_with_its_turn", async () => {
+test("a_queued_chat_request_starts_streaming_with_its_turn", async () => {
   const rest = gate();
   model.next(say("One", rest, "."), say("Two."));
   const first = runTurn("stream", "first");
@@ -136,7 +136,7 @@ test("a_chat_request_waits_and_its_stream_begins_with_its_turn", async () => {
   assert.ok(text.endsWith("data: [DONE]\n\n"));
 });
 
-test("a_message_replaces_the_turn_and_what_it_said_is_kept", async () => {
+test("a_message_replaces_the_turn_and_its_text_is_kept", async () => {
   const never = gate();
   model.next(say("One ", never), say("Now."));
   const first = runTurn("replace", "first");
@@ -156,7 +156,7 @@ test("a_message_replaces_the_turn_and_what_it_said_is_kept", async () => {
   never.open();
 });
 
-test("a_waiting_message_is_taken_back", async () => {
+test("a_queued_message_is_withdrawn", async () => {
   const rest = gate();
   model.next(say("One", rest, "."));
   const first = runTurn("back", "first");
@@ -177,7 +177,7 @@ test("a_waiting_message_is_taken_back", async () => {
   assert.equal((await history(server, "back", "s")).length, 2);
 });
 
-test("deleting_the_session_ends_all_that_waits_for_it", async () => {
+test("deleting_the_session_ends_its_queue", async () => {
   const never = gate();
   model.next(say("One", never, "."));
   const first = runTurn("gone", "first");
@@ -191,14 +191,14 @@ test("deleting_the_session_ends_all_that_waits_for_it", async () => {
   never.open();
 });
 
-test("a_model_that_fails_is_an_error_of_the_call", async () => {
+test("a_model_failure_is_an_error_of_the_call", async () => {
   model.next(refuse(400), say("Better."));
   const { status, body } = await runTurn("fails", "hi");
   assert.deepEqual([status, body.error.code], [502, "model_failed"]);
   assert.equal(textOf((await runTurn("fails", "hi")).body.message), "Better.");
 });
 
-test("a_long_message_waits_and_other_requests_find_room_meanwhile", async () => {
+test("a_long_queued_message_leaves_capacity_for_other_requests", async () => {
   const rest = gate();
   model.next(say("One", rest, "."), say("Two."));
   const long = (text) => ({
@@ -216,7 +216,7 @@ test("a_long_message_waits_and_other_requests_find_room_meanwhile", async () => 
   assert.equal(textOf((await second).body.message), "Two.");
 });
 
-test("a_service_is_told_of_a_turns_end_and_can_tell_who_calls", async () => {
+test("a_service_is_notified_of_a_turns_end_and_can_verify_the_sender", async () => {
   const secret = "the secret of this test, long enough";
   const receiver = await startTools();
   const chat = await startChatServer({ token: secret, vars: { TOOL_ORIGINS: receiver.origin } });
@@ -253,7 +253,7 @@ test("a_service_is_told_of_a_turns_end_and_can_tell_who_calls", async () => {
   }
 });
 
-test("a_service_that_never_answers_holds_up_no_turn_and_a_service_that_runs_a_turn_is_not_told_of_it", async () => {
+test("a_stalled_service_delays_no_turn_and_one_that_runs_a_turn_is_not_notified", async () => {
   const receiver = await startTools();
   const chat = await startChatServer({ vars: { TOOL_ORIGINS: receiver.origin } });
   const never = gate();

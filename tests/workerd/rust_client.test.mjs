@@ -59,7 +59,7 @@ async function answerOf(asked) {
 }
 
 for (const way of WAYS) {
-  test(`typed_calls_of_every_kind_are_answered_by_${way}`, async () => {
+  test(`typed_calls_of_every_kind_work_by_${way}`, async () => {
     const answer = await answerOf({ way, agent: `tour ${way}`, what: "tour" });
     assert.deepEqual(answer, {
       session: ["s", "A tour", null, null],
@@ -87,7 +87,7 @@ for (const way of WAYS) {
     });
   });
 
-  test(`a_leaf_that_moved_is_a_variant_by_${way}`, async () => {
+  test(`a_moved_leaf_is_an_error_variant_by_${way}`, async () => {
     const on = { way, agent: `leaf ${way}`, what: "append" };
     await call("createSession", { id: "s" }, { way, agent: on.agent });
     const { leafId } = await answerOf({ ...on, expected: null });
@@ -98,7 +98,7 @@ for (const way of WAYS) {
     assert.equal(answer.length, 2);
   });
 
-  test(`each_refusal_has_its_code_status_and_details_by_${way}`, async () => {
+  test(`each_error_has_its_code_status_and_details_by_${way}`, async () => {
     const agent = `refusals ${way}`;
     const asked = (operation, input, token = SECRET) => call(operation, input, { way, agent, token });
     await asked("createSession", { id: "s" });
@@ -142,7 +142,7 @@ for (const way of WAYS) {
     assert.equal(answer.sessions.length, 1);
   });
 
-  test(`a_name_reaches_its_own_agent_alone_by_${way}`, async () => {
+  test(`a_name_reaches_only_its_own_agent_by_${way}`, async () => {
     await call("createSession", { id: "bobs" }, { way, agent: "bob" });
     const names = [
       "../bob",
@@ -181,7 +181,7 @@ for (const way of WAYS) {
     );
   });
 
-  test(`a_session_goes_to_another_agent_while_it_is_read_by_${way}`, async () => {
+  test(`a_session_is_streamed_to_another_agent_by_${way}`, async () => {
     const agent = `copied ${way}`;
     await call("createSession", { id: "s" }, { way, agent });
     const events = Array.from({ length: 400 }, (_, n) => ({
@@ -205,7 +205,7 @@ test("a_redirect_is_not_followed", async () => {
   assert.doesNotMatch(error.message, /secret|elsewhere/);
 });
 
-test("the_example_keeps_notes_and_finds_them", async () => {
+test("the_example_stores_and_finds_notes", async () => {
   const notes = new URL("/notes", example);
   const get = async (query = "") => (await fetch(`${notes}${query}`)).json();
   assert.deepEqual(await get(), { notes: [] });

@@ -17,7 +17,7 @@ async function ok(agent, operation, input) {
 
 const indexed = async (agent) => (await server.sql(agent, "SELECT count(*) AS n FROM cf_agents_search_docsize"))[0].n;
 
-test("a_long_history_goes_on_into_the_index_after_the_answer_also_after_an_eviction", async () => {
+test("indexing_of_a_long_history_continues_after_the_response_and_an_eviction", async () => {
   await ok("long", "createSession", { id: "s" });
   for (let page = 0; page < 20; page += 1) {
     const events = Array.from({ length: 1_000 }, (_, n) => ({
@@ -42,7 +42,7 @@ test("a_long_history_goes_on_into_the_index_after_the_answer_also_after_an_evict
   assert.equal(last.results[0].seq, 1);
 });
 
-test("the_longest_text_does_not_break_the_searches_after_it", async () => {
+test("the_longest_text_does_not_break_later_searches", async () => {
   await ok("honest", "createSession", { id: "s" });
   await ok("honest", "appendEvents", {
     sessionId: "s",

@@ -59,7 +59,7 @@ test("a_body_that_never_ends_is_refused_after_a_minute", { timeout: 120_000 }, a
   );
 });
 
-test("no_timer_is_left_when_the_bodies_are_there", async () => {
+test("no_timer_remains_once_the_bodies_have_arrived", async () => {
   // An object with a timer is awake until the timer has run, a second later.
   const times = [];
   for (const agent of ["c", "d", "e"]) {
@@ -72,7 +72,7 @@ test("no_timer_is_left_when_the_bodies_are_there", async () => {
   assert.ok(Math.min(...times) < 700, `the objects could be evicted after ${times.join(", ")} ms`);
 });
 
-test("what_is_still_to_come_has_a_bound_and_gives_its_room_back", { timeout: 60_000 }, async () => {
+test("pending_bodies_are_bounded_and_release_their_reservation", { timeout: 60_000 }, async () => {
   const half = '{"id":"';
   const few = Array.from({ length: 512 }, () => begin("b", undefined, half));
   const first = async () => {

@@ -18,19 +18,19 @@ test("the_worker_answers", async () => {
   assert.equal(response.status, 200);
 });
 
-test("sql_runs_in_the_storage_of_the_agent_that_is_named", async () => {
+test("sql_runs_in_the_storage_of_the_named_agent", async () => {
   await objectWithARow("sql/one");
   assert.deepEqual(await server.sql("sql/one", "SELECT id, value FROM harness"), [{ id: 1, value: "kept" }]);
   await assert.rejects(server.sql("sql/two", "SELECT id, value FROM harness"), /no such table: harness/);
 });
 
-test("sql_carries_every_kind_of_value_both_ways", async () => {
+test("every_type_of_value_round_trips_through_sql", async () => {
   const values = [null, 1.5, "naïve \u0000 ␤", new Uint8Array([0, 255])];
   const [row] = await server.sql("values", "SELECT ? AS n, ? AS r, ? AS t, ? AS b", ...values);
   assert.deepEqual(row, { n: null, r: 1.5, t: "naïve \u0000 ␤", b: new Uint8Array([0, 255]) });
 });
 
-test("an_evicted_object_is_constructed_anew_on_its_storage", async () => {
+test("an_evicted_object_is_recreated_on_its_storage", async () => {
   await objectWithARow("evicted");
   const before = await server.incarnation("evicted");
   await server.evict("evicted");
@@ -38,7 +38,7 @@ test("an_evicted_object_is_constructed_anew_on_its_storage", async () => {
   assert.deepEqual(await server.sql("evicted", "SELECT value FROM harness"), [{ value: "kept" }]);
 });
 
-test("an_aborted_object_is_constructed_anew_on_its_storage", async () => {
+test("an_aborted_object_is_recreated_on_its_storage", async () => {
   await objectWithARow("aborted");
   const before = await server.incarnation("aborted");
   await server.abort("aborted");
@@ -46,7 +46,7 @@ test("an_aborted_object_is_constructed_anew_on_its_storage", async () => {
   assert.deepEqual(await server.sql("aborted", "SELECT value FROM harness"), [{ value: "kept" }]);
 });
 
-test("storage_survives_the_death_of_the_runtime", async () => {
+test("storage_survives_a_crash", async () => {
   const server = await startServer();
   try {
     await server.sql("killed", "CREATE TABLE harness (value)");
@@ -60,20 +60,20 @@ test("storage_survives_the_death_of_the_runtime", async () => {
   }
 });
 
-test("another_worker_reaches_it_by_service_binding_and_by_script_name", async () => {
+test("another_worker_connects_by_service_binding_and_script_name", async () => {
   for (const via of ["service", "object"]) {
     const { status, body } = await server.call("bound/α", "createSession", { name: via }, { via });
     assert.deepEqual([status, body.name, body.agentId], [200, via, "bound/α"]);
   }
 });
 
-test("a_call_tells_what_it_cost", async () => {
+test("a_call_reports_its_cost", async () => {
   const { status, rowsRead, rowsWritten } = await server.call("cost", "listSessions");
   assert.equal(status, 200);
   assert.deepEqual([Number.isInteger(rowsRead), Number.isInteger(rowsWritten)], [true, true]);
 });
 
-test("the_build_runs_untouched_too", async () => {
+test("the_build_also_runs_without_inspection", async () => {
   const untouched = await startServer({ inspect: false });
   try {
     const response = await untouched.fetch("/health");
@@ -85,7 +85,7 @@ test("the_build_runs_untouched_too", async () => {
   }
 });
 
-test("a_worker_beside_it_is_bound_under_its_name", async () => {
+test("an_additional_worker_is_bound_by_name", async () => {
   const withProvider = await startServer({
     workers: { "a-provider": `export default { fetch: () => new Response("from the provider") };` },
   });

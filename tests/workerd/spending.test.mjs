@@ -62,7 +62,7 @@ const textsIn = async (agent) =>
     .filter(({ role }) => role === "user")
     .map(({ id }) => id);
 
-test("turns_beyond_the_minutes_are_refused_also_after_an_eviction_and_a_kill", async () => {
+test("turns_over_the_minute_limit_are_refused_even_after_an_eviction_and_a_crash", async () => {
   await configure("pace", { turnsPerMinute: 2 });
   await isAnswered("pace", "one");
   await isAnswered("pace", "two");
@@ -74,7 +74,7 @@ test("turns_beyond_the_minutes_are_refused_also_after_an_eviction_and_a_kill", a
   assert.deepEqual(await textsIn("pace"), ["one", "two"]);
 });
 
-test("runTurn_and_a_socket_are_told_the_same", async () => {
+test("runTurn_and_a_socket_get_the_same_error", async () => {
   await configure("doors", { turnsPerMinute: 1 });
   await isAnswered("doors", "one");
   const ran = await server.call(
@@ -112,7 +112,7 @@ test("runTurn_and_a_socket_are_told_the_same", async () => {
   assert.deepEqual(await textsIn("doors"), ["one"]);
 });
 
-test("a_page_of_another_origin_may_read_when_to_come_back", async () => {
+test("a_page_of_another_origin_can_read_retry_after", async () => {
   await configure("page", { turnsPerMinute: 1 });
   await isAnswered("page", "one");
   const response = await ask("page", "two", { ...owner, origin: "https://page.example" });
@@ -121,7 +121,7 @@ test("a_page_of_another_origin_may_read_when_to_come_back", async () => {
   await response.text();
 });
 
-test("a_token_spends_what_it_may_and_the_secret_goes_on", async () => {
+test("a_token_is_limited_and_the_secret_is_not", async () => {
   const claims = { preset: "chat", sessionId: "s", holder: "user-42", limits: { tokensPerDay: TOKENS } };
   const [first, again] = [await mint("tokens", claims), await mint("tokens", claims)];
   await isAnswered("tokens", "one", first);
@@ -137,7 +137,7 @@ test("a_token_spends_what_it_may_and_the_secret_goes_on", async () => {
   );
 });
 
-test("an_answer_that_is_stopped_and_a_call_that_is_killed_count", async () => {
+test("stopped_answers_and_calls_lost_in_a_crash_count", async () => {
   const long = "many words ".repeat(40);
   for (const [agent, ends] of [
     ["stopped", async () => await call(server, "stopped", "cancelTurn", { sessionId: "s" }, owner)],
@@ -163,7 +163,7 @@ test("an_answer_that_is_stopped_and_a_call_that_is_killed_count", async () => {
   }
 });
 
-test("a_provider_that_refuses_costs_nothing_of_the_day", async () => {
+test("an_error_of_the_provider_counts_no_cost", async () => {
   await configure("refused", { tokensPerDay: 1 });
   model.next(refuse(400));
   assert.match(await (await ask("refused", "one")).text(), /"error"/);
@@ -171,7 +171,7 @@ test("a_provider_that_refuses_costs_nothing_of_the_day", async () => {
   await isRefused("refused", "three", "tokensPerDay");
 });
 
-test("counting_costs_a_row_a_turn_and_two_a_call_and_an_agent_without_limits_none", async () => {
+test("counting_writes_a_row_per_turn_and_two_per_call_only_with_limits", async () => {
   const written = {};
   const high = { turnsPerMinute: 1_000, tokensPerDay: 1_000_000 };
   for (const [name, limits] of Object.entries({

@@ -19,7 +19,7 @@ const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
 const state = mkdtempSync(join(tmpdir(), "session-agent-start-"));
 after(() => rmSync(state, { recursive: true, force: true }));
 
-test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal", async () => {
+test("npm_start_skips_a_taken_port_prints_its_url_and_ends_on_a_signal", async () => {
   const taken = await takePort();
   const { port } = taken.address();
 
@@ -54,7 +54,7 @@ test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal
   }
 });
 
-test("wrangler_dev_in_the_clone_says_what_to_run", async () => {
+test("wrangler_dev_in_the_clone_names_the_command_to_run", async () => {
   const port = await takePort();
   const options = ["dev", "--port", `${port.address().port}`, "--inspector-port", "0"];
   port.close();
@@ -79,7 +79,7 @@ test("wrangler_dev_in_the_clone_says_what_to_run", async () => {
   assert.match(said, /To try Session Agent on this machine, run `npm start`/);
 });
 
-test("npm_start_says_that_a_secret_is_asked_for_where_one_is_set", async () => {
+test("npm_start_mentions_a_configured_secret", async () => {
   // wrangler takes secrets of the environment as it takes those of `.dev.vars`.
   const secret = {
     CLOUDFLARE_INCLUDE_PROCESS_ENV: "true",

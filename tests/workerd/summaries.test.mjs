@@ -46,7 +46,7 @@ test("another_worker_writes_the_summary", async () => {
   assert.ok(JSON.stringify(messages).includes(compaction.summary));
 });
 
-test("a_worker_that_fails_costs_the_summary_alone", async () => {
+test("a_failing_worker_affects_only_the_summary", async () => {
   const { reason, error } = await talk("bob", "FAILING");
   assert.equal(reason, "summariser_failed");
   assert.equal(error.code, "model_failed");

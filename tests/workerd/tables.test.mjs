@@ -15,14 +15,14 @@ after(() => server.stop());
 
 const api = JSON.parse(await read(OPENAPI.slice(ROOT.length)));
 
-test("the_tables_of_costs_are_the_benchs", async () => {
+test("the_documented_costs_match_the_benchmark", async () => {
   const measured = await read("bench/rows.md");
   const rows = documents.flatMap(({ text }) => text.match(/^\| .* \| \d+ \/ \d+ \| .*$/gm) ?? []);
   assert.ok(rows.length >= 12);
   for (const row of rows) assert.ok(measured.includes(`${row}\n`), row);
 });
 
-test("the_bench_has_measured_this_build", async () => {
+test("the_benchmark_has_measured_this_build", async () => {
   const lines = (await read("bench/rows.md")).split("\n");
   // Short logs, which take a moment. cost.test.mjs measures long ones.
   const columns = [
@@ -43,7 +43,7 @@ test("the_bench_has_measured_this_build", async () => {
   }
 });
 
-test("the_bench_has_measured_the_turns_of_this_build", async () => {
+test("the_benchmark_has_measured_the_turns_of_this_build", async () => {
   const measured = await read("bench/rows.md");
   for (const [turn, costs] of await costsOfTurns()) {
     assert.ok(
@@ -53,7 +53,7 @@ test("the_bench_has_measured_the_turns_of_this_build", async () => {
   }
 });
 
-test("the_sums_of_the_guide_to_scaling_are_of_the_benchs_rows", async () => {
+test("the_sums_in_the_scaling_guide_match_the_benchmark", async () => {
   const measured = (await read("bench/results/rows.md"))
     .split("\n")
     .map((line) => line.split("|").map((cell) => cell.trim()));
@@ -106,7 +106,7 @@ test("the_sums_of_the_guide_to_scaling_are_of_the_benchs_rows", async () => {
   }
 });
 
-test("the_sums_of_a_worker_that_waits_are_those_of_its_turns", async () => {
+test("the_cost_of_a_waiting_worker_matches_its_turns", async () => {
   const guide = (await read("docs/scaling.md")).split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
   const shown = (name) =>
     guide
@@ -143,7 +143,7 @@ function shownCost(guide, item, who) {
   return Number(cells[3 + who].replaceAll(",", ""));
 }
 
-test("a_message_takes_as_many_bytes_as_the_guide_to_scaling_says", async () => {
+test("a_message_takes_the_bytes_stated_in_the_scaling_guide", async () => {
   const guide = await read("docs/scaling.md");
   const said = Number(guide.match(/A message of 400 bytes takes about\s+([\d,]+)\s+bytes/)[1].replaceAll(",", ""));
   const call = async (operation, input) => (await server.call("scaling", operation, input)).body;
@@ -167,7 +167,7 @@ test("a_message_takes_as_many_bytes_as_the_guide_to_scaling_says", async () => {
   assert.equal(shownDollars.replaceAll(",", ""), String(Math.round(Math.round(gigabytes / 10) * 10 * 0.2)));
 });
 
-test("the_figures_of_search_are_the_benchs", async () => {
+test("the_figures_of_search_match_the_benchmark", async () => {
   const measured = await read("bench/vectors.md");
   const rows = tableUnder("docs/search.md", "By meaning");
   assert.ok(rows.length >= 2);
@@ -190,7 +190,7 @@ test("the_figures_of_search_are_the_benchs", async () => {
   }
 });
 
-test("the_table_of_addresses_has_all_of_the_apis", () => {
+test("the_table_of_urls_lists_all_of_the_api", () => {
   const addresses = tableUnder("docs/deploy.md", "Addresses").map(([address]) => address);
   const others = Object.entries(api.paths).filter(([path]) => !path.includes("/rpc/"));
   assert.ok(others.length >= 4);
@@ -200,7 +200,7 @@ test("the_table_of_addresses_has_all_of_the_apis", () => {
   }
 });
 
-test("the_table_of_presets_is_the_apis", () => {
+test("the_table_of_presets_matches_the_api", () => {
   const rows = tableUnder("docs/security.md", "Presets");
   const documented = api.components.securitySchemes.bearer["x-presets"];
   assert.deepEqual(
@@ -213,12 +213,12 @@ test("the_table_of_presets_is_the_apis", () => {
   assert.deepEqual(namesIn([chat], 1).sort(), documented.chat.toSorted());
 });
 
-test("the_table_of_what_a_token_allows_is_the_apis", () => {
+test("the_table_of_token_rights_matches_the_api", () => {
   const names = tableUnder("docs/security.md", "What a token may say").map(([allow]) => allow.match(/^`(\w+):/)[1]);
   assert.deepEqual(names.sort(), Object.keys(api.components.schemas.Allow.properties).sort());
 });
 
-test("what_needs_the_secret_is_what_the_api_says", () => {
+test("the_list_of_operations_that_need_the_secret_matches_the_api", () => {
   const { text } = documents.find(({ path }) => path === "docs/security.md");
   const [section] = text.split("\n## What needs the secret itself\n")[1].split("\n## ");
   const operations = Object.values(api.paths).flatMap((methods) => Object.values(methods));
@@ -227,12 +227,12 @@ test("what_needs_the_secret_is_what_the_api_says", () => {
   for (const { operationId } of secret) assert.ok(section.includes(`\`${operationId}\``), operationId);
 });
 
-test("the_table_of_kinds_of_blocks_is_the_apis", () => {
+test("the_table_of_block_kinds_matches_the_api", () => {
   const names = namesIn(tableUnder("docs/memory.md", "Kinds of blocks"), 0);
   assert.deepEqual(names.sort(), api.components.schemas.BlockKind.oneOf.map((kind) => kind.const).sort());
 });
 
-test("the_table_of_homes_is_the_apis", () => {
+test("the_table_of_backends_matches_the_api", () => {
   const sources = tableUnder("docs/memory.md", "Memory stored elsewhere").map(([source]) =>
     JSON.parse(source.slice(1, -1)),
   );
@@ -240,7 +240,7 @@ test("the_table_of_homes_is_the_apis", () => {
   assert.deepEqual([...named].sort(), Object.keys(api.components.schemas.BlockSource.properties).sort());
 });
 
-test("each_test_that_the_table_of_clients_names_is_there", () => {
+test("each_test_named_by_the_table_of_clients_exists", () => {
   const rows = tableUnder("docs/chat.md", "What the stock clients can do");
   const named = [1, 2].flatMap((column) => namesIn(rows, column)).filter((name) => name !== "cancelTurn");
   assert.ok(named.length >= 15);

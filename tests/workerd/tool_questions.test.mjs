@@ -90,7 +90,7 @@ const stored = async (agent) => (await call(server, agent, "getHistory", { sessi
 const plain = (parts) =>
   JSON.parse(JSON.stringify(parts.filter(({ type }) => type !== "step-start").map(({ state, ...part }) => part)));
 
-test("a_stock_chat_answers_a_server_that_asks_twice_with_evictions_and_a_kill_between", async () => {
+test("a_stock_chat_answers_two_questions_across_evictions_and_a_crash", async () => {
   await useHotel("http");
   hotel(2);
   const chat = openChat("http");
@@ -124,7 +124,7 @@ test("a_stock_chat_answers_a_server_that_asks_twice_with_evictions_and_a_kill_be
   assert.equal(tools.calls.length, 3);
 });
 
-test("a_wrong_answer_is_refused_with_its_field_and_the_next_one_is_taken", async () => {
+test("a_wrong_answer_is_refused_with_its_field_and_the_next_one_accepted", async () => {
   await useHotel("wrong");
   hotel(1);
   const chat = openChat("wrong");
@@ -141,7 +141,7 @@ test("a_wrong_answer_is_refused_with_its_field_and_the_next_one_is_taken", async
   assert.deepEqual(tools.calls.at(-1).inputResponses, { guest: { action: "decline" } });
 });
 
-test("a_page_on_a_socket_answers_too_after_a_wrong_answer", async (t) => {
+test("a_page_answers_over_a_socket_even_after_a_wrong_answer", async (t) => {
   await useHotel("socket");
   hotel(1);
   const tab = await openTab(server, "socket", { query: { sessionId: "s" } });

@@ -43,7 +43,7 @@ async function result(agent) {
   return output ?? errorText;
 }
 
-test("a_tool_gets_its_secret_and_a_redirect_takes_it_nowhere", async () => {
+test("a_tool_gets_its_secret_and_a_redirect_does_not", async () => {
   await define("keyed", { headers: { authorization: "Bearer secret:KEY", "x-team": "blue" } });
   assert.deepEqual(await result("keyed"), { ok: true });
   assert.equal(tools.headers.at(-1).authorization, `Bearer ${SECRET}`);
@@ -57,7 +57,7 @@ test("a_tool_gets_its_secret_and_a_redirect_takes_it_nowhere", async () => {
   assert.ok(!JSON.stringify([body, await call(server, "keyed", "listTools", {})]).includes(SECRET));
 });
 
-test("a_secret_that_is_not_set_or_is_the_workers_own_is_refused", async () => {
+test("a_missing_secret_or_the_workers_own_is_refused", async () => {
   const refused = async (headers) =>
     (await server.call("refused", "defineTool", { name: "work", description: "", url: tools.origin, headers })).body
       .error;
@@ -67,7 +67,7 @@ test("a_secret_that_is_not_set_or_is_the_workers_own_is_refused", async () => {
   assert.equal((await refused({ host: "a" })).details.field, "headers");
 });
 
-test("a_tools_time_ends_its_call", async () => {
+test("a_tools_timeout_ends_its_call", async () => {
   await define("slow", { timeoutMs: 300 });
   tools.run = () => never;
   const before = tools.abandoned.length;
@@ -75,7 +75,7 @@ test("a_tools_time_ends_its_call", async () => {
   await tools.left(before + 1);
 });
 
-test("a_tools_answer_may_have_as_many_bytes_as_its_definition_says_and_no_more", async () => {
+test("a_tools_response_is_limited_by_its_definition", async () => {
   await define("sized", { maxOutputBytes: 1_000 });
   tools.run = async () => new Response("x".repeat(1_000));
   assert.equal(await result("sized"), "x".repeat(1_000));

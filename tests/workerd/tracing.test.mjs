@@ -52,7 +52,7 @@ const spanOf = (header) => header.split("-")[2];
 const inTrace = (spans) => spans.filter(({ traceId }) => traceId === TRACE);
 const isOver = (spans) => inTrace(spans).some(({ name }) => name.startsWith("invoke_agent"));
 
-test("a_trace_goes_from_the_caller_to_tools_and_servers_and_to_the_receiver", async () => {
+test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async () => {
   await call(server, "traced", "defineTool", { name: "walk", description: "Walks.", url: `${tools.origin}/walk` });
   await call(server, "traced", "defineTool", { name: "calc", mcp: mcp.url, needsApproval: false });
   const before = (await mcp.asked()).length;
@@ -108,7 +108,7 @@ test("a_trace_goes_from_the_caller_to_tools_and_servers_and_to_the_receiver", as
   }
 });
 
-test("operations_take_a_trace_over_http_and_rpc_and_have_the_names_of_memory", async () => {
+test("operations_join_a_trace_over_http_and_rpc_with_memory_spans", async () => {
   const headers = { traceparent };
   await call(server, "ops", "defineBlock", { label: "notes", kind: "writable" }, headers);
   const given = [JSON.stringify({ label: "notes", content: "x" }), { traceparent }];
@@ -129,7 +129,7 @@ test("operations_take_a_trace_over_http_and_rpc_and_have_the_names_of_memory", a
   }
 });
 
-test("a_message_of_mcp_may_name_its_trace_in_itself", async () => {
+test("an_mcp_message_may_carry_its_trace", async () => {
   await call(server, "served", "defineTool", { name: "walk", description: "Walks.", url: `${tools.origin}/walk` });
   const other = "0af7651916cd43dd8448eb211c80319c";
   const near = "b7ad6b7169203331";
@@ -170,7 +170,7 @@ test("a_message_of_mcp_may_name_its_trace_in_itself", async () => {
     assert.notEqual((await ask(bad))[0].split("-")[1], TRACE);
 });
 
-test("a_receiver_that_is_slow_hostile_or_away_changes_nothing_for_a_turn", async () => {
+test("a_slow_hostile_or_unavailable_collector_does_not_affect_a_turn", async () => {
   for (const mode of [...Object.keys(MODES), "flood", "away"]) {
     const agent = `receiver-${mode}`;
     if (mode === "away") await collector.leave();
@@ -200,7 +200,7 @@ test("a_receiver_that_is_slow_hostile_or_away_changes_nothing_for_a_turn", async
   }
 });
 
-test("a_turn_that_ended_by_kills_has_a_record_with_code_and_sentence_in_its_trace", async () => {
+test("a_turn_ended_by_crashes_is_recorded_with_its_code_and_trace", async () => {
   await call(server, "killed", "createSession", { id: "s" });
   for (let life = 0; life < 3; life += 1) {
     const at = gate();
@@ -237,7 +237,7 @@ test("a_turn_that_ended_by_kills_has_a_record_with_code_and_sentence_in_its_trac
   assert.equal(over.status.code, 2);
 });
 
-test("a_plain_turn_writes_four_rows_and_a_failed_one_a_row_more", async () => {
+test("a_simple_turn_writes_four_rows_and_a_failed_one_five", async () => {
   await call(server, "rows", "createSession", { id: "s" });
   const written = async (...answers) => {
     model.next(...answers);
@@ -274,7 +274,7 @@ test("a_plain_turn_writes_four_rows_and_a_failed_one_a_row_more", async () => {
   ]);
 });
 
-test("a_token_neither_has_its_request_recorded_nor_names_its_trace", async () => {
+test("a_token_cannot_have_its_request_recorded_or_set_its_trace", async () => {
   const secret = "the secret of these traces, long enough";
   const sampler = { OTEL_TRACES_SAMPLER: "parentbased_traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" };
   const guarded = await startChatServer({

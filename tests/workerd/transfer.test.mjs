@@ -72,7 +72,7 @@ async function importing(agent, body, session, on = server) {
   return { status: response.status, body: await response.json(), headers: response.headers };
 }
 
-test("a_session_goes_to_another_agent_and_is_the_same", async () => {
+test("a_session_moves_to_another_agent_unchanged", async () => {
   await agentOf("from", 3, 'a\u0000b \u2028 😀 "\\ \u0001\n');
   await ok("from", "appendMessage", {
     parentId: null,
@@ -106,7 +106,7 @@ test("a_session_goes_to_another_agent_and_is_the_same", async () => {
   assert.equal((await exported("to", encodeURIComponent("a/b ü"))).split("\n").length, file.split("\n").length);
 });
 
-test("an_export_and_an_import_go_over_a_binding_too", async () => {
+test("exports_and_imports_work_over_a_binding", async () => {
   await agentOf("bound", 2);
   for (const via of ["service", "object"]) {
     const response = await server.fetch(at("bound", "export"), {}, { via, agent: "bound" });
@@ -118,7 +118,7 @@ test("an_export_and_an_import_go_over_a_binding_too", async () => {
   }
 });
 
-test("what_is_not_there_and_what_is_broken_is_told", async () => {
+test("missing_sessions_and_malformed_files_are_reported", async () => {
   const missing = await server.fetch(at("nobody", "export"));
   assert.deepEqual([missing.status, (await missing.json()).error.code], [404, "session_not_found"]);
   await agentOf("told", 5);
@@ -132,7 +132,7 @@ test("what_is_not_there_and_what_is_broken_is_told", async () => {
   assert.deepEqual(await server.sql("broken", "SELECT * FROM cf_agents_events"), []);
 });
 
-test("a_message_of_4_mib_goes_through", async () => {
+test("a_4_mib_message_is_transferred", async () => {
   await server.call("large", "createSession", { id: "s" });
   const text = "é\n".repeat(MIB - 100_000) + "x".repeat(100_000);
   await ok("large", "appendMessage", { message: { id: "m", role: "user", parts: [{ type: "text", text }] } });
@@ -146,7 +146,7 @@ test("a_message_of_4_mib_goes_through", async () => {
   assert.equal(message.parts[0].text, text);
 });
 
-test("memory_stays_flat_for_a_file_of_200_mib", async (context) => {
+test("memory_is_constant_for_a_200_mib_file", async (context) => {
   const own = await startServer();
   try {
     const path = join(folder, "long");
@@ -188,7 +188,7 @@ test("memory_stays_flat_for_a_file_of_200_mib", async (context) => {
   }
 });
 
-test("an_export_waits_for_its_reader_and_ends_with_it", async () => {
+test("an_export_waits_for_its_reader_and_stops_with_it", async () => {
   await agentOf("slow", 20_000, "y".repeat(1000));
   const abort = new AbortController();
   const response = await server.fetch(at("slow", "export"), { signal: abort.signal });
@@ -223,7 +223,7 @@ async function halfSent(agent, own, file) {
   return { sent, abort };
 }
 
-test("an_import_that_is_killed_half_way_is_no_session_and_is_done_again", async () => {
+test("an_import_killed_midway_creates_no_session_and_can_be_repeated", async () => {
   const own = await startServer();
   try {
     await agentOf("whole", 5_000, "z", own);
@@ -248,7 +248,7 @@ test("an_import_that_is_killed_half_way_is_no_session_and_is_done_again", async 
   }
 });
 
-test("a_token_for_a_session_exports_it_and_no_other", async () => {
+test("a_session_token_exports_only_its_session", async () => {
   const secret = "the secret of this test, long enough";
   const own = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: secret } });
   try {

@@ -206,7 +206,7 @@ for (const name of [
   });
 }
 
-test("killed_after_a_clients_answer_came_during_the_turn_the_answer_is_taken_at_its_end", async () => {
+test("killed_after_a_clients_answer_during_the_turn_the_answer_is_applied", async () => {
   const agent = "early answer";
   await prepare(agent);
   const at = gate();
@@ -252,7 +252,7 @@ test("killed_after_a_clients_answer_came_during_the_turn_the_answer_is_taken_at_
   assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_early_answers"), []);
 });
 
-test("killed_with_many_turns_all_are_finished_and_another_request_is_served_at_once", async () => {
+test("killed_with_many_turns_all_finish_and_another_request_is_served_at_once", async () => {
   const agent = "many";
   await prepare(agent);
   const never = gate();
@@ -281,7 +281,7 @@ test("killed_with_many_turns_all_are_finished_and_another_request_is_served_at_o
   assert.deepEqual(await openTurns(server, agent), []);
 });
 
-test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async () => {
+test("killed_between_chunks_without_a_request_the_alarm_finishes_the_turn", async () => {
   const { agent, asked, goOn } = await killedAt("alone", POINTS.between_chunks_of_text);
   goOn();
   const answered = model.requests.length;
@@ -297,7 +297,7 @@ test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async 
   await isWhole(agent, POINTS.between_chunks_of_text, asked);
 });
 
-test("killed_after_the_answer_was_written_the_turn_stays_over_whatever_becomes_of_the_answer", async () => {
+test("killed_after_the_answer_was_written_the_turn_stays_finished", async () => {
   for (const [n, deed] of Object.entries({
     nothing: async () => {},
     "the answer is deleted": async (agent, [, answer]) =>
@@ -325,7 +325,7 @@ test("killed_after_the_answer_was_written_the_turn_stays_over_whatever_becomes_o
   }
 });
 
-test("killed_while_an_append_takes_the_answers_place_the_turn_is_finished_once", async () => {
+test("killed_while_an_append_moves_the_answer_the_turn_finishes_once", async () => {
   const agent = "place taken";
   const at = gate();
   model.next(say(at, "One two."));
@@ -348,7 +348,7 @@ test("killed_while_an_append_takes_the_answers_place_the_turn_is_finished_once",
   assert.equal(usage.inputTokens, USAGE.prompt_tokens);
 });
 
-test("killed_again_and_again_the_turn_is_closed_with_an_error_that_says_so", async () => {
+test("killed_repeatedly_the_turn_is_closed_with_an_error", async () => {
   const { agent } = await killedAt("again and again", { first: (at) => [say("One ", at, "two.")], again: [] });
   // Each life finds its answer there, also where an alarm takes the turn up first.
   const gates = [gate(), gate()];
@@ -373,7 +373,7 @@ test("killed_again_and_again_the_turn_is_closed_with_an_error_that_says_so", asy
   assert.equal((await resume(agent)).status, 204);
 });
 
-test("killed_and_asked_for_another_turn_the_first_is_finished_before_it", async () => {
+test("killed_and_then_sent_another_turn_the_first_is_finished_before_it", async () => {
   const { agent, goOn } = await killedAt("impatient", POINTS.between_chunks_of_text);
   const other = await post(agent, "And now?");
   assert.equal(other.status, 409);
@@ -393,7 +393,7 @@ test("killed_and_asked_for_another_turn_the_first_is_finished_before_it", async 
   assert.deepEqual((await getMessages(agent)).map(outlineOf), expected);
 });
 
-test("killed_and_stopped_by_the_user_the_turn_is_over", async () => {
+test("killed_and_cancelled_by_the_user_the_turn_ends", async () => {
   const { agent } = await killedAt("stopped", { first: (at) => [say("One ", at, "two.")], again: [] });
   const never = gate();
   model.next(say(never, "One two."));
@@ -402,7 +402,7 @@ test("killed_and_stopped_by_the_user_the_turn_is_over", async () => {
   assert.equal((await getMessages(agent))[0].role, "user");
 });
 
-test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled", async () => {
+test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
   for (let n = 0; n < 8; n += 1) {
     const agent = `any ${n}`;
     await prepare(agent);
@@ -456,7 +456,7 @@ const LINE = [
 ];
 
 for (const [name, first] of Object.entries(LINES)) {
-  test(`killed_${name}_of_a_line_each_message_is_answered_once_and_in_order`, async () => {
+  test(`killed_${name}_of_a_queue_each_message_is_answered_once_and_in_order`, async () => {
     const agent = `line ${name}`;
     const begins = gate();
     const at = gate();
@@ -482,7 +482,7 @@ for (const [name, first] of Object.entries(LINES)) {
   });
 }
 
-test("killed_with_messages_that_wait_an_alarm_goes_on_without_any_request", async () => {
+test("killed_with_queued_messages_an_alarm_continues_without_a_request", async () => {
   const agent = "line alarm";
   const at = gate();
   model.next(say("One", at, "."));
@@ -500,7 +500,7 @@ test("killed_with_messages_that_wait_an_alarm_goes_on_without_any_request", asyn
   assert.deepEqual((await getMessages(agent)).map(outlineOf), LINE);
 });
 
-test("killed_while_a_service_is_told_of_a_turns_end_it_is_told_again_with_the_same_id", async () => {
+test("killed_during_a_callback_the_call_is_repeated_with_the_same_id", async () => {
   const agent = "told";
   await call(server, agent, "configureAgent", { onTurnEnd: { url: `${tools.origin}/ended` } });
   const at = gate();
@@ -523,7 +523,7 @@ test("killed_while_a_service_is_told_of_a_turns_end_it_is_told_again_with_the_sa
   assert.equal(tools.calls.length, before + 2);
 });
 
-test("killed_while_a_service_is_told_of_a_change_of_memory_it_is_told_again_with_the_same_id", async () => {
+test("killed_during_a_memory_callback_the_call_is_repeated_with_the_same_id", async () => {
   const agent = "told of memory";
   await call(server, agent, "configureAgent", { onMemoryChange: { url: `${tools.origin}/changed` } });
   await call(server, agent, "defineBlock", { label: "facts", kind: "searchable" });

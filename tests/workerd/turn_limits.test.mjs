@@ -66,7 +66,7 @@ async function define(agent) {
   await call(server, agent, "defineTool", { ...tool, name: "work" });
 }
 
-test("a_client_that_does_not_read_holds_nothing_up", async () => {
+test("a_client_that_does_not_read_blocks_nothing", async () => {
   await server.peakMemory();
   const piece = "All work and no play. ".repeat(3_000);
   model.next(say(...Array.from({ length: 50 }, () => piece)));
@@ -87,7 +87,7 @@ test("a_client_that_does_not_read_holds_nothing_up", async () => {
   await holdsLittleMemory();
 });
 
-test("a_client_that_goes_away_at_once_gets_its_answer_later", async () => {
+test("a_client_that_disconnects_at_once_finds_its_answer_later", async () => {
   const rest = gate();
   model.next(say("Here ", rest, "it is."));
   const gone = new AbortController();
@@ -106,7 +106,7 @@ test("a_client_that_goes_away_at_once_gets_its_answer_later", async () => {
   ]);
 });
 
-test("a_model_that_never_stops_is_stopped_and_what_it_said_is_kept", async () => {
+test("an_endless_model_answer_is_stopped_and_its_text_kept", async () => {
   await server.peakMemory();
   model.next(sayForEver("and on ".repeat(1_000)));
   const { type, errorText } = lastOf(await turn("endless"));
@@ -120,7 +120,7 @@ test("a_model_that_never_stops_is_stopped_and_what_it_said_is_kept", async () =>
   assert.equal(lastOf(await turn("endless", "s", "And now?")).type, "finish");
 });
 
-test("a_long_text_before_a_call_is_said_to_be_too_long_and_the_call_is_not_made", async () => {
+test("a_long_text_before_a_call_is_reported_and_the_call_not_made", async () => {
   await define("wordy");
   const asked = tools.calls.length;
   const text = say(...Array.from({ length: 25 }, () => "word ".repeat(20_000)));
@@ -137,7 +137,7 @@ test("a_long_text_before_a_call_is_said_to_be_too_long_and_the_call_is_not_made"
   );
 });
 
-test("a_tool_that_returns_10_mb_is_told_to_the_model_as_too_large", async () => {
+test("a_tool_result_of_10_mb_is_reported_to_the_model_as_too_large", async () => {
   await define("large");
   tools.run = async () => new Response("x".repeat(10 * MIB));
   model.next(callTool("work", {}, "a"), say("Too large."));
@@ -147,7 +147,7 @@ test("a_tool_that_returns_10_mb_is_told_to_the_model_as_too_large", async () => 
   assert.match(content, /larger than 1048576 bytes/);
 });
 
-test("a_tool_that_returns_600_kb_is_stored_whole_and_the_model_reads_a_part", async () => {
+test("a_tool_result_of_600_kb_is_stored_whole_and_truncated_for_the_model", async () => {
   await define("long");
   const output = `${"x".repeat(600_000)} the end`;
   tools.run = async () => new Response(output);
@@ -162,7 +162,7 @@ test("a_tool_that_returns_600_kb_is_stored_whole_and_the_model_reads_a_part", as
   assert.deepEqual(await server.sql("long", "SELECT * FROM cf_agents_early_answers"), []);
 });
 
-test("fifty_one_calls_of_one_step_are_made_side_by_side_three_at_a_time", async () => {
+test("fifty_one_calls_of_one_step_run_three_at_a_time", async () => {
   await define("fifty");
   const gone = [];
   // A session has three of the slots. No call answers before two others have come.
@@ -186,7 +186,7 @@ test("fifty_one_calls_of_one_step_are_made_side_by_side_three_at_a_time", async 
   );
 });
 
-test("calls_beyond_64_of_one_step_are_refused_and_the_others_are_made", async () => {
+test("calls_beyond_64_of_one_step_are_refused_and_the_others_run", async () => {
   await define("many");
   tools.run = async () => ({ ok: true });
   model.next(callTools(...Array.from({ length: 65 }, (_, n) => ["work", { n }, `c${n}`])), say("Done."));
@@ -195,7 +195,7 @@ test("calls_beyond_64_of_one_step_are_refused_and_the_others_are_made", async ()
   assert.match(chunks.find(({ type }) => type === "tool-output-error").errorText, /too many calls/);
 });
 
-test("256_turns_run_at_once_and_one_more_is_refused", async () => {
+test("256_turns_run_concurrently_and_one_more_is_refused", async () => {
   await server.peakMemory();
   const idle = await server.peakMemory();
   const rest = gate();
@@ -223,7 +223,7 @@ test("256_turns_run_at_once_and_one_more_is_refused", async () => {
   assert.equal(lastOf(await turn("crowd", "one more")).type, "finish");
 });
 
-test("fifty_sockets_on_a_session_all_hear_the_answer", async () => {
+test("fifty_sockets_of_a_session_all_receive_the_answer", async () => {
   const sockets = await Promise.all(Array.from({ length: 50 }, () => openSocket("hall")));
   const heard = sockets.map((socket) =>
     hears(socket, ({ type, done }) => type === "cf_agent_use_chat_response" && done),
@@ -246,7 +246,7 @@ test("fifty_sockets_on_a_session_all_hear_the_answer", async () => {
   }
 });
 
-test("a_huge_frame_and_a_broken_one_cost_no_other_socket_anything", async () => {
+test("a_huge_frame_and_a_malformed_one_affect_no_other_socket", async () => {
   const [broken, well] = await Promise.all([openSocket("frames"), openSocket("frames")]);
   broken.send(`{"type":"cf_agent_use_chat_request","id":"r","init":{"method":"POST","body":"{`);
   broken.send("x".repeat(20 * MIB));

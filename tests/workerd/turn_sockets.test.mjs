@@ -57,7 +57,7 @@ async function mint(agent, scope) {
 const isReady = ({ chat }) => chat.status === "ready" && !chat.isStreaming;
 const stateIn = ({ messages }) => callsIn(messages.at(-1) ?? { parts: [] })[0]?.state;
 
-test("an_approval_outlives_the_objects_memory_and_one_tab_answers_for_both", async () => {
+test("an_approval_survives_eviction_and_one_tab_answers_for_both", async () => {
   const { server, model } = open;
   await call(server, "approval", "defineTool", PAY);
   const here = await tabOf(server, "approval");
@@ -84,7 +84,7 @@ test("an_approval_outlives_the_objects_memory_and_one_tab_answers_for_both", asy
   assert.equal(tools.calls.length - asked, 1);
 });
 
-test("a_hibernated_socket_is_told_what_another_one_asked", async () => {
+test("a_hibernated_socket_receives_another_ones_question", async () => {
   const { server, model } = open;
   const here = await tabOf(server, "woken");
   const there = await tabOf(server, "woken");
@@ -169,7 +169,7 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   await isOver;
 });
 
-test("a_page_over_http_is_held_against_its_token", async () => {
+test("a_page_over_http_is_limited_by_its_token", async () => {
   const { server, model } = locked;
   const token = await mint("http", { sessionId: "mine", expiresIn: 60 });
   const api = new URL("/agents/session-agent/http/chat", server.url).href;
@@ -186,7 +186,7 @@ test("a_page_over_http_is_held_against_its_token", async () => {
   assert.equal(JSON.parse(other.error.message).error.code, "forbidden");
 });
 
-test("a_sockets_calls_are_held_against_its_token", async () => {
+test("a_sockets_calls_are_limited_by_its_token", async () => {
   const { server } = locked;
   await call(server, "scoped", "createSession", { id: "mine" }, authorization);
   await call(server, "scoped", "createSession", { id: "other" }, authorization);
@@ -201,7 +201,7 @@ test("a_sockets_calls_are_held_against_its_token", async () => {
   await assert.rejects(client.call("destroy", [{ confirm: "scoped" }]), /secret|token/);
 });
 
-test("a_session_has_64_sockets_open_and_one_more_waits_until_one_is_closed", async () => {
+test("a_session_has_at_most_64_sockets", async () => {
   const { server } = open;
   const address = `${server.url.href.replace(/^http/, "ws")}agents/session-agent/crowded`;
   const dial = async () => {

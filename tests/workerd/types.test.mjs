@@ -34,7 +34,7 @@ const PLACES = {
 const GUIDED =
   "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string; AI: { run(model: string, input: object): Promise<{ response: string }> } }; declare const model: import('ai').LanguageModel;";
 
-test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", async () => {
+test("the_typescript_of_documents_and_examples_type_checks", async () => {
   const files = await readdir(join(ROOT, "examples"), { recursive: true });
   const examples = files
     .filter((name) => /\.tsx?$/.test(name) && !name.includes("node_modules"))
@@ -46,7 +46,7 @@ test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", 
   assert.ok(errors.length === 0, errors.join("\n"));
 });
 
-test("a_wrong_call_is_told_with_the_line_of_its_document", async () => {
+test("a_type_error_is_reported_with_the_line_of_its_document", async () => {
   const block = (line, language, text) => ({ path: "docs/wrong.md", line, language, text });
   const helper = block(3, "ts", "export const add = (a: number, b: number) => a + b;\n");
   const worker = block(
@@ -70,7 +70,7 @@ test("a_wrong_call_is_told_with_the_line_of_its_document", async () => {
   );
 });
 
-test("the_client_and_its_guides_have_the_right_types", async () => {
+test("the_client_and_its_guides_type_check", async () => {
   const errors = await inFolder(async (folder) => {
     const guides = clientGuides.map(({ path }) => `${path}.1.ts`);
     for (const [n, guide] of clientGuides.entries()) await put(folder, guides[n], clientProgram(guide, GUIDED));
@@ -85,7 +85,7 @@ test("the_client_and_its_guides_have_the_right_types", async () => {
   assert.ok(errors.length === 0, errors.join("\n"));
 });
 
-test("what_wrangler_types_knows_of_the_bindings_is_enough_for_the_client", async () => {
+test("the_types_from_wrangler_are_sufficient_for_the_client", async () => {
   const errors = await inFolder(async (folder) => {
     const bindings = written.flatMap(({ path, blocks }) =>
       blocks.filter(

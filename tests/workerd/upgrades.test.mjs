@@ -55,7 +55,7 @@ await call(first, AGENT, "getConfig", {});
 await first.stop();
 
 for (const fixture of FIXTURES) {
-  test(`an_object_of_an_older_build_is_opened_${fixture.replace(/\W/g, "_")}`, async () => {
+  test(`an_object_of_an_older_build_opens_${fixture.replace(/\W/g, "_")}`, async () => {
     const storage = await mkdtemp(join(tmpdir(), "session-agent-upgrade-"));
     await cp(fresh, storage, { recursive: true });
     await replaceObject(storage, join(FOLDER, fixture));

@@ -51,7 +51,7 @@ const product = (one, other) => one.reduce((sum, number, index) => sum + number 
 const cosine = (one, other) => product(one, other) / Math.sqrt(product(one, one) * product(other, other));
 
 for (const length of [3, 16, 21, 384, 1_027]) {
-  test(`the_nearest_of_vectors_of_${length}_numbers_are_found_in_order`, async () => {
+  test(`the_nearest_of_vectors_with_${length}_numbers_are_found_in_order`, async () => {
     const agent = `of ${length}`;
     const roll = dice(length);
     const random = () => Array.from({ length }, roll);
@@ -81,7 +81,7 @@ for (const length of [3, 16, 21, 384, 1_027]) {
 }
 
 for (const length of [16, 384, 1_027]) {
-  test(`messages_that_point_the_same_way_come_before_the_others_by_bits_of_${length}_numbers`, async () => {
+  test(`messages_rank_by_direction_using_the_bits_of_${length}_numbers`, async () => {
     const agent = `talk of ${length}`;
     const roll = dice(length);
     const query = Array.from({ length }, roll);
@@ -117,7 +117,7 @@ for (const length of [16, 384, 1_027]) {
   });
 }
 
-test("a_model_that_is_down_costs_meanings_and_nothing_else", async () => {
+test("an_unavailable_model_disables_only_semantic_search", async () => {
   await ok("down", "defineBlock", { label: "kb", kind: "searchable" });
   isDown = true;
   await ok("down", "setEntry", { label: "kb", key: "umbrella", content: "Take an umbrella." });
@@ -127,7 +127,7 @@ test("a_model_that_is_down_costs_meanings_and_nothing_else", async () => {
   assert.equal(found.vectors.error.code, "model_failed");
 });
 
-test("an_entry_is_answered_before_its_vector_is_made_which_is_one_row_more", async () => {
+test("an_entry_is_acknowledged_before_its_vector_is_written", async () => {
   const made = async () => {
     const [{ n }] = await server.sql(
       "cost",

@@ -33,7 +33,7 @@ async function command(agent) {
   return { lines: lines.map((line) => JSON.parse(line)), stderr: ended.stderr.trim(), code: ended.code ?? 0 };
 }
 
-test("a_sound_agent_has_no_finding_and_a_damaged_row_is_named", async () => {
+test("a_consistent_agent_has_no_finding_and_a_corrupt_row_is_named", async () => {
   await ok("createSession", { id: "s" });
   const say = (id) => ({ id, role: "user", parts: [{ type: "text", text: `says ${id}` }] });
   await ok("appendMessages", { sessionId: "s", messages: ["a", "b", "c"].map(say) });

@@ -78,7 +78,7 @@ async function importing(agent, body, on = server) {
   return { status: response.status, body: await response.json(), headers: response.headers };
 }
 
-test("an_agent_comes_back_to_the_byte_and_its_memory_is_found", async () => {
+test("an_agent_is_restored_byte_for_byte_and_its_memory_is_searchable", async () => {
   await furnished("from");
   const file = await exported("from");
   const { status, body } = await importing("to", file);
@@ -102,7 +102,7 @@ test("an_agent_comes_back_to_the_byte_and_its_memory_is_found", async () => {
   assert.deepEqual([other.status, other.body.error.code], [409, "already_exists"]);
 });
 
-test("a_long_file_goes_on_over_several_allowances_of_cpu", async (t) => {
+test("a_long_import_spans_several_cpu_allowances", async (t) => {
   const logging = await startServer({ vars: { AUTH: "open", REQUEST_LOG: "all" } });
   t.after(() => logging.stop());
   /** The agents that requested their own settings, by what the log has said since `before`. */
@@ -168,7 +168,7 @@ async function breaking(bytes, times) {
   return { url: `http://127.0.0.1:${front.address().port}`, stop: () => front.close() };
 }
 
-test("the_command_line_takes_an_agent_out_and_in_and_goes_on_after_a_break", async () => {
+test("the_command_line_exports_imports_and_resumes_an_agent", async () => {
   for (const session of ["one", "two", "three"]) await appended("cli", session, 1000, "y".repeat(2000));
   const whole = await exported("cli");
   const front = await breaking(3 * MIB, 2);
@@ -198,7 +198,7 @@ test("the_command_line_takes_an_agent_out_and_in_and_goes_on_after_a_break", asy
   }
 });
 
-test("ctrl_c_leaves_a_part_that_is_named", async () => {
+test("ctrl_c_leaves_a_partial_file_with_a_resumable_name", async () => {
   const hanging = createServer((_, response) => {
     response.writeHead(200, { "content-type": "application/x-ndjson" });
     response.write('{"type":"agent","format":1}\n');
@@ -228,7 +228,7 @@ test("ctrl_c_leaves_a_part_that_is_named", async () => {
   assert.ok(!existsSync(file));
 });
 
-test("an_import_that_is_killed_is_completed_by_the_same_file", async () => {
+test("an_interrupted_import_is_completed_by_the_same_file", async () => {
   const own = await startServer();
   try {
     await furnished("whole", own);
@@ -273,7 +273,7 @@ test("an_import_that_is_killed_is_completed_by_the_same_file", async () => {
   }
 });
 
-test("memory_stays_flat_for_an_agent_of_100_mib", async (context) => {
+test("memory_is_constant_for_an_agent_of_100_mib", async (context) => {
   const own = await startServer();
   try {
     const events = games(30_000, 100_000);

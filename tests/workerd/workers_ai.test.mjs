@@ -25,7 +25,7 @@ async function compact(server, agent) {
   return (await server.call(agent, "compact", { sessionId: "s" })).body;
 }
 
-describe("where_workers_ai_answers", () => {
+describe("with_workers_ai_available", () => {
   let ai;
   let server;
   before(async () => {
@@ -38,7 +38,7 @@ describe("where_workers_ai_answers", () => {
     await ai.stop();
   });
 
-  test("the_model_that_was_named_writes_the_summary_in_pieces", async () => {
+  test("the_named_model_writes_the_summary_in_parts", async () => {
     ai.answer = (_, response) =>
       saysInPieces(response, [
         { response: SUMMARY.slice(0, 10) },
@@ -55,18 +55,18 @@ describe("where_workers_ai_answers", () => {
     assert.match(input.messages[0].content, /Parcel 4 is in Oslo\./);
   });
 
-  test("an_answer_in_one_piece_is_understood", async () => {
+  test("an_unstreamed_answer_is_read", async () => {
     ai.answer = (_, response) => saysWhole(response, { response: SUMMARY });
     assert.equal((await compact(server, "whole")).compaction.summary, SUMMARY);
   });
 
-  test("an_answer_in_openais_shape_is_understood", async () => {
+  test("an_answer_in_openais_shape_is_read", async () => {
     const chunk = (delta, finish_reason = null) => ({ choices: [{ index: 0, delta, finish_reason }] });
     ai.answer = (_, response) => saysInPieces(response, [chunk({ content: SUMMARY }), chunk({}, "stop")]);
     assert.equal((await compact(server, "openai")).compaction.summary, SUMMARY);
   });
 
-  test("a_lack_of_capacity_is_waited_out", async () => {
+  test("a_capacity_error_is_retried", async () => {
     ai.answer = (_, response) =>
       ai.asked.length === 1 ? hasNoCapacity(response) : saysWhole(response, { response: SUMMARY });
     assert.equal((await compact(server, "busy")).compaction.summary, SUMMARY);
@@ -74,14 +74,14 @@ describe("where_workers_ai_answers", () => {
     assert.deepEqual(ai.asked[0], ai.asked[1]);
   });
 
-  test("a_lack_of_capacity_that_lasts_is_told", async () => {
+  test("a_persistent_capacity_error_is_reported", async () => {
     ai.answer = (_, response) => hasNoCapacity(response);
     const { reason, compaction, error } = await compact(server, "crowded");
     assert.deepEqual([reason, compaction, error.code], ["summariser_failed", null, "model_overloaded"]);
     assert.equal(ai.asked.length, 3);
   });
 
-  test("another_failure_is_told_at_once_and_not_in_its_own_words", async () => {
+  test("other_failures_are_reported_at_once_without_their_message", async () => {
     ai.answer = (_, response) =>
       refuses(response, 400, 5006, "Error: required properties at '/prompt' for tenant 4711");
     const { reason, error } = await compact(server, "refused");
@@ -91,14 +91,14 @@ describe("where_workers_ai_answers", () => {
     assert.equal(ai.asked.length, 1);
   });
 
-  test("an_answer_in_one_piece_that_is_too_large_is_refused", async () => {
+  test("an_unstreamed_answer_that_is_too_large_is_refused", async () => {
     ai.answer = (_, response) => saysWhole(response, { response: "x".repeat(17 << 20) });
     const { reason, error } = await compact(server, "large");
     assert.deepEqual([reason, error.code], ["summariser_failed", "model_failed"]);
     assert.match(error.message, /16777216 bytes/);
   });
 
-  test("an_answer_that_breaks_off_writes_nothing", async () => {
+  test("a_truncated_answer_writes_nothing", async () => {
     ai.answer = async (_, response) => {
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.write('data: {"response":"## Topic"}\n\n', () => response.destroy());
@@ -123,7 +123,7 @@ describe("a_turn_with_workers_ai", () => {
     await ai.stop();
   });
 
-  test("gives_each_piece_on_before_the_next_is_said", async () => {
+  test("streams_each_chunk_as_it_arrives", async () => {
     const heard = [0, 1, 2].map(() => Promise.withResolvers());
     ai.answer = (_, response) =>
       saysInPieces(
@@ -144,7 +144,7 @@ describe("a_turn_with_workers_ai", () => {
     assert.deepEqual(deltas, ["One ", "two ", "three."]);
   });
 
-  test("says_what_an_answer_in_one_piece_says", async () => {
+  test("shows_an_unstreamed_answer", async () => {
     ai.answer = (_, response) =>
       saysWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
     const { text, types } = await allOf(await submit(server, "whole", "s", "Three and three?"));
@@ -157,7 +157,7 @@ describe("a_turn_with_workers_ai", () => {
     );
   });
 
-  test("makes_the_calls_that_the_model_asks_for", async () => {
+  test("makes_the_calls_that_the_model_requests", async () => {
     await server.call("calls", "defineBlock", { label: "notes", kind: "writable", description: "What to keep" });
     ai.answer = ({ input }, response) =>
       ai.asked.length === 1
@@ -176,7 +176,7 @@ describe("a_turn_with_workers_ai", () => {
     assert.equal(body.content, "Likes tea.");
   });
 
-  test("waits_out_a_lack_of_capacity", async () => {
+  test("retries_a_capacity_error", async () => {
     ai.answer = (_, response) =>
       ai.asked.length === 1
         ? hasNoCapacity(response)
@@ -186,7 +186,7 @@ describe("a_turn_with_workers_ai", () => {
     assert.ok(!types.includes("error"));
   });
 
-  test("ends_with_an_error_where_the_lack_lasts_and_keeps_the_question", async () => {
+  test("ends_with_an_error_if_it_persists_and_keeps_the_question", async () => {
     ai.answer = (_, response) => hasNoCapacity(response);
     const { types } = await allOf(await submit(server, "crowded", "s", "Are you there?"));
     assert.ok(types.includes("error"), types.join());
@@ -196,12 +196,12 @@ describe("a_turn_with_workers_ai", () => {
   });
 });
 
-describe("where_workers_ai_cannot_answer", () => {
+describe("without_workers_ai", () => {
   for (const [place, ai] of [
     ["a_local_run", "local"],
     ["a_worker_without_the_binding", undefined],
   ]) {
-    test(`in_${place}_the_demo_answers_where_no_model_was_named`, async () => {
+    test(`in_${place}_the_demo_answers_if_no_model_is_named`, async () => {
       const server = await startServer({ ai, vars: { AUTH: "open" } });
       after(() => server.stop());
       const { reason, compaction } = await compact(server, "demo");
@@ -211,7 +211,7 @@ describe("where_workers_ai_cannot_answer", () => {
       assert.match(text, /built-in demo/);
     });
 
-    test(`in_${place}_a_model_that_was_named_is_not_configured`, async () => {
+    test(`in_${place}_a_named_model_is_not_configured`, async () => {
       const server = await startServer({ ai, vars: { AUTH: "open", MODEL } });
       after(() => server.stop());
       const { reason, error } = await compact(server, "named");
