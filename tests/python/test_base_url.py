@@ -27,7 +27,7 @@ def token(agent: SessionAgent) -> str:
     return agent.mint_token(preset="model", allow=allow, expires_in=600)["token"]
 
 
-def test_openai_answers_whole_and_streamed_in_one_conversation(agent: SessionAgent, base: str, token: str) -> None:
+def test_openai_answers_with_and_without_streaming(agent: SessionAgent, base: str, token: str) -> None:
     client = OpenAI(base_url=f"{base}/openai/v1", api_key=token, max_retries=0)
     messages: list[Any] = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]
     raw = client.chat.completions.with_raw_response.create(model="default", messages=messages)
@@ -60,7 +60,7 @@ def test_openai_waits_without_blocking(base: str, token: str) -> None:
     assert asyncio.run(ask())
 
 
-def test_anthropic_answers_whole_and_streamed(agent: SessionAgent, base: str, token: str) -> None:
+def test_anthropic_answers_with_and_without_streaming(agent: SessionAgent, base: str, token: str) -> None:
     client = Anthropic(base_url=f"{base}/anthropic", api_key=token, max_retries=0)
     asked: dict[str, Any] = {"model": "default", "max_tokens": 100, "system": "Be kind."}
     said = client.messages.create(**asked, messages=[{"role": "user", "content": "hi"}])
@@ -96,7 +96,7 @@ def test_errors_have_their_classes(base: str, token: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["README.md", "docs/base-url.md"])
-def test_the_programs_of_the_documents_run(path: str, base: str, token: str) -> None:
+def test_the_documented_programs_run(path: str, base: str, token: str) -> None:
     text = (ROOT / path).read_text("utf-8")
     [program] = re.findall(r"^```python openai\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"OpenAI": OpenAI, "BASE": base, "TOKEN": token}

@@ -98,7 +98,7 @@ def conversation(text: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("text", ["hi", "think", "both"])
-def test_langchains_models_answer_whole_and_streamed(langchain: Callable[[Base], BaseChatModel], text: str) -> None:
+def test_langchains_models_answer_with_and_without_streaming(langchain: Callable[[Base], BaseChatModel], text: str) -> None:
     async def wait(model: Any) -> tuple[Any, Any]:
         return await model.ainvoke(conversation(text)), [chunk async for chunk in model.astream(conversation(text))]
 
@@ -109,7 +109,7 @@ def test_langchains_models_answer_whole_and_streamed(langchain: Callable[[Base],
     assert len(compare(program)[1]) > 2
 
 
-def test_langchains_tools_go_on_with_their_results(langchain: Callable[[Base], BaseChatModel]) -> None:
+def test_langchains_tools_continue_with_their_results(langchain: Callable[[Base], BaseChatModel]) -> None:
     def program(base: Base) -> Any:
         model = langchain(base).bind_tools([get_weather])
         messages = conversation("both")
@@ -127,7 +127,7 @@ def test_langchains_tools_go_on_with_their_results(langchain: Callable[[Base], B
     assert len(messages) == 9
 
 
-def test_langchains_structured_output_gives_objects(langchain: Callable[[Base], BaseChatModel]) -> None:
+def test_langchains_structured_output_returns_objects(langchain: Callable[[Base], BaseChatModel]) -> None:
     def program(base: Base) -> Any:
         model = langchain(base)
         methods = ["json_schema", "function_calling"]
@@ -136,7 +136,7 @@ def test_langchains_structured_output_gives_objects(langchain: Callable[[Base], 
     assert compare(program) == [{"class": "Answer", "answer": 42}] * 2
 
 
-def test_langchains_errors_are_the_providers(langchain: Callable[[Base], BaseChatModel]) -> None:
+def test_langchain_raises_the_providers_errors(langchain: Callable[[Base], BaseChatModel]) -> None:
     def program(base: Base) -> Any:
         with pytest.raises((openai.BadRequestError, anthropic.BadRequestError)) as refused:
             langchain(base).invoke("refuse")
@@ -165,7 +165,7 @@ def lite(base: Base, model: str, text: str, **more: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("model", LITELLM)
 @pytest.mark.parametrize("text", ["hi", "both", "think"])
-def test_litellm_answers_whole_and_streamed(model: str, text: str) -> None:
+def test_litellm_answers_with_and_without_streaming(model: str, text: str) -> None:
     tools = [{"type": "function", "function": WEATHER}]
 
     async def wait(base: Base) -> Any:
@@ -183,7 +183,7 @@ def test_litellm_answers_whole_and_streamed(model: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("model", LITELLM)
-def test_litellms_tools_structured_answers_and_errors(model: str) -> None:
+def test_litellm_tools_structured_answers_and_errors(model: str) -> None:
     def program(base: Base) -> Any:
         wanted = lite(base, model, "both", tools=[{"type": "function", "function": WEATHER}])
         first: Any = litellm.completion(**wanted)
@@ -201,7 +201,7 @@ def test_litellms_tools_structured_answers_and_errors(model: str) -> None:
     assert second["choices"][0]["message"]["content"] == "It is sunny."
 
 
-def test_litellm_speaks_responses() -> None:
+def test_litellm_uses_responses() -> None:
     def program(base: Base) -> Any:
         wanted: dict[str, Any] = {"model": "openai/gpt-test", "api_base": base.openai, "api_key": base.key}
         stream: Any = litellm.responses(**wanted, input="hi", stream=True)
@@ -260,7 +260,7 @@ def test_agents_run_their_tools_in_the_caller(run_agent: Callable[..., Any], tex
     assert said[0] == (GREETING if text == "hi" else "It is sunny.")
 
 
-def test_agents_give_objects(run_agent: Callable[..., Any]) -> None:
+def test_agents_return_objects(run_agent: Callable[..., Any]) -> None:
     said = compare(lambda base: run_agent(base, "how much?", output_type=AgentOutputSchema(Answer)))
     assert said[0] == {"class": "Answer", "answer": 42}
 
@@ -268,7 +268,7 @@ def test_agents_give_objects(run_agent: Callable[..., Any]) -> None:
 # Memory
 
 
-def test_the_memory_is_written_and_no_client_sees_it(agent: SessionAgent, name: str) -> None:
+def test_memory_tools_run_and_are_hidden_from_clients(agent: SessionAgent, name: str) -> None:
     agent.define_block(label="memory", kind="writable", description="Facts")
     base = agents_base(agent, name)
     seen: list[Any] = []

@@ -62,7 +62,7 @@ def test_openais_completions_and_their_streams(text: str) -> None:
     assert len(events) > 3 and whole["choices"][0]["finish_reason"] == final["choices"][0]["finish_reason"]
 
 
-def test_openais_parse_gives_objects() -> None:
+def test_openais_parse_returns_objects() -> None:
     def program(base: Base) -> Any:
         client = openai_of(base)
         said = client.chat.completions.parse(model="gpt-test", messages=asked("how much?"), response_format=Answer)
@@ -97,7 +97,7 @@ def test_openais_responses_and_their_streams(text: str) -> None:
     assert len(compare(program)[1]) > (2 if text == "fail" else 5)
 
 
-def test_openais_responses_are_parsed_and_go_on_with_results() -> None:
+def test_openais_responses_are_parsed_and_continue_with_results() -> None:
     def program(base: Base) -> Any:
         client = openai_of(base)
         parsed = client.responses.parse(model="gpt-test", input="how much?", text_format=Answer)
@@ -126,7 +126,7 @@ def test_openais_async_client_streams() -> None:
     compare(lambda base: asyncio.run(ask(base)))
 
 
-def test_refusals_have_the_class_and_the_status_of_the_providers() -> None:
+def test_errors_have_the_providers_class_and_status() -> None:
     def program(base: Base) -> Any:
         with pytest.raises(openai.BadRequestError) as completion:
             openai_of(base).chat.completions.create(model="gpt-test", messages=asked("refuse"))
@@ -196,7 +196,7 @@ def test_anthropics_tool_runner_runs_tools_in_the_client() -> None:
     assert cities == ["Rome", "Oslo", "Rome"]
 
 
-def test_anthropics_parse_gives_objects() -> None:
+def test_anthropics_parse_returns_objects() -> None:
     def program(base: Base) -> Any:
         client = anthropic_of(base)
         # The older version parses only beta messages.

@@ -72,7 +72,7 @@ def outcome_of(work: Callable[[], Any]) -> str:
 REFUSED = {"id", "receipt", "bookmark", "at", "ids", "fromId", "toId", "confirm", "places", "changes", "version", "turnId", "name", "into", "learn", "service", "url", "sessionId", "key"}
 
 
-def test_every_operation_takes_its_example(agent: SessionAgent, api: dict[str, Any]) -> None:
+def test_every_operation_accepts_its_example(agent: SessionAgent, api: dict[str, Any]) -> None:
     prepare(agent)
     outcomes: dict[str, str] = {}
     for call in calls_of(api):
@@ -84,7 +84,7 @@ def test_every_operation_takes_its_example(agent: SessionAgent, api: dict[str, A
     assert sum(outcome == "ok" for outcome in outcomes.values()) > 55, outcomes
 
 
-def test_the_async_methods_take_the_same(
+def test_the_async_methods_accept_the_same(
     agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent], api: dict[str, Any]
 ) -> None:
     prepare(agent)
@@ -130,7 +130,7 @@ def test_each_code_has_a_class(api: dict[str, Any]) -> None:
         assert kind.__name__ in session_agent.__all__
 
 
-def test_an_error_says_code_status_details_and_operation(agent: SessionAgent) -> None:
+def test_an_error_has_code_status_details_and_operation(agent: SessionAgent) -> None:
     with pytest.raises(session_agent.SessionNotFoundError) as caught:
         agent.append_message(session_id="none", message={"id": "m", "role": "user", "parts": [{"type": "text", "text": "Hi"}]})
     error = caught.value
@@ -148,7 +148,7 @@ def test_an_error_says_code_status_details_and_operation(agent: SessionAgent) ->
     assert (type(copy), copy.code, copy.status, copy.details) == (type(error), error.code, error.status, error.details)
 
 
-def test_null_and_left_out_differ(agent: SessionAgent) -> None:
+def test_none_differs_from_an_omitted_field(agent: SessionAgent) -> None:
     session = agent.session("s")
     session.create()
     session.append_events(events=[{"id": "a", "action": "user_message", "content": "A"}])
@@ -165,7 +165,7 @@ def test_null_and_left_out_differ(agent: SessionAgent) -> None:
     assert not (agent.get_entry(label="kb", key="k") or {}).get("metadata")
 
 
-def test_names_that_an_address_can_not_say_are_refused_before_anything_is_sent() -> None:
+def test_names_that_a_url_cannot_express_are_refused_before_sending() -> None:
     for name in ("", ".", "..", "\ud800"):
         with pytest.raises(ValueError):
             SessionAgent(URL, name)
@@ -186,7 +186,7 @@ def test_names_of_all_kinds_reach_their_own_agent(agent: SessionAgent) -> None:
             assert len(other.list_sessions()["sessions"]) == 1
 
 
-def test_texts_come_back_as_they_were(agent: SessionAgent) -> None:
+def test_texts_round_trip(agent: SessionAgent) -> None:
     session = agent.session("s")
     session.create()
     chance = random.Random(7)
@@ -197,7 +197,7 @@ def test_texts_come_back_as_they_were(agent: SessionAgent) -> None:
     assert [line["content"] for line in session.export_lines() if line["type"] == "event"] == texts
 
 
-def test_half_of_a_surrogate_pair_and_what_json_lacks_are_refused(agent: SessionAgent) -> None:
+def test_lone_surrogates_and_values_without_json_are_refused(agent: SessionAgent) -> None:
     session = agent.session("s")
     session.create()
     for text in ("\ud800", "x\udfff", "\ude00\ud83d"):
@@ -211,7 +211,7 @@ def test_half_of_a_surrogate_pair_and_what_json_lacks_are_refused(agent: Session
     assert list(session.events()) == []
 
 
-def test_a_big_message_comes_back_and_a_bigger_one_is_refused(agent: SessionAgent) -> None:
+def test_a_large_message_round_trips_and_a_larger_one_is_refused(agent: SessionAgent) -> None:
     session = agent.session("s")
     session.create()
     text = "ä" * (3 * 2**19)
@@ -222,7 +222,7 @@ def test_a_big_message_comes_back_and_a_bigger_one_is_refused(agent: SessionAgen
     assert refused.value.limit
 
 
-def test_pages_follow_each_other(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
+def test_all_pages_are_iterated(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
     session = agent.session("s0")
     session.create()
     for n in range(1, 7):
@@ -263,7 +263,7 @@ def test_changes_are_followed(agent: SessionAgent) -> None:
     feed.close()
 
 
-def test_many_writers_at_once_lose_nothing(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
+def test_concurrent_writers_lose_nothing(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
     session = agent.session("s")
     session.create()
 
@@ -294,7 +294,7 @@ def test_one_async_client_serves_several_event_loops(open_async: Callable[[], As
         assert asyncio.run(agent.session(f"s{n}").create())["id"] == f"s{n}"
 
 
-def test_files_of_sessions_and_agents_come_back(
+def test_exports_of_sessions_and_agents_are_imported(
     agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]
 ) -> None:
     for name in ("one", "two", "three"):
@@ -335,7 +335,7 @@ def test_files_of_sessions_and_agents_come_back(
     asyncio.run(run())
 
 
-def test_a_token_is_asked_for_each_request_and_reaches_what_it_may(agent: SessionAgent) -> None:
+def test_a_token_function_is_called_for_each_request(agent: SessionAgent) -> None:
     session = agent.session("mine")
     session.create()
     agent.session("other").create()
@@ -397,7 +397,7 @@ def test_a_turn_streams_and_is_cancelled(agent: SessionAgent, open_async: Callab
     asyncio.run(run())
 
 
-def test_a_loop_of_ones_own(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
+def test_a_custom_agent_loop(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
     agent.define_block(label="memory", kind="writable", description="What to remember")
     session = agent.session("s")
     session.create()
@@ -449,7 +449,7 @@ def test_a_loop_of_ones_own(agent: SessionAgent, open_async: Callable[[], AsyncS
         session.persist(asked, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
 
 
-def test_what_a_foreign_server_answers_is_said(agent: SessionAgent, flaky: Any) -> None:
+def test_a_response_of_another_server_is_reported(agent: SessionAgent, flaky: Any) -> None:
     with SessionAgent(flaky.url, agent.name, token=TOKEN, retry=session_agent.NO_RETRY) as other:
         answers: list[tuple[Any, int | None, str]] = [
             ((502, b"<html>" + b"x" * 1000, {}), 502, "not by a Session Agent"),

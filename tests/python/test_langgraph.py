@@ -79,7 +79,7 @@ def play(graph: Any, *, may_fork: bool) -> list[Any]:
     return seen
 
 
-def test_a_graph_sees_what_it_sees_with_a_saver_in_memory(agent: SessionAgent) -> None:
+def test_a_graph_behaves_as_with_the_in_memory_saver(agent: SessionAgent) -> None:
     expected = play(graph_of(InMemorySaver()), may_fork=True)
     assert play(graph_of(SessionAgentSaver(agent, stale_writers="fork")), may_fork=True) == expected
     with SessionAgent(URL, f"{agent.name}-2", token=TOKEN) as other:
@@ -104,7 +104,7 @@ def test_the_same_asynchronously(open_async: Callable[[], AsyncSessionAgent]) ->
     assert asyncio.run(run_here()) == asyncio.run(run(InMemorySaver()))
 
 
-def test_another_program_goes_on_with_a_thread(agent: SessionAgent) -> None:
+def test_another_process_continues_a_thread(agent: SessionAgent) -> None:
     config = {"configurable": {"thread_id": "1"}}
     graph_of(SessionAgentSaver(agent)).invoke({"said": ["Hello"], "messages": []}, config)
     with SessionAgent(URL, agent.name, token=TOKEN) as other:
@@ -126,7 +126,7 @@ def test_a_stale_writer_is_refused_or_forks(agent: SessionAgent) -> None:
     assert len(list(saver.list(config))) == 3
 
 
-def test_values_come_back_as_they_were() -> None:
+def test_values_round_trip() -> None:
     serde = PortableSerializer()
     values: list[Any] = [
         None, True, 0, -1, 1.5, 2**60, float("inf"), "", "é😀\0", [], {}, {"a": [1, {"b": None}]}, {1: 2}, {"lc": 1},
@@ -146,7 +146,7 @@ def test_values_come_back_as_they_were() -> None:
         assert serde.dumps_typed(value)[0] == "json"
 
 
-def test_stored_data_makes_nothing_run() -> None:
+def test_stored_data_executes_no_code() -> None:
     serde = PortableSerializer()
     for text in (
         b'{"lc":2,"type":"constructor","id":["os","system"],"args":["touch /tmp/never"]}',
@@ -158,7 +158,7 @@ def test_stored_data_makes_nothing_run() -> None:
     assert serde.loads_typed(("json", b'[{"lc":2,"type":"undefined"},{"lc":2,"type":"constructor","id":["Set"],"args":[[1,2]]}]')) == [None, {1, 2}]
 
 
-def test_javascript_reads_a_thread_of_python(agent: SessionAgent) -> None:
+def test_javascript_reads_a_python_thread(agent: SessionAgent) -> None:
     config = {"configurable": {"thread_id": "1"}}
     graph_of(SessionAgentSaver(agent)).invoke({"said": ["Hello"], "messages": [HumanMessage("Hello", id="h")]}, config)
     assert json.loads(javascript("read", agent.name)) == {
@@ -169,7 +169,7 @@ def test_javascript_reads_a_thread_of_python(agent: SessionAgent) -> None:
     }
 
 
-def test_python_reads_a_thread_of_javascript(agent: SessionAgent) -> None:
+def test_python_reads_a_javascript_thread(agent: SessionAgent) -> None:
     javascript("write", agent.name)
     saver = SessionAgentSaver(agent)
     found = saver.get_tuple({"configurable": {"thread_id": "js"}})

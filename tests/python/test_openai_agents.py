@@ -51,7 +51,7 @@ def run(work: Callable[[AsyncSessionAgent], Awaitable[Any]], open_async: Callabl
     return asyncio.run(inner())
 
 
-def test_it_is_a_session_with_the_sdks_parameters(agent: SessionAgent) -> None:
+def test_it_implements_the_sdks_session(agent: SessionAgent) -> None:
     session = SessionAgentSession(agent.session("s"))
     assert isinstance(session, Session) and session.session_id == "s"
     for name in ("get_items", "add_items", "pop_item", "clear_session"):
@@ -59,7 +59,7 @@ def test_it_is_a_session_with_the_sdks_parameters(agent: SessionAgent) -> None:
         assert ours == [p for p in inspect.signature(getattr(Session, name)).parameters if p != "self"]
 
 
-def test_random_play_beside_the_sdks_own_session(open_async: Callable[[], AsyncSessionAgent], tmp_path: Path) -> None:
+def test_random_play_matches_the_sdks_own_session(open_async: Callable[[], AsyncSessionAgent], tmp_path: Path) -> None:
     async def play(agent: AsyncSessionAgent) -> None:
         ours, theirs = SessionAgentSession(agent.session("s")), SQLiteSession("s", tmp_path / "s.db")
         chance = random.Random(5)
@@ -97,7 +97,7 @@ def test_a_long_history_is_read_whole(open_async: Callable[[], AsyncSessionAgent
     run(work, open_async)
 
 
-def test_nothing_is_written_of_items_that_json_lacks(open_async: Callable[[], AsyncSessionAgent]) -> None:
+def test_items_without_json_write_nothing(open_async: Callable[[], AsyncSessionAgent]) -> None:
     async def work(agent: AsyncSessionAgent) -> None:
         session = SessionAgentSession(agent.session("s"))
         for bad in ({"role": "user", "content": b"x"}, {"role": "user", "n": float("nan")}, "text"):
@@ -114,7 +114,7 @@ def weather(city: str) -> str:
     return f"Rain in {city}"
 
 
-def test_the_runner_goes_on_with_the_history(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent], tmp_path: Path) -> None:
+def test_the_runner_continues_the_history(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent], tmp_path: Path) -> None:
     async def talk(session: Any) -> tuple[list[Any], list[Any]]:
         model = ScriptedModel(
             [[function_call("weather", {"city": "Oslo"}, call_id="c1")], [assistant_message("Take an umbrella.")], [assistant_message("Oslo.")]]
@@ -145,7 +145,7 @@ def test_the_runner_goes_on_with_the_history(agent: SessionAgent, open_async: Ca
     assert [item["role"] for item in run(read, open_async)] == ["user", "assistant"]
 
 
-def test_an_item_of_a_foreign_event_is_popped_alone(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
+def test_an_event_written_elsewhere_is_popped_alone(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
     session = agent.session("s")
     session.create()
     calls: Any = [{"id": f"c{n}", "name": "t", "arguments": {"a": n}} for n in range(2)]
@@ -163,7 +163,7 @@ def test_an_item_of_a_foreign_event_is_popped_alone(agent: SessionAgent, open_as
     assert left == [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Let me see."}]
 
 
-def test_javascript_and_python_go_on_with_one_history(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
+def test_javascript_and_python_share_a_history(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
     javascript("add", agent.name)
 
     async def work(other: AsyncSessionAgent) -> list[Any]:

@@ -35,7 +35,7 @@ def broken(agent: SessionAgent, flaky: Flaky) -> SessionAgent:
     return SessionAgent(flaky.url, agent.name, token=TOKEN, retry=QUICK)
 
 
-def test_an_append_with_ids_is_sent_again_and_written_once(
+def test_an_append_with_ids_is_retried_and_written_once(
     broken: SessionAgent, agent: SessionAgent, flaky: Flaky
 ) -> None:
     flaky.plan = ["drop", "drop"]
@@ -45,7 +45,7 @@ def test_an_append_with_ids_is_sent_again_and_written_once(
     assert [event["id"] for event in agent.session("s").events()] == ["e"]
 
 
-def test_an_append_without_ids_is_not_sent_again(broken: SessionAgent, agent: SessionAgent, flaky: Flaky) -> None:
+def test_an_append_without_ids_is_not_retried(broken: SessionAgent, agent: SessionAgent, flaky: Flaky) -> None:
     flaky.plan = ["drop"]
     with pytest.raises(NetworkError):
         broken.session("s").append_events(events=[{"action": "user_message", "content": "x"}])
@@ -70,7 +70,7 @@ REPEATED: list[tuple[str, dict[str, Any], bool]] = [
 
 
 @pytest.mark.parametrize("operation,body,is_repeated", REPEATED)
-def test_what_is_safe_to_repeat(
+def test_only_idempotent_calls_are_retried(
     broken: SessionAgent, flaky: Flaky, operation: str, body: dict[str, Any], is_repeated: bool
 ) -> None:
     flaky.plan = [refused("storage_failed", 500)] * 4
@@ -79,7 +79,7 @@ def test_what_is_safe_to_repeat(
     assert len(flaky.seen) == (4 if is_repeated else 1)
 
 
-def test_only_what_passes_is_tried_again(broken: SessionAgent, flaky: Flaky) -> None:
+def test_only_transient_errors_are_retried(broken: SessionAgent, flaky: Flaky) -> None:
     session = broken.session("s")
     for plan, requests in (
         ([refused("turn_in_progress", 409)], 1),
@@ -97,7 +97,7 @@ def test_only_what_passes_is_tried_again(broken: SessionAgent, flaky: Flaky) -> 
         assert len(flaky.seen) == requests
 
 
-def test_the_pauses_grow_and_a_call_may_choose_its_own(broken: SessionAgent, flaky: Flaky) -> None:
+def test_delays_grow_and_can_be_set_per_call(broken: SessionAgent, flaky: Flaky) -> None:
     flaky.plan = ["drop"] * 3
     began = time.monotonic()
     broken.get_stats(retry=Retry(attempts=4, pause_s=0.1))
@@ -108,7 +108,7 @@ def test_the_pauses_grow_and_a_call_may_choose_its_own(broken: SessionAgent, fla
     assert len(flaky.seen) == 1
 
 
-def test_an_agent_that_says_nothing_is_given_up_in_time(agent: SessionAgent) -> None:
+def test_a_stalled_agent_times_out(agent: SessionAgent) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -122,14 +122,14 @@ def test_an_agent_that_says_nothing_is_given_up_in_time(agent: SessionAgent) -> 
             assert time.monotonic() - began < 5
 
 
-def test_a_token_that_is_refused_is_not_sent_where_a_redirect_leads(broken: SessionAgent, flaky: Flaky) -> None:
+def test_a_redirect_does_not_receive_the_token(broken: SessionAgent, flaky: Flaky) -> None:
     flaky.plan = [(302, b"", {"location": f"{flaky.url}/elsewhere"})]
     with pytest.raises(NetworkError):
         broken.get_stats()
     assert [path for _, path, _ in flaky.seen if path == "/elsewhere"] == []
 
 
-def test_a_trace_goes_along(broken: SessionAgent, flaky: Flaky) -> None:
+def test_a_trace_is_propagated(broken: SessionAgent, flaky: Flaky) -> None:
     trace = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "other": "x"}
     broken.get_stats(trace=trace)
     headers = flaky.seen[-1][2]
@@ -137,7 +137,7 @@ def test_a_trace_goes_along(broken: SessionAgent, flaky: Flaky) -> None:
     assert headers["user-agent"].startswith("session-agent-python/")
 
 
-def test_an_answer_that_was_cut_is_no_answer(broken: SessionAgent, agent: SessionAgent, flaky: Flaky) -> None:
+def test_a_truncated_response_is_an_error(broken: SessionAgent, agent: SessionAgent, flaky: Flaky) -> None:
     agent.session("s").append_events(events=[{"id": f"e{n}", "action": "user_message", "content": "x" * 100} for n in range(50)])
     flaky.plan = [500, 900]
     assert len(list(broken.session("s").events())) == 50
@@ -147,7 +147,7 @@ def test_an_answer_that_was_cut_is_no_answer(broken: SessionAgent, agent: Sessio
             list(broken.session("s").export_session())
 
 
-def test_a_turn_that_was_cut_goes_on_and_is_resumed(agent: SessionAgent, flaky: Flaky) -> None:
+def test_an_interrupted_turn_continues_and_is_resumed(agent: SessionAgent, flaky: Flaky) -> None:
     for at in (1, 40, 200, 700):
         name = f"s{at}"
         with SessionAgent(flaky.url, agent.name, token=TOKEN, retry=QUICK) as other:
@@ -166,7 +166,7 @@ def test_a_turn_that_was_cut_goes_on_and_is_resumed(agent: SessionAgent, flaky: 
         assert [message["role"] for message in messages] == ["user", "assistant"]
 
 
-def test_a_loop_that_is_left_closes_the_stream(agent: SessionAgent) -> None:
+def test_leaving_a_loop_closes_the_stream(agent: SessionAgent) -> None:
     session = agent.session("s")
     for chunk in session.chat("Tell me"):
         assert chunk["type"] == "start"

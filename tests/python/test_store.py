@@ -46,7 +46,7 @@ def an_operation(chance: random.Random) -> Any:
     return ListNamespacesOp(match_conditions=match, max_depth=depth, limit=100)
 
 
-def test_random_play_beside_the_store_in_memory(agent: SessionAgent) -> None:
+def test_random_play_matches_the_in_memory_store(agent: SessionAgent) -> None:
     ours, theirs = SessionAgentStore(agent), InMemoryStore()
     chance = random.Random(11)
     for _ in range(60):
@@ -58,7 +58,7 @@ def test_random_play_beside_the_store_in_memory(agent: SessionAgent) -> None:
         assert [shown(one) for one in ours.batch(ops)] == [shown(one) for one in theirs.batch(ops)], ops
 
 
-def test_items_have_their_times_and_are_replaced_whole(agent: SessionAgent) -> None:
+def test_items_have_timestamps_and_are_replaced_whole(agent: SessionAgent) -> None:
     store = SessionAgentStore(agent)
     assert store.get(("a",), "k") is None and store.search(("a",)) == [] and store.list_namespaces() == []
     store.delete(("a",), "k")
@@ -73,7 +73,7 @@ def test_items_have_their_times_and_are_replaced_whole(agent: SessionAgent) -> N
     assert store.get(("a",), "k") is None
 
 
-def test_a_query_finds_by_words_within_a_namespace(agent: SessionAgent) -> None:
+def test_a_query_matches_words_within_a_namespace(agent: SessionAgent) -> None:
     store = SessionAgentStore(agent)
     for n, text in enumerate(["Ann likes green tea.", "Bob likes coffee.", "The tea is green."]):
         store.put(("users", "ann" if n != 1 else "bob"), f"k{n}", {"text": text, "n": n})
@@ -87,7 +87,7 @@ def test_a_query_finds_by_words_within_a_namespace(agent: SessionAgent) -> None:
     assert len(store.search(("users",), limit=2)) == 2 and len(store.search(("users",), limit=2, offset=3)) == 1
 
 
-def test_what_it_does_not_have_is_refused(agent: SessionAgent) -> None:
+def test_unsupported_features_are_refused(agent: SessionAgent) -> None:
     store = SessionAgentStore(agent)
     with pytest.raises(NotImplementedError):
         store.put(("a",), "k", {"x": 1}, ttl=5)
@@ -104,7 +104,7 @@ def test_what_it_does_not_have_is_refused(agent: SessionAgent) -> None:
         store.put(("a",), "k", {"x": "y" * 70_000})
 
 
-def test_the_async_methods_and_a_second_program(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
+def test_async_methods_and_a_second_process(agent: SessionAgent, open_async: Callable[[], AsyncSessionAgent]) -> None:
     async def run() -> None:
         async with open_async() as other:
             store = SessionAgentStore(other)
