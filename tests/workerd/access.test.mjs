@@ -1,4 +1,4 @@
-// Who gets in, over HTTP, through the Worker and past it.
+// Authentication over HTTP, through the Worker and directly at the object.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,9 +1,8 @@
-// Every answer that a test reads is compared with openapi.json. The harness gives each
-// response through `held`, and each socket of the process is one of `heldSockets`, so no
-// test can forget the check. A field that the document does not name, a missing field, a
-// wrong type and an error that differs from the document throw. The exception names the
-// operation, the place in the answer, and what was expected there. A keyword that Ajv does
-// not know throws as soon as the schema is used.
+// Compares every response that a test reads with openapi.json. The harness passes each response
+// through `held`, and each socket of the process is one of `heldSockets`, so no test can omit the
+// check. A field that the document does not name, a missing field, a wrong type or an undocumented
+// error throws. The exception names the operation, the position in the response, and what was
+// expected there. A keyword that Ajv does not know throws as soon as the schema is used.
 
 import { readFile } from "node:fs/promises";
 import Ajv from "ajv/dist/2020.js";

@@ -1,4 +1,4 @@
-// answers.mjs refuses wrong answers.
+// Tests that answers.mjs refuses responses that openapi.json does not describe.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// ARCHITECTURE.md, held to the sources: its map, the direction of its calls,
-// and those of its invariants that can be read off the code.
+// Checks ARCHITECTURE.md against the sources: its map, the direction of calls, and the invariants
+// that can be checked in the code.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";

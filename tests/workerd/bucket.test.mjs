@@ -1,5 +1,5 @@
-// Texts and documents that live in the bucket or behind a service, written by
-// several requests at once: each waits for the home, and the others run meanwhile.
+// Concurrent writes of texts and documents stored in the bucket or in a service: each request waits
+// for the backend while the others run.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,5 +1,5 @@
-// A scripted model that caches prompts as real providers do, and reports what it read from
-// its cache. It speaks OpenAI's language and Anthropic's.
+// A scripted model with prompt caching like that of real providers. It reports what it read from
+// its cache and has the APIs of OpenAI and Anthropic.
 //
 //   const model = await startCachingModel();
 //   vars: { OPENAI_BASE_URL: model.url, ANTHROPIC_BASE_URL: model.url }

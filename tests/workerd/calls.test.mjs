@@ -1,5 +1,5 @@
-// Calls that leave the object: at most five wait for an answer's head at once, and the
-// others wait in line. A call that is given up ends, wherever it is.
+// Outgoing calls of the object: at most five wait for response headers at the same time, and the
+// others are queued. A cancelled call ends wherever it is.
 
 import assert from "node:assert/strict";
 import { after, afterEach, describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// What the tests of chat clients start: the Worker, and the model that it asks.
+// Starts the Worker and the scripted model for the tests of chat clients.
 
 import assert from "node:assert/strict";
 import { startServer } from "./harness.mjs";

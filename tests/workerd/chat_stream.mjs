@@ -1,4 +1,4 @@
-// A turn as a client sees it: the request, and the chunks of its answer as they
+// A turn from the client's side: sends the request and reads the chunks of its answer as they
 // arrive.
 
 import assert from "node:assert/strict";

@@ -1,8 +1,8 @@
-// The client against the built Worker: through a URL, from Node, and through a service
-// binding and a namespace of objects, from another Worker.
+// The client against the built Worker: from Node through a URL, and from another Worker through a
+// service binding and a Durable Object namespace.
 //
-// The other Worker runs beside it. With `CLIENT_FROM=second` in the environment it runs in a
-// runtime of its own, and Session Agent as it ships: see client_second.test.mjs.
+// The other Worker runs in the same runtime. With `CLIENT_FROM=second` in the environment it runs
+// in its own runtime beside the shipped configuration of Session Agent: see client_second.test.mjs.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// The loop of the AI SDK over the client: its own `streamText` and `generateText`, with a
-// scripted model, against the built Worker.
+// The AI SDK's loop over the client: its own `streamText` and `generateText` with a scripted model,
+// against the built Worker.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

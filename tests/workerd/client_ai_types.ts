@@ -1,5 +1,5 @@
-// What the client gives the AI SDK and takes from it has the AI SDK's types.
-// types.test.mjs checks this file.
+// Checks that the client's inputs and outputs for the AI SDK have the AI SDK's types.
+// types.test.mjs compiles this file.
 
 import { generateText, isStepCount, type LanguageModel, streamText, tool } from "ai";
 import { sessionAgent } from "session-agent";

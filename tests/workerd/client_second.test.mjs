@@ -1,5 +1,5 @@
-// The client's own suite, from a Worker in a runtime of its own, against Session Agent as it
-// ships, with its static files. The suite is the same file.
+// Runs client.test.mjs again from a Worker in its own runtime, against the shipped configuration of
+// Session Agent with its static files.
 
 process.env.CLIENT_FROM = "second";
 await import("./client.test.mjs");

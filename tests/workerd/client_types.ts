@@ -1,5 +1,5 @@
-// What a program may write with the client, and what the compiler refuses.
-// types.test.mjs checks this file, for pages and for Workers.
+// What programs may write with the client, and what the compiler refuses. types.test.mjs compiles
+// this file for pages and for Workers.
 
 import {
   buildWorkingContext,

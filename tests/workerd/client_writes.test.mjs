@@ -1,5 +1,5 @@
-// What the client writes in one call and the agent takes as several, or with a field more:
-// a block that is not there yet, an entry without a key, several messages, a whole context.
+// Client methods that combine several operations: setting a block that does not exist yet, adding
+// an entry without a key, appending several messages, and persisting a whole context.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

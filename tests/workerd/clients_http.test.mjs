@@ -1,5 +1,5 @@
-// The AI SDK's own client over HTTP: `Chat` with `DefaultChatTransport`, as `useChat`
-// runs it. The Worker is the built one, and its model is scripted.
+// The AI SDK's chat client over HTTP (`Chat` with `DefaultChatTransport`, as `useChat` runs it)
+// against the built Worker with a scripted model.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

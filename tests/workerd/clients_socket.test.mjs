@@ -1,5 +1,5 @@
-// The `agents` package's own clients over a WebSocket: `AgentClient`, and `useAgentChat`
-// in React. The Worker is the built one, and its model is scripted.
+// The `agents` package's clients over a WebSocket (`AgentClient`, and `useAgentChat` in React)
+// against the built Worker with a scripted model.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

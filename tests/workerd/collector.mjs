@@ -1,6 +1,6 @@
-// A receiver of OpenTelemetry's spans, in a server of its own. It takes what the protobuf
-// messages of OTLP allow in their JSON form, and nothing else: an unknown field, a number
-// where a text belongs, or an id of another length is a mistake of the sender.
+// An OpenTelemetry collector in its own server. It accepts strictly what the protobuf messages of
+// OTLP allow in JSON: an unknown field, a number in place of a string or an id of another length is
+// an error of the sender.
 //
 //   const collector = await startCollector();
 //   startServer({ vars: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url } });

@@ -1,5 +1,5 @@
-// Compaction on the real runtime: a long conversation before and after a compaction, and
-// the automatic compaction, which no append waits for.
+// Compaction on the real runtime: a long conversation before and after a compaction, and automatic
+// compaction, which delays no append.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,6 +1,6 @@
-// The conformance suites of the Model Context Protocol, in two pinned versions, against the
-// built Worker. tests/conformance/ names what is expected to fail, and why. A failure that
-// is not named there fails the test, and so does a named one that passes.
+// Two pinned versions of the conformance suite of the Model Context Protocol against the built
+// Worker. tests/conformance/ lists the expected failures with their reasons. An unlisted failure
+// fails the test, and so does a listed one that passes.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,5 +1,5 @@
-// An agent as a client of the Model Context Protocol, in the scenarios of the pinned conformance
-// suites that are about a client of tools. Not among them:
+// An agent as a client of the Model Context Protocol, in those scenarios of the pinned conformance
+// suite that concern tools. Excluded:
 //
 // - `elicitation-sep1034-client-defaults`: a server of an older revision asks during the call, and an
 //   agent answers no requests of servers;

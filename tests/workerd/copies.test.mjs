@@ -1,5 +1,5 @@
-// Copies of an agent in the runtime: a schedule that the alarm keeps, a restore from the bucket,
-// and the refusal where the platform has no point-in-time recovery.
+// Backups of an agent on the real runtime: the scheduled backup by alarm, a restore from the
+// bucket, and the error where the platform has no point-in-time recovery.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

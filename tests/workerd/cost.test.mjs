@@ -1,4 +1,4 @@
-// The rows that an operation costs, and that they are the same at any length of the log.
+// The rows read and written by each operation, which must not depend on the length of the log.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

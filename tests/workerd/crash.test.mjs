@@ -1,4 +1,4 @@
-// A crash in Rust ends an instance of the module, and nothing else.
+// A crash in Rust ends one instance of the module and nothing else.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,5 +1,5 @@
-// What is deployed for every agent, as the runtime has it: a file that the build bundled,
-// and a variable. A new agent works without one call that sets it up.
+// Deployed defaults on the real runtime: a file bundled by the build, and a variable. A new agent
+// needs no call to set it up.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

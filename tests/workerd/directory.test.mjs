@@ -1,5 +1,5 @@
-// The directory of agents, in a Worker that binds it: what it lists, who may ask, and what is
-// found after the runtime was killed between an agent and its part of the directory.
+// The directory of agents in a Worker that binds it: what it lists, who may read it, and what it
+// contains after the runtime was killed between an agent and its directory shard.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,4 +1,4 @@
-// The README and the guides as tests read them: their fenced blocks, tables and links.
+// Parses the README and the guides for the tests: fenced blocks, tables and links.
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";

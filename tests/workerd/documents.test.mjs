@@ -1,8 +1,7 @@
-// The README and the guides in docs/, compared with the Worker: their requests are sent
-// as they are printed, their code is run or compiled, and wrangler reads their settings.
-// A block of a kind that no test knows is a failure. reader.mjs says how requests and
-// answers are written. tables.test.mjs holds the tables, and types.test.mjs the types of
-// the TypeScript.
+// Checks the README and the guides in docs/ against the Worker: their requests are sent as printed,
+// their code is run or compiled, and wrangler reads their settings. A block of an unknown kind is a
+// failure. reader.mjs describes how requests and answers are written. tables.test.mjs checks the
+// tables, and types.test.mjs the types of the TypeScript.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,4 +1,4 @@
-// The Worker's doors: addresses, methods, bodies, and answers to nonsense.
+// The Worker's entry points: URLs, methods, bodies, and errors for invalid input.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

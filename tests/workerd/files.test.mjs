@@ -1,5 +1,5 @@
-// A file is data, also over HTTP and with minted tokens: a waiting call in a file reaches
-// no tool, whoever answers the call and wherever.
+// Imported files over HTTP and with minted tokens: a pending call in a file reaches no tool,
+// whoever answers it.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,5 +1,5 @@
-// What a model forgets leaves no byte in the files of the database, whichever way it calls the
-// tool: in a turn, by `callTool`, and over the Model Context Protocol.
+// A model's deletion leaves no byte in the database files, whether the tool is called in a turn, by
+// `callTool`, or over the Model Context Protocol.
 
 import assert from "node:assert/strict";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";

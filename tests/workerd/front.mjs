@@ -1,5 +1,5 @@
-// An address that stays the same while the Worker behind it is killed and started at
-// another port. Clients that reconnect by themselves need such an address.
+// A URL that stays the same while the Worker behind it is killed and restarted on another port, for
+// clients that reconnect by themselves.
 //
 //   const front = await startFront(server);
 //   after(() => front.stop());

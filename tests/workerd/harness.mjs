@@ -1,5 +1,5 @@
-// What every test in workerd starts: the built Worker, on the runtime of production, with
-// access to its objects' storage.
+// The test harness: starts the built Worker on the production runtime with access to the storage of
+// its objects.
 //
 //   const server = await startServer({ vars: { AUTH: "open" } });
 //   after(() => server.stop());

@@ -1,6 +1,6 @@
-// Homes of blocks on the real runtime, with real bindings: another agent, a service (the
-// example in TypeScript, with its own bucket), and a prefix of the bucket. The object is
-// evicted between calls. Some homes are away, slow, or answer nonsense.
+// Backends of blocks on the real runtime with real bindings: another agent, a service (the
+// TypeScript example with its own bucket), and a bucket prefix. The object is evicted between
+// calls. Some backends are unavailable, slow, or return invalid answers.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

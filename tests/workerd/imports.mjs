@@ -1,5 +1,5 @@
-// Which source file of a crate imports which other: the files' `use` declarations, and paths
-// that begin with `crate`, `self` or `super`. Tests and comments don't count.
+// Finds which source file of a crate imports which other: `use` declarations, and paths that begin
+// with `crate`, `self` or `super`. Tests and comments are ignored.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// The runtime is killed in the middle of writing, again and again. Every acknowledged
-// write is there afterwards. Any other write is there whole or not at all.
+// Kills the runtime repeatedly while it writes. Every acknowledged write must exist afterwards, and
+// every other write completely or not at all.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

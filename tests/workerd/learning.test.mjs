@@ -1,5 +1,5 @@
-// The runtime is killed while the agent learns and while it puts its facts in order.
-// Afterwards every event was looked at once, and no change is there twice or in part.
+// Kills the runtime during learning and consolidation. Afterwards every event must have been
+// processed once, and no change be duplicated or partial.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

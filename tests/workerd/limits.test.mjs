@@ -1,5 +1,5 @@
-// The table of limits in docs/costs.md: a request at the limit is served. A request over
-// the limit is refused with the code that the table gives.
+// The table of limits in docs/costs.md: a request at the limit is served, and one over the limit is
+// refused with the code in the table.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

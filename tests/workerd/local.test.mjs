@@ -1,5 +1,5 @@
-// AUTH=local, as `npm start` sets it: programs on this machine get in. Pages of other
-// sites, open in the user's browser, get in through no door.
+// AUTH=local, as `npm start` sets it: programs on this machine are admitted, and cross-site pages
+// in the user's browser are refused at every entry point.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// A conversation that is many times as long as its model's window. `npm run bench -- long`
-// talks for 5,000 turns, with a real tokenizer.
+// A conversation many times as long as its model's window. `npm run bench -- long` runs 5,000 turns
+// with a real tokenizer.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

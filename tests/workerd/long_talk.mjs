@@ -1,8 +1,8 @@
-// One conversation that goes on and on, with a model of a small window. The model counts
-// what it is sent with a tokenizer, and refuses what is too long, as OpenAI does. Facts
-// are planted on the way, and some tools answer 200 KB.
+// Runs one very long conversation with a model of a small window. The model counts its input with a
+// tokenizer and refuses what is too long, as OpenAI does. Facts are mentioned on the way, and some
+// tools return 200 KB.
 //
-// The model summarises as a careful one would: it keeps the facts that it is shown.
+// The model's summaries keep the facts that it is shown.
 
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -1,6 +1,6 @@
-// A server of tools that wants a person's authorization, on the real runtime: an authorization
-// server and an MCP server over HTTP, the person's browser, and the Worker between them. The rules
-// are in tests/native/chat/oauth.rs.
+// A server of the Model Context Protocol that requires a user's authorization, on the real runtime:
+// an authorization server, the MCP server over HTTP, the user's browser, and the Worker between
+// them. The rules are tested in tests/native/chat/oauth.rs.
 
 import assert from "node:assert/strict";
 import { createHash, randomUUID } from "node:crypto";

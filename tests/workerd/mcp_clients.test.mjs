@@ -1,5 +1,5 @@
-// Clients that others wrote for the Model Context Protocol, against the built Worker: the
-// protocol's own SDK, in the version that shakes hands and in the one that does not.
+// The Model Context Protocol's own SDK against the built Worker: a version that uses the handshake
+// and one that does not.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";

@@ -1,5 +1,5 @@
-// What a class of one's own offers over the Model Context Protocol, and the streams that tell of
-// changed resources: the Worker in front holds them, and the object may sleep.
+// What a custom class offers over the Model Context Protocol, and the streams that announce changed
+// resources: the front Worker holds them open while the object may be evicted.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";

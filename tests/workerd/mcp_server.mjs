@@ -1,5 +1,5 @@
-// A server of the Model Context Protocol that its authors' SDK makes, in a process of its
-// own: `startMcpServer()` starts this file. It keeps sessions as servers usually do.
+// A server of the Model Context Protocol built with the official SDK, in its own process:
+// `startMcpServer()` starts this file. It has sessions, as most servers do.
 //
 //   const mcp = await startMcpServer();
 //   mcp.origin, mcp.url

@@ -1,5 +1,5 @@
-// Servers of the Model Context Protocol that an agent uses, on the real runtime: one that
-// the protocol's own SDK makes, and another agent.
+// Tool servers that an agent uses over the Model Context Protocol, on the real runtime: one built
+// with the official SDK, and another agent.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

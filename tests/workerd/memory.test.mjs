@@ -1,9 +1,9 @@
-// The worst request of each operation, sent to four busy objects at once: how much memory
-// the runtime takes for the requests, beyond what it takes idle. The process's memory
-// counts JavaScript's strings and garbage, which no counter of wasm does.
+// Sends the largest request of each operation to four busy objects at the same time and measures
+// the memory that the runtime uses beyond its idle state. The process's memory includes
+// JavaScript's strings and garbage, which no counter of Wasm does.
 //
-// openapi.json lists the operations and the longest body of each. A new operation is
-// measured with a body of its longest length.
+// openapi.json lists the operations and the maximum length of each body, so a new operation is
+// measured with its longest body.
 
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// A scripted model: an OpenAI-compatible endpoint on this machine. It streams as the real
-// ones do, gives the answers that a test writes, and records the requests.
+// A scripted model: an OpenAI-compatible endpoint on this machine. It streams as real ones do,
+// returns the answers that a test sets, and records the requests.
 //
 //   const model = await startModel();
 //   after(() => model.stop());

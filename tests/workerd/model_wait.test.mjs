@@ -1,5 +1,5 @@
-// With `MODEL_WAIT = "worker"`, the Worker in front waits for the model, and the object sleeps
-// meanwhile. A client sees what it sees when the object waits, whatever is lost in between.
+// With `MODEL_WAIT = "worker"`, the front Worker waits for the model while the object may be
+// evicted. The client must receive the same as when the object waits, whatever is lost in between.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

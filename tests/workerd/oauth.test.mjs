@@ -1,5 +1,5 @@
-// Access tokens of an OAuth issuer, as the built Worker takes them: over HTTP, through the Worker in
-// front and straight at the object. The rules of a token are in tests/scripts/oauth.test.mjs.
+// Access tokens of an OAuth issuer over HTTP, through the front Worker and directly at the object.
+// The rules for a token are tested in tests/scripts/oauth.test.mjs.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// The path of a request to the object's storage and back, which native tests don't cover.
+// A request's way to the object's storage and back, which native tests do not cover.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// Ports for servers that are given theirs, and begin to listen later.
+// Reserves ports for servers that start listening later.
 
 import { once } from "node:events";
 import { createServer } from "node:net";

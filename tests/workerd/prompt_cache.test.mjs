@@ -1,5 +1,5 @@
-// What a provider reads from its cache over 20 turns, while a block of the memory changes
-// before every turn.
+// What a provider reads from its cache over 20 turns while a memory block changes before every
+// turn.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

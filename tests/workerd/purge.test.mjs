@@ -1,5 +1,5 @@
-// A purge leaves no byte of the text in the files of the database: not in freed pages and not
-// in the write-ahead log. And it is whole or not at all, however the runtime dies.
+// A purge leaves no byte of the text in the database files, neither in freed pages nor in the
+// write-ahead log, and it is all or nothing when the runtime is killed.
 
 import assert from "node:assert/strict";
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";

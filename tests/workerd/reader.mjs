@@ -1,5 +1,5 @@
-// A reader who follows a document: runs its ```sh blocks as a shell would, and compares
-// its ```json blocks with the agent's answers.
+// Follows a document as a reader would: runs its ```sh blocks like a shell and compares its ```json
+// blocks with the agent's answers.
 //
 // A line of a ```sh block is one of
 //

@@ -1,8 +1,8 @@
-// The spans as others read them: OpenTelemetry's own messages, and a collector that others
-// wrote, Rotel. It takes OTLP in JSON, and sends on what it understood, as protobuf.
+// Validates the spans with OpenTelemetry's own protobuf messages and with Rotel, a third-party
+// collector. It accepts OTLP in JSON and forwards what it read as protobuf.
 //
-// Both come from PyPI, once (scripts/setup/python.mjs). If they can't be installed, a line
-// says why, and nothing is tested here; collector.mjs checks the form in any case.
+// Both are installed once from PyPI (scripts/setup/python.mjs). If they can't be installed, the
+// test prints the reason and is skipped; collector.mjs checks the format in any case.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

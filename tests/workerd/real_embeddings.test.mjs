@@ -1,4 +1,4 @@
-// A real embedding model behind OpenAI's API, asked directly and by the Worker.
+// A real embedding model behind OpenAI's API, called directly and by the Worker.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

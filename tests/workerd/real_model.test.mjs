@@ -1,6 +1,5 @@
-// A real language model behind the real Worker: the model can answer what the Worker
-// asks, and the answers arrive. The model is small (SmolLM2, 135 million parameters). The
-// tests hold that it writes, never what it writes.
+// A real language model behind the real Worker. The model is small (SmolLM2, 135 million
+// parameters), so the tests check that it answers, never what it answers.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";

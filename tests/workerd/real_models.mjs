@@ -1,5 +1,5 @@
-// Real models on this machine, behind endpoints that speak OpenAI's language. Nothing is
-// scripted, and no other host is asked.
+// Starts real models on this machine behind OpenAI-compatible endpoints. Nothing is scripted, and
+// no other host is contacted.
 //
 //   const model = await startRealModel("language_model");
 //   after(() => model.stop());

@@ -1,5 +1,5 @@
-// The recipes of docs/recipes.md: their types, and their pages in a document of happy-dom
-// over their own Worker, with the built Session Agent behind its service binding.
+// The recipes of docs/recipes.md: their types, and their pages in a happy-dom document over their
+// own Worker, with the built Session Agent behind its service binding.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

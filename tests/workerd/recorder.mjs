@@ -1,5 +1,5 @@
-// A server in front of a model's: it hands each request on and each answer back as
-// they are, and keeps the text of every answer.
+// A proxy in front of a model: forwards requests and answers unchanged and records the text of each
+// answer.
 
 import { once } from "node:events";
 import { createServer } from "node:http";

@@ -1,5 +1,5 @@
-// What an agent refuses, and what stands in the agent of whom it is asked. Tests ask for each
-// by every way that leads to an agent.
+// Requests that an agent refuses, and the state that each of them needs. Tests send them over every
+// transport.
 
 const say = (content, more) => ({ action: "user_message", content, ...more });
 const append = (more) => ({ sessionId: "s", events: [say("more")], ...more });

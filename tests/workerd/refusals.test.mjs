@@ -1,7 +1,6 @@
-// Refusals reach a Worker of one's own as what they are: over a service binding, over a
-// namespace of objects and at a URL, through the client and through each of its adapters,
-// whatever the Worker's compatibility date. The Worker runs in a runtime of its own, beside
-// the configuration that ships, with its static files.
+// Errors reach a user's Worker with their class and code: over a service binding, a Durable Object
+// namespace and a URL, through the client and each of its adapters, at any compatibility date. The
+// Worker runs in its own runtime, beside the shipped configuration with its static files.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// A line of each request in the Worker's log, and a point in the data set `METRICS`.
+// The log line of each request, and its data point in the data set `METRICS`.
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";

@@ -1,5 +1,5 @@
-// Retention in the runtime: the alarm runs it, requests are served between its steps, and an
-// object that is killed in a step resumes.
+// Retention on the real runtime: the alarm runs it, requests are served between its steps, and a
+// run resumes after the object is killed during a step.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,6 +1,6 @@
-// Workers RPC: operations as method calls over a service binding and on the object.
-// JSON goes in and out as a text. What may be called, who may call, and every refusal
-// are the same as over HTTP.
+// Workers RPC: operations as method calls over a service binding and on the object. Input and
+// output are JSON text. The callable methods, the permissions and the errors are the same as over
+// HTTP.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// Turns from servers, on the real runtime: `runTurn` over HTTP, Workers RPC and a socket,
-// messages that wait for their turn, and callers who go away.
+// Turns started by servers on the real runtime: `runTurn` over HTTP, Workers RPC and a socket,
+// queued messages, and callers that disconnect.
 
 import assert from "node:assert/strict";
 import { createHmac } from "node:crypto";

@@ -1,6 +1,6 @@
-// The crate session-agent-client in Workers in Rust, each in a runtime of its own beside the
-// configuration that ships: by a service binding and by a namespace of objects. The compiler
-// has seen that types fit; here are answers and refusals of a real agent.
+// The crate session-agent-client in Rust Workers, each in its own runtime beside the shipped
+// configuration, over a service binding and a Durable Object namespace. The compiler checks the
+// types; these tests check the answers and errors of a real agent.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// Workers in Rust that use crates/client: compiled as somebody compiles a Worker of one's own,
-// and given to the runtime with a few lines of JavaScript in front.
+// Compiles Rust Workers that use crates/client, as a user would, and starts them in a runtime with
+// a small JavaScript entry point.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

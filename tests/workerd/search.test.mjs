@@ -1,5 +1,5 @@
-// The index in the runtime: the build goes on after the answer and after evictions. A
-// text of any length is one event among others.
+// The search index on the real runtime: indexing continues after the response and after evictions,
+// and a text of any length is one result.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,8 +1,7 @@
-// A second runtime with a Worker of its own, beside a server of `harness.mjs` that runs with
-// its site and a `registry`: as two `wrangler dev` on one machine. Between the two stand the
-// proxies that wrangler puts before a Worker with static files, and before a Worker and an
-// object of another runtime. They carry what is thrown without its code, and find an object
-// by its id alone.
+// Starts a user's Worker in a second runtime beside a server of `harness.mjs` that has its static
+// files and a `registry`, like two `wrangler dev` on one machine. Between the two are the proxies
+// that wrangler adds in front of a Worker with static files and in front of a Worker or an object
+// of another runtime. They drop the code of an exception and address an object only by its id.
 
 import { join } from "node:path";
 import { mkdtemp, rm } from "node:fs/promises";

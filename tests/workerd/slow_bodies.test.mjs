@@ -1,4 +1,4 @@
-// Bodies that never end: what they hold, and when they are given up.
+// Request bodies that never end: the memory they reserve, and when they time out.
 
 import assert from "node:assert/strict";
 import { connect } from "node:net";

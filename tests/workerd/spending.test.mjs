@@ -1,5 +1,5 @@
 // `limits` on the real runtime: the error of a refused turn at each entry point, counting across
-// evictions and kills, and the cost of counting.
+// evictions and crashes, and the cost of counting.
 
 import assert from "node:assert/strict";
 import { after, afterEach, beforeEach, test } from "node:test";

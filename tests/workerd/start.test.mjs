@@ -1,4 +1,4 @@
-// `npm start`, as a person runs and stops it.
+// Starts and stops `npm start` as a person does.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

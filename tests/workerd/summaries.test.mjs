@@ -1,4 +1,4 @@
-// Summaries by a service (`summarize`): another Worker writes them, asked over a real binding.
+// Summaries written by another Worker (`summarize`), called over a real binding.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

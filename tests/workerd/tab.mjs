@@ -1,5 +1,5 @@
-// A browser's tab without a browser: React in a document of happy-dom, with `useAgent`
-// and `useAgentChat` as in a page, over Node's own WebSocket.
+// A browser tab without a browser: React in a happy-dom document, with `useAgent` and
+// `useAgentChat` as in a page, over Node's WebSocket.
 //
 //   const tab = await openTab(server, "agent");
 //   await tab.chat.sendMessage({ text: "Hi" });

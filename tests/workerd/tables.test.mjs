@@ -1,5 +1,5 @@
-// The tables of the guides, compared with their sources. limits.test.mjs holds the table
-// of limits, and base/settings.rs the table of settings.
+// Compares the tables of the guides with their sources. limits.test.mjs checks the table of limits,
+// and base/settings.rs the table of settings.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";

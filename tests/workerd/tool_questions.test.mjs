@@ -1,6 +1,6 @@
 // A server of the Model Context Protocol asks the user during a chat turn: the stock clients answer
-// with `addToolOutput`, with evictions and a kill between the question and the answer. The server is
-// another agent, which passes on what its own tool asks.
+// with `addToolOutput`, with evictions and a crash between the question and the answer. The server
+// is another agent, which forwards a question of its own tool.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

@@ -1,5 +1,5 @@
-// Tools behind an address, in a process of their own: the counts of calls are right
-// whatever happens to the Worker.
+// HTTP tools in their own process, so that the counts of calls are right whatever happens to the
+// Worker.
 //
 //   const tools = await startTools();
 //   after(() => tools.stop());

@@ -1,5 +1,5 @@
-// What a tool's definition says of its calls, on the real runtime: its headers with the
-// Worker's secrets, its time, and the size of its answers.
+// The options of a tool's definition on the real runtime: headers with the Worker's secrets,
+// timeout, and the maximum size of a response.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

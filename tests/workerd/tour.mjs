@@ -1,6 +1,5 @@
-// Follows a document's ```sh blocks on a server of its own, and compares the answers with
-// the printed ones. A guide begins where the README's tour ends, as the guide tells its
-// readers.
+// Runs a document's ```sh blocks on their own server and compares the answers with the printed
+// ones. A guide starts where the README's tour ends, as the guide tells its readers.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";

@@ -1,6 +1,6 @@
-// Traces on the real runtime: from a caller's `traceparent` to the headers of a model, a tool
-// and a server of tools, and to the receiver of spans. A receiver that is silent or refuses
-// changes nothing for a request. Records of turns outlive deaths.
+// Traces on the real runtime: from a caller's `traceparent` to the headers of models, tools and
+// tool servers, and to the collector. A collector that stalls or refuses does not affect a request.
+// Records of turns survive crashes.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

@@ -1,5 +1,5 @@
-// Export and import over HTTP: both are streams, take little memory, and do their work
-// wholly or not at all. Native tests hold what a line may contain.
+// Export and import over HTTP: both stream, use little memory, and are all or nothing. Native tests
+// check the contents of the lines.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

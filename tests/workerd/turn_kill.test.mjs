@@ -1,6 +1,6 @@
-// The runtime is killed at every point of a turn that matters. Afterwards the user's
-// message is there once, the turn is finished, no tool that was called is called again,
-// and no call lacks its result. A client that comes back gets the whole answer.
+// Kills the runtime at every relevant point of a turn. Afterwards the user's message exists once,
+// the turn is finished, no executed tool runs again, and every call has a result. A client that
+// reconnects gets the whole answer.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";

@@ -1,6 +1,5 @@
-// Turns that are too much: clients that don't read, models without an end, tools with
-// endless results, turns and sockets by the hundred. Each of them is bounded, says so,
-// and doesn't disturb the others.
+// Excessive turns: clients that don't read, endless model answers, huge tool results, and hundreds
+// of turns and sockets. Each is bounded, reports an error, and does not affect the others.
 
 import assert from "node:assert/strict";
 import { connect as connectTcp } from "node:net";

@@ -1,4 +1,5 @@
-// Sockets that outlast the object's activation, another tab's answer, or their token.
+// Sockets that outlive the object's activation, receive another tab's answer, or outlive their
+// token.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,11 +1,9 @@
-// The types of the TypeScript that people copy: the blocks of the README and the
-// guides, and the examples. documents.test.mjs, client.test.mjs and
-// tests/scripts/examples.test.mjs run the same code, without its types. And the types of
-// the client itself.
+// Type-checks the TypeScript that people copy (the blocks of the README and the guides, and the
+// examples) and the client itself. documents.test.mjs, client.test.mjs and
+// tests/scripts/examples.test.mjs run the same code without its types.
 //
-// A block becomes a file of its own with the lines of its document, so an error of the
-// compiler names the document's line. What a test gives the block when it runs stands
-// in the lines of the fences.
+// A block becomes its own file at the line numbers of its document, so a compiler error names the
+// document's line. Declarations that a test adds to the block replace the lines of its fences.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

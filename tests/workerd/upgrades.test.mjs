@@ -1,6 +1,6 @@
-// Objects as older builds stored them, put in the place of a real object's file and
-// opened by the built Worker. tests/upgrades has the files and what every read has to
-// answer. The native tests look further into each file.
+// Objects stored by older builds replace a real object's file and are opened by the built Worker.
+// tests/upgrades contains the files and the expected answer of every read. Native tests check each
+// file in more detail.
 
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// Vectors in the runtime, which multiplies sixteen numbers at a time: the results come in
-// the order of their cosines, at any length of the vectors.
+// Vector search on the real runtime, which multiplies sixteen numbers at a time: results are
+// ordered by cosine for vectors of any length.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

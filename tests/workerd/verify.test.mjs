@@ -1,5 +1,5 @@
-// `verify` in the runtime, and `npx session-agent verify`: data written by operations is sound, and
-// a damaged row is reported.
+// `verify` on the real runtime, and `npx session-agent verify`: data written by operations is
+// consistent, and a corrupt row is reported.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,6 +1,6 @@
-// The export of a whole agent, over HTTP, with the client and on the command line: it is restored
-// to the byte, resumes after interruptions, and takes little memory. Native tests check the
-// content of lines.
+// The export of a whole agent over HTTP, with the client and on the command line: it is restored
+// byte for byte, resumes after interruptions, and uses little memory. Native tests check the
+// contents of the lines.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-// Workers AI, asked through the platform's own `Ai` class, as in a deployed Worker.
+// Workers AI, called through the platform's own `Ai` class, as in a deployed Worker.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";

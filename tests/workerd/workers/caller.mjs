@@ -1,5 +1,5 @@
-// Another Worker, as a user of Session Agent would write it. It reaches the Worker
-// through a service binding, and the object through `script_name`.
+// Another Worker, as a user of Session Agent would write it. It calls the Worker through a service
+// binding and the object through `script_name`.
 //
 // `x-via: service` passes a request to the Worker, `x-via: object` to the object of the
 // agent in `x-agent`. The path and the body stay the same. `x-announced` announces a

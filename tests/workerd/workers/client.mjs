@@ -1,7 +1,6 @@
-// A Worker that imports the client, and does with it what a test asks for: `{ via,
-// agent, options, session, method, given, take }`. `via` names how the client reaches
-// Session Agent. An async iterator is read to its end, or `take` items of it. A stream is
-// read as a text.
+// A Worker that imports the client and makes the calls that a test requests: `{ via, agent,
+// options, session, method, given, take }`. `via` names how the client connects to Session Agent.
+// An async iterator is read to its end, or up to `take` items. A stream is read as text.
 //
 // client.test.mjs bundles this file.
 

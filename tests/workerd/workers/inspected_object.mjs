@@ -1,4 +1,4 @@
-// The real object, with doors for tests. The real class is composed, not changed.
+// The real object with extra entry points for tests. The real class is composed, not changed.
 //
 // This class answers the paths under /__harness/ and passes all other events to the class
 // that ships. It constructs that class at the first such event, so a test can write

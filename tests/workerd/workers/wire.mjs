@@ -1,4 +1,4 @@
-// SQL values as JSON. Blobs have a notation of their own; JSON has the others.
+// SQL values as JSON. Blobs have their own notation; the other types are plain JSON.
 
 const BLOB = "$blob";
 

@@ -1,5 +1,5 @@
-//! A Worker of somebody who uses Session Agent from Rust: crates/client, asked for what a
-//! test wants. It finds Session Agent by a service binding and by a namespace of its objects.
+//! A user's Rust Worker that makes the calls of crates/client that a test requests, through a
+//! service binding and through a Durable Object namespace.
 
 mod tour;
 
