@@ -1,5 +1,5 @@
-// The adapters fit into the frameworks' types, and what they refuse, the compiler refuses.
-// documents.test.mjs checks this file.
+// The adapters match the frameworks' types, and the compiler refuses unsupported uses.
+// documents.test.mjs compiles this file.
 
 import type { MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
 import type { BaseSessionService } from "@google/adk";

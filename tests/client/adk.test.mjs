@@ -1,5 +1,5 @@
-// `session-agent/adk` under ADK's own runner, with a scripted model, and beside ADK's own service in
-// memory. The object is evicted after every write.
+// `session-agent/adk` with ADK's own runner and a scripted model, compared with ADK's in-memory
+// session service. The object is evicted after every write.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

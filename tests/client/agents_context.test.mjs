@@ -1,5 +1,5 @@
-// `session-agent/agents-context` under the Agents SDK's own `ContextBlocks`. The object is
-// evicted after every write.
+// `session-agent/agents-context` with the Agents SDK's own `ContextBlocks`. The object is evicted
+// after every write.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
-// `session-agent/anthropic-memory` under the SDK's own tool runner, and beside its own tool
-// for a file system. The object is evicted after every write.
+// `session-agent/anthropic-memory` with the SDK's own tool runner, compared with the SDK's file
+// system tool. The object is evicted after every write.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

@@ -1,6 +1,6 @@
-// The base URL under the official clients of OpenAI and Anthropic, unmodified, in the newest version and
-// in one that is a year old. Each client is run against a provider directly and through an agent: it
-// gets the same events and the same fields.
+// The base URL with the official, unmodified clients of OpenAI and Anthropic, in the newest version
+// and in one that is a year old. Each client runs against a provider directly and through an agent,
+// and must receive the same events and fields.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

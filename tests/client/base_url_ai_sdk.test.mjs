@@ -1,6 +1,6 @@
-// The base URL under the AI SDK's own providers, unmodified: `@ai-sdk/openai` over Chat Completions and
-// over Responses, `@ai-sdk/anthropic` and `@ai-sdk/openai-compatible`. Each program is run against a
-// provider directly and through an agent: it gets the same parts and the same fields.
+// The base URL with the AI SDK's unmodified providers: `@ai-sdk/openai` over Chat Completions and
+// Responses, `@ai-sdk/anthropic` and `@ai-sdk/openai-compatible`. Each program runs against a
+// provider directly and through an agent, and must receive the same parts and fields.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

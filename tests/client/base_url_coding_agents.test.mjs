@@ -1,6 +1,6 @@
-// The base URL under coding agents, unmodified, as programs without a terminal: Claude Code, and pi over
-// OpenAI's two APIs. Each is run against a provider directly and through an agent, in a home and a folder
-// of its own: it prints the same answers, and its tools change the same files.
+// The base URL with unmodified coding agents, run without a terminal: Claude Code, and pi over
+// OpenAI's two APIs. Each runs against a provider directly and through an agent, in its own home
+// and folder, and must print the same answers and change the same files.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,6 +1,6 @@
-// The base URL under LangChain's models, unmodified: `@langchain/openai` over Chat Completions and over
-// Responses, and `@langchain/anthropic`. Each program is run against a provider directly and through an
-// agent: it gets the same messages and the same chunks.
+// The base URL with LangChain's unmodified models: `@langchain/openai` over Chat Completions and
+// Responses, and `@langchain/anthropic`. Each program runs against a provider directly and through
+// an agent, and must receive the same messages and chunks.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

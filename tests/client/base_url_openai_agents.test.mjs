@@ -1,5 +1,5 @@
-// The base URL under OpenAI's Agents SDK, unmodified, over both of OpenAI's APIs. Each program is run
-// against a provider directly and through an agent: it gets the same items and the same events.
+// The base URL with OpenAI's unmodified Agents SDK over both of OpenAI's APIs. Each program runs
+// against a provider directly and through an agent, and must receive the same items and events.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

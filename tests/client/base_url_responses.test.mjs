@@ -1,6 +1,6 @@
-// OpenAI's Responses at a provider that has them: thoughts, the provider's own tools and other items
-// go through. The official client, the AI SDK and the Agents SDK run against a provider directly and
-// through an agent: they get the same items and the same events.
+// OpenAI's Responses API with a provider that supports it: reasoning, the provider's own tools and
+// other items are forwarded. The official client, the AI SDK and the Agents SDK run against a
+// provider directly and through an agent, and must receive the same items and events.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

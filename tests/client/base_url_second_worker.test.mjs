@@ -1,5 +1,5 @@
-// The base URL from a second Worker in a runtime of its own, by a service binding and by a namespace of
-// objects: the official clients with the binding's `fetch`, as docs/base-url.md prints it.
+// The base URL from a second Worker in its own runtime, over a service binding and a Durable Object
+// namespace: the official clients use the binding's `fetch`, as docs/base-url.md shows.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// `npx session-agent check` from the packed archive: what it refuses of a Worker's
-// configuration, and that wrangler stops with it.
+// `npx session-agent check` from the packed archive: the configuration errors that it finds, and
+// that they stop wrangler.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

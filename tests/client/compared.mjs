@@ -1,4 +1,4 @@
-// A client of a provider's API, run against the provider of these tests and through an agent.
+// Runs a client of a provider's API against the test provider directly and through an agent.
 //
 //   const { provider, compare, remember, tokenOf, baseOf, run } = await startCompared();
 //   const answer = await compare(make, program);

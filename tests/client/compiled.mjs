@@ -1,4 +1,5 @@
-// What TypeScript's compiler says of files of a folder, as a project on Workers compiles them.
+// Compiles the TypeScript files of a folder like a Workers project and returns the compiler's
+// output.
 
 import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// `npm create session-agent`: each template is made, served, tried and deployed dry, with the
-// packages from their archives.
+// `npm create session-agent`: each template is created, served, used and deployed in a dry run,
+// with the packages from their archives.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,4 +1,5 @@
-// `npm run create`: a project from this clone, installed and deployed dry without the registry.
+// `npm run create`: a project from this clone, installed and deployed in a dry run without the
+// registry.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

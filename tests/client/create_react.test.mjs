@@ -1,5 +1,5 @@
-// `npm create session-agent -- --template react`: the page is used in a browser as a visitor
-// uses it, first with the demo that needs no account, then with a model that is told what to say.
+// `npm create session-agent -- --template react`: a browser uses the page as a visitor would, first
+// with the demo model, which needs no account, then with a scripted one.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

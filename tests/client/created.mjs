@@ -1,4 +1,4 @@
-// `npm create session-agent`, from its packed archive, in a folder of the test's.
+// Runs `npm create session-agent` from its packed archive in a temporary folder.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

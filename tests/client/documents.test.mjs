@@ -1,5 +1,5 @@
-// The programs of docs/adapters.md, docs/migrating.md and docs/operations-guide.md: run as they are printed, and
-// their types checked. So are the types of the adapters, and those of the client inside.
+// The programs of docs/adapters.md, docs/migrating.md and docs/operations-guide.md are run as
+// printed and type-checked. The adapters and the client are type-checked too.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

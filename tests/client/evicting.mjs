@@ -1,9 +1,10 @@
-// A server whose objects are evicted after every write, so that nothing which an adapter
-// relies on is in memory alone.
+// A server whose objects are evicted after every write, so that an adapter can't rely on anything
+// in memory.
 //
-// `SUITE_WAY` in the environment says how the clients find it: at its URL, or by a service
-// binding (`service`) or a namespace of objects (`namespace`) of a Worker in a second
-// runtime. The server then runs as it ships, with its static files: second_worker.test.mjs.
+// `SUITE_WAY` in the environment says how the clients connect: by URL, by a service binding
+// (`service`) or by a Durable Object namespace (`namespace`) of a Worker in a second runtime. In
+// the latter cases the server has the shipped configuration with its static files: see
+// second_worker.test.mjs.
 
 import { createServer } from "node:http";
 import { once } from "node:events";

@@ -1,8 +1,7 @@
-// Where a client finds Session Agent, and what evicts an object after every write to it.
+// The target that a client is given, which also evicts the object after every write.
 //
-// By a URL, or as a Worker in another runtime finds it: the client is given what looks like
-// a binding, and each use of it is made by that Worker of its own binding (see
-// tests/workerd/workers/forward.mjs).
+// The target is a URL or what a Worker in another runtime has: an object that looks like a binding,
+// whose calls that Worker makes on its own binding (see tests/workerd/workers/forward.mjs).
 
 import { OPERATIONS } from "../../client/dist/operations.js";
 

@@ -1,4 +1,4 @@
-// An example by its one command, for the tests that ask it.
+// Starts an example by its documented command.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,6 +1,6 @@
-// Each example by its one command, on this machine, without an account. The chat's page is
-// used in a browser, as a visitor uses it; a scripted model answers. The tests stand in one
-// file, because two runs of an example would share its folder.
+// Runs each example by its documented command, on this machine, without an account. A browser uses
+// the chat's page as a visitor would; a scripted model answers. The tests share one file because
+// two runs of an example would share its folder.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

@@ -1,4 +1,4 @@
-// Clients that others' generators make of openapi.json: they compile strictly, and work.
+// Clients generated from openapi.json by third-party generators compile strictly and work.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

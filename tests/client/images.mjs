@@ -1,5 +1,5 @@
-// Makes the picture of the example's page anew: `node tests/client/images.mjs`. It is looked
-// at before it is kept.
+// Regenerates the screenshot of the example's page: `node tests/client/images.mjs`. Review it
+// before committing.
 
 import { join } from "node:path";
 import { ROOT } from "../../scripts/places.mjs";

@@ -1,5 +1,5 @@
-// `session-agent/import` against the built Worker: dry runs, imports, and imports that are
-// repeated. The Agents SDK's tables are those that its own code makes.
+// `session-agent/import` against the built Worker: dry runs, imports, and repeated imports. The
+// Agents SDK's own code creates its tables.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

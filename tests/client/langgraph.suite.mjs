@@ -1,5 +1,5 @@
-// The validation suite of LangGraph's authors for checkpoint savers. vitest runs this file
-// for langgraph.test.mjs, which names the server in the environment.
+// LangGraph's own validation suite for checkpoint savers. vitest runs this file for
+// langgraph.test.mjs, which passes the server in the environment.
 
 import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
 import { sessionAgent } from "session-agent";

@@ -1,5 +1,5 @@
-// `session-agent/langgraph` against the suite of LangGraph's authors and against their
-// graphs, each with its object evicted after every write.
+// `session-agent/langgraph` with LangGraph's own suite and with its graphs. The object is evicted
+// after every write.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
-// LangGraph's store over an agent, beside the store that LangGraph keeps in memory. Each object is
-// evicted after every write.
+// LangGraph's store over an agent, compared with LangGraph's in-memory store. The object is evicted
+// after every write.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

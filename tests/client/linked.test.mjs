@@ -1,5 +1,5 @@
-// How a project gets the package: from its archive or as a workspace, where an adapter finds
-// the project's packages. A link is refused by a sentence.
+// Ways to install the package: from its archive or in a workspace, an adapter resolves the
+// project's packages. A linked package is refused with an explanation.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,5 +1,5 @@
-// The guide "Move from `AIChatAgent`": a class that keeps its name and its storage, as it was and
-// then as docs/agents-sdk.md prints it, in the same project.
+// The guide "Move from `AIChatAgent`": one project with a class that keeps its name and its
+// storage, first in its old form and then as docs/agents-sdk.md shows.
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// `session-agent/openai-agents` under the SDK's own runner, with its scripted model, and
-// beside its own session in memory. The object is evicted after every write.
+// `session-agent/openai-agents` with the SDK's own runner and its scripted model, compared with the
+// SDK's in-memory session. The object is evicted after every write.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

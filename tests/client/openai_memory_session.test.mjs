@@ -1,7 +1,7 @@
-// What the Agents SDK asks of its own session in memory, case by case: ours does it, too.
+// The Agents SDK's tests of its in-memory `MemorySession`, rewritten in terms of what a caller sees
+// and run over our session.
 //
-// The cases are those of the SDK's own tests of `MemorySession`, told by what a caller sees.
-// Each runs over the SDK's session first, so a case that the SDK does not hold is found.
+// Each case also runs over the SDK's session, which shows that the case is right.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

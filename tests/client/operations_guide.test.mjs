@@ -1,5 +1,6 @@
-// What docs/operations-guide.md promises beside its programs: the workflow's lines run in a
-// project from a template, with the guide's own settings, and what a new secret ends.
+// What docs/operations-guide.md promises in addition to its programs: the workflow's commands run
+// in a project from a template with the guide's settings, and a new secret has the described
+// effects.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,5 +1,5 @@
-// A class of one's own over the packed archive of the npm package: its model, its tools, its
-// blocks, its login, and what becomes of it when one of its methods fails.
+// A custom class over the packed archive of the npm package: its model, tools, blocks and login,
+// and the effect of a failing method.
 
 import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";

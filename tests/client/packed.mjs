@@ -1,5 +1,5 @@
-// A project of somebody who has installed the package: in a folder of its own, from the
-// packed archive. What else the project uses is linked from the tests' packages.
+// Creates a project that installs the packed archive in its own folder. Its other dependencies are
+// linked from the packages of these tests.
 
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-// OpenAI's Responses as the provider of these tests speaks them: see provider_server.mjs.
+// OpenAI's Responses API of the test provider: see provider_server.mjs.
 
 import { problemOfResponse } from "./provider_rules.mjs";
 

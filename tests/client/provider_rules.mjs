@@ -1,4 +1,4 @@
-// What the providers refuse in a conversation, whoever sends it. A function for each API returns the
+// The rules by which the providers refuse a conversation. A function for each API returns the
 // problem, or undefined.
 
 /** The most marks for the cache that Anthropic takes. */

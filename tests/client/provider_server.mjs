@@ -1,6 +1,6 @@
-// A provider on this machine, which speaks OpenAI's Chat Completions and Responses and Anthropic's
-// Messages, whole and streamed. What it answers follows from the request alone, so that a client can be
-// compared that asks it directly and through an agent.
+// A provider on this machine with OpenAI's Chat Completions and Responses and Anthropic's Messages,
+// with and without streaming. Its answers depend only on the request, so that a client's results
+// can be compared directly and through an agent.
 //
 //   const provider = await startProvider();
 //   after(() => provider.stop());

@@ -1,5 +1,5 @@
-// `session-agent/react` with React in a browser, over the built Worker: what the hooks show, in one
-// tab and in two, while the agent goes away and comes back.
+// `session-agent/react` with React in a browser, over the built Worker: what the hooks show in one
+// tab and in two while the agent disconnects and reconnects.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
-// How `session-agent/react` puts a turn's chunks together with messages of the log that may have
-// some of the turn already.
+// How `session-agent/react` merges a turn's chunks with messages of the log that may already
+// contain part of the turn.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

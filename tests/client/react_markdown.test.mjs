@@ -1,4 +1,5 @@
-// `Markdown` of `session-agent/react`: what a model's text becomes, and what it never becomes.
+// `Markdown` of `session-agent/react`: what a model's text is rendered to, and what it can never
+// become.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

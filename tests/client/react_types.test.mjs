@@ -1,4 +1,5 @@
-// The types of `session-agent/react` under `--strict`, with TypeScript 5.9 and 7, and who needs React.
+// The types of `session-agent/react` under `--strict` with TypeScript 5.9 and 7, and the modules
+// that need React.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

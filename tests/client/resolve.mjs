@@ -1,7 +1,7 @@
-// Has Node find `session-agent` and its parts in packages/session-agent/, and finds for them what they
-// import of the frameworks: in this folder's packages, as it would in a caller's.
+// Makes Node resolve `session-agent` and its subpaths to packages/session-agent/, and resolve the
+// framework packages that they import from this folder, as they would be from a caller's.
 //
-// A test imports this file first, and starts other programs with `--import` of it.
+// A test imports this file first, and passes it to other programs by `--import`.
 
 import { registerHooks } from "node:module";
 import { readFileSync } from "node:fs";

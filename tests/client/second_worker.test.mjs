@@ -1,6 +1,6 @@
-// The adapters' suites once more, as a Worker in a runtime of its own finds Session Agent: by
-// a service binding and by a namespace of its objects, as it ships, with its static files.
-// The suites are the same files, told by the environment where the agent is: see evicting.mjs.
+// Runs the adapters' suites again from a Worker in its own runtime, over a service binding and a
+// Durable Object namespace, against the shipped configuration with its static files. The suites are
+// the same files; the environment names the agent: see evicting.mjs.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

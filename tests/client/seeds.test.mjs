@@ -1,6 +1,6 @@
-// The programs that the documents of the Agents SDK's memory print, in a class of one's own from
-// the packed archive: as printed, or with imports and names of bindings changed. They compile
-// with TypeScript 5.9 and 7, and run in workerd.
+// The programs printed in the documentation of the Agents SDK's memory, in a custom class from the
+// packed archive: as printed, or with changed imports and binding names. They compile with
+// TypeScript 5.9 and 7, and run in workerd.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,5 +1,5 @@
-// An object of the Agents SDK whose class becomes ours: its own code fills the object's
-// storage, and the built Worker opens the same storage and imports what it finds there.
+// An Agents SDK object whose class is replaced by ours: the SDK's own code fills the object's
+// storage, and the built Worker opens that storage and imports its contents.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

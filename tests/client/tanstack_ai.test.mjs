@@ -1,5 +1,5 @@
-// `session-agent/tanstack-ai` under TanStack AI's own `chat` and `ChatClient`, with a scripted model, and
-// beside a storage in memory. The object is evicted after every write.
+// `session-agent/tanstack-ai` with TanStack AI's own `chat` and `ChatClient` and a scripted model,
+// compared with an in-memory storage. The object is evicted after every write.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";

@@ -1,5 +1,5 @@
-// The package from its archive, with the oldest versions that it names and with other ways to
-// run a Worker: models and tools of each `ai`, wrangler, the pool of vitest, miniflare alone.
+// The packed archive with the oldest supported versions and with other ways to run a Worker: models
+// and tools of each `ai`, wrangler, the vitest pool, and miniflare alone.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,5 +1,5 @@
-// The matrix of callers × bindings × ways to run Workers, with real `wrangler dev`. Each combination
-// results in the same errors, with the same classes and codes.
+// The matrix of callers, bindings and ways to run Workers, with real `wrangler dev`. Each
+// combination returns the same errors, with the same classes and codes.
 
 import assert from "node:assert/strict";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";

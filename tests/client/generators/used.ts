@@ -1,4 +1,4 @@
-// A program over the clients that others' generators made of openapi.json.
+// A program that uses the clients generated from openapi.json.
 
 import createClient from "openapi-fetch";
 import { client } from "./hey/client.gen";

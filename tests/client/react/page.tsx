@@ -1,5 +1,5 @@
-// A page that shows what the hooks give, for react.test.mjs: the state as `window.view`, and the
-// hooks' functions as `window.act`.
+// A page for react.test.mjs that exposes the hooks: their state as `window.view` and their
+// functions as `window.act`.
 
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";

@@ -1,4 +1,4 @@
-// The hooks' types, with a class's own tools. react_types.test.mjs compiles this file.
+// The hooks' types with a class's own tools. react_types.test.mjs compiles this file.
 
 import { tool } from "ai";
 import { SessionAgent } from "session-agent/worker";

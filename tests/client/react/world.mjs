@@ -1,4 +1,4 @@
-// The hooks' page in a browser, over the built Worker behind a door that the test can shut.
+// The hooks' page in a browser, over the built Worker behind a proxy that a test can disconnect.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

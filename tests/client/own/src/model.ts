@@ -1,5 +1,5 @@
-// A language model of the AI SDK, by the SDK's own stand-in for one: it does what the newest
-// message of the user asks for.
+// A language model of the AI SDK, built on the SDK's mock model: it follows the newest user
+// message.
 
 import { MockLanguageModelV4 } from "ai/test";
 

@@ -1,4 +1,4 @@
-// Classes whose methods do what nobody should do. Each costs its own effect alone.
+// Classes whose methods misbehave. Each failure affects only its own feature.
 
 import { tool } from "ai";
 import { routeSessionAgent, SessionAgent } from "session-agent/worker";

@@ -1,5 +1,5 @@
-// Classes of one's own with models and tools of each version of the AI SDK that the package
-// names, and of one that it does not.
+// Custom classes with models and tools of each version of the AI SDK that the package supports, and
+// of one that it does not.
 
 import { createOpenAI as openai5 } from "@ai-sdk/openai-5";
 import { createOpenAI as openai6 } from "@ai-sdk/openai-6";

@@ -1,4 +1,4 @@
-// As somebody tests a class of their own: in the runtime, with the pool of Cloudflare.
+// Tests a custom class as a user would: in the runtime, with Cloudflare's vitest pool.
 
 import { env, SELF } from "cloudflare:test";
 import { expect, it } from "vitest";

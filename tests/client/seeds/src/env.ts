@@ -1,4 +1,4 @@
-// The bindings of the programs, and stand-ins for what they take from elsewhere.
+// The bindings of the programs, and stubs for their other imports.
 
 import type { LanguageModel } from "ai";
 import { jsonSchema, tool } from "ai";

@@ -1,4 +1,4 @@
-// What a stub of a class gives fits every pure function of the package.
+// A class's stub type fits every pure function of the package.
 
 import {
   anthropicAdapter,
