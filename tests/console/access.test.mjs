@@ -1,5 +1,5 @@
-// Who uses the console, and with what: the keyboard, a screen reader, a phone, the dark,
-// a credential.
+// Access to the console: by keyboard, with a screen reader, on a phone, in dark mode, and with a
+// credential.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

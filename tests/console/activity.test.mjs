@@ -1,4 +1,4 @@
-// What happened and what it cost.
+// The console's views of requests, turns, failures and usage.
 
 import assert from "node:assert/strict";
 import { after, beforeEach, describe, test } from "node:test";

@@ -1,6 +1,5 @@
-// A browser for the console's tests: the system's own Chromium, led by playwright-core.
-// Nothing is downloaded. Without Chromium the tests are skipped on a laptop, and fail
-// where `CI` is set.
+// The browser of the console's tests: the system's Chromium, driven by playwright-core. Nothing is
+// downloaded. Without Chromium the tests are skipped on a laptop and fail where `CI` is set.
 //
 //   const { page, server } = await openConsole(t);
 //   await page.goto(server.at("#/alice"));

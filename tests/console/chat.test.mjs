@@ -1,5 +1,5 @@
-// Talking in the console: streaming and stopping, other answers, other questions,
-// approvals, branches, compaction. A scripted model answers.
+// Chat in the console: streaming and stopping, regenerated answers, edited questions, approvals,
+// branches and compaction. A scripted model answers.
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";

@@ -1,4 +1,4 @@
-// What anybody may have stored, shown harmlessly.
+// Hostile stored data is displayed harmlessly.
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";

@@ -1,5 +1,5 @@
-// Makes the pictures of the guide anew: `node tests/console/images.mjs`. They are of the
-// console's own example, and are looked at before they are kept.
+// Regenerates the pictures of the guide from the console's own example: `node
+// tests/console/images.mjs`. Review them before committing.
 
 import { join } from "node:path";
 import { ROOT } from "../../scripts/places.mjs";

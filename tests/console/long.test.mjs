@@ -1,5 +1,5 @@
-// A conversation of 10,000 messages: read from its end to its beginning, without a task
-// that holds the page up, and without a shift while an answer is said.
+// A conversation of 10,000 messages: scrolled from its end to its beginning without long tasks, and
+// without layout shifts while an answer streams.
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";

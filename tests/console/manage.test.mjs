@@ -1,5 +1,5 @@
-// Managing an agent in the console: retention with its dry run, a person's data, tools,
-// tokens, compaction, copies, defaults and the list of agents.
+// Managing an agent in the console: retention with its dry run, a person's data, tools, tokens,
+// compaction, backups, defaults and the list of agents.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

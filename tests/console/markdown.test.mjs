@@ -1,4 +1,4 @@
-// Markdown as the console reads it (console/src/markdown), without a browser.
+// The console's Markdown parser (console/src/markdown), without a browser.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Memory in the console: blocks, versions, entries, documents, and what the model gets.
+// Memory in the console: blocks, versions, entries, documents, and the rendered prompt.
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";

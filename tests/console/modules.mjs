@@ -1,4 +1,4 @@
-// The console's modules, for tests that need no browser.
+// Loads the console's modules for tests that need no browser.
 
 import { build } from "esbuild";
 import { join } from "node:path";

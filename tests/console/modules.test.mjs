@@ -1,4 +1,4 @@
-// What the console decides without a page.
+// The console's logic that needs no page.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

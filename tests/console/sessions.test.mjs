@@ -1,5 +1,5 @@
-// Sessions in the console: seen, made, renamed, forked, deleted, carried away and brought
-// back. What a page did is asked of the Worker afterwards.
+// Sessions in the console: viewing, creating, renaming, forking, deleting, exporting and importing.
+// The result is checked in the Worker.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -1,4 +1,5 @@
-// The agent's settings: what holds, where each value comes from, and what is deployed wrong.
+// The agent's settings in the console: their values, the origin of each, and invalid deployed
+// values.
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";

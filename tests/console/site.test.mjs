@@ -1,5 +1,4 @@
-// The console as files: how large they are, what they may do, and whether their types are
-// right.
+// The console's files: their size, their content security policy, and their types.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,6 +1,6 @@
-// A conversation's rules between a reader, an agent and a network, for tests that play them
-// in any order: requests and answers that come late, twice or never, connections that break
-// before or after the agent has heard, other clients, and a reader who clicks at any time.
+// A simulation of a conversation between a reader, an agent and a network, which tests play in any
+// order: late, duplicate and lost requests and answers, connections that break before or after the
+// agent has received a request, other clients, and a reader who clicks at any time.
 //
 // A game is a list of moves, each a name and a number that picks among what is possible. A
 // move that nothing fits does nothing, so any part of a game is a game.
