@@ -1,5 +1,5 @@
-// The benchmarks: the statistics behind their figures, and that each benchmark is there
-// and explained.
+// The benchmarks: the statistics behind their figures, and that each benchmark exists and is
+// documented.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";

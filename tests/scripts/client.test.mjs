@@ -1,5 +1,5 @@
-// The client by itself: its types, errors, retries and pure functions, its ways over a
-// binding, and its size. tests/workerd/client.test.mjs holds it against the Worker.
+// The client without a Worker: its types, errors, retries and pure functions, its transports over a
+// binding, and its size. tests/workerd/client.test.mjs tests it against the Worker.
 
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// What `npx session-agent` says of a mistake: one sentence, and never a stack.
+// The errors of `npx session-agent`: one sentence, and never a stack trace.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

@@ -1,4 +1,4 @@
-// What the build makes of agent-defaults.json, and what it refuses.
+// How the build processes agent-defaults.json, and the errors that it reports.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

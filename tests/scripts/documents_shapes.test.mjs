@@ -1,5 +1,5 @@
-// Pure functions of the client that the documents of the Agents SDK print, and the formats of
-// OpenAI and Anthropic, over conversations that are made at random.
+// The client's pure functions that the documentation of the Agents SDK shows, and the formats of
+// OpenAI and Anthropic, over random conversations.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// The example of a service that keeps blocks, run with a Map as its bucket.
+// The example of a service that stores blocks, run with a Map as its bucket.
 
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";

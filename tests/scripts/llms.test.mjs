@@ -1,4 +1,4 @@
-// llms.txt and llms-full.txt, compared with the guides that they are made from.
+// Compares llms.txt and llms-full.txt with the guides from which they are generated.
 
 import assert from "node:assert/strict";
 import { readdir, readFile } from "node:fs/promises";

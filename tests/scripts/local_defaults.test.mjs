@@ -1,5 +1,5 @@
-// What `npm start` deploys: a memory with which a fresh agent remembers, unless the folder has
-// defaults of its own.
+// The defaults of `npm start`: memory blocks with which a new agent remembers, unless the folder
+// has its own defaults.
 
 import assert from "node:assert/strict";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// Access tokens of an issuer (packages/session-agent/src/worker/oauth.ts), against an issuer on this
-// machine with keys of its own. Whatever is wrong with a token, it gives nothing.
+// Access tokens of an issuer (packages/session-agent/src/worker/oauth.ts), tested with an issuer on
+// this machine that has its own keys. An invalid token grants nothing.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// docs/operations.md is what scripts/operations.mjs makes of the API's document.
+// docs/operations.md is the output of scripts/operations.mjs for openapi.json.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

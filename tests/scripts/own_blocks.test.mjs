@@ -1,5 +1,5 @@
-// Functions of a class as homes of blocks (packages/session-agent/src/worker/blocks.ts), asked as
-// the core asks them.
+// Functions of a class as backends of blocks (packages/session-agent/src/worker/blocks.ts), called
+// as the core calls them.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

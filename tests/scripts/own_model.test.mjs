@@ -1,4 +1,4 @@
-// A class's model (packages/session-agent/src/worker/model.ts), asked as the core asks it.
+// A class's model (packages/session-agent/src/worker/model.ts), called as the core calls it.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

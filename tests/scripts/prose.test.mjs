@@ -1,5 +1,5 @@
-// The prose check: what it reads of each kind of file, what its rules find, and that the texts of
-// this repository keep to them.
+// The prose check: which texts of each kind of file it reads, what its rules find, and that this
+// repository has no findings.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
-// `npm run release`: what it refuses before it builds or uploads anything. The gate runs the dry run of
-// all registries.
+// `npm run release`: the errors that it reports before it builds or uploads anything. The gate runs
+// the dry run of all registries.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

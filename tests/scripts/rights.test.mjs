@@ -1,5 +1,6 @@
-// What a class's `authorize` gives, and what `mintToken` is called with (packages/session-agent/src/rights.ts):
-// JSON drops what it has no word for, and a dropped restriction would open more.
+// Rights returned by a class's `authorize` and passed to `mintToken`
+// (packages/session-agent/src/rights.ts): JSON drops some values, and a dropped restriction would
+// grant more.
 
 import assert from "node:assert/strict";
 import { join } from "node:path";

@@ -1,5 +1,5 @@
-// The namespaces that `routeSessionAgent` reaches (packages/session-agent/src/worker/route.ts): those
-// that the program names. The address is a stranger's.
+// The namespaces that `routeSessionAgent` reaches (packages/session-agent/src/worker/route.ts):
+// only those that the program names. The URL is untrusted.
 
 import assert from "node:assert/strict";
 import { createCipheriv, createHmac, randomBytes } from "node:crypto";

@@ -1,5 +1,5 @@
-// The JavaScript in front of the module, as the runtime sees it. The module is a fake
-// that crashes on demand.
+// The JavaScript in front of the Wasm module, from the runtime's side. The module is a fake that
+// crashes on demand.
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";

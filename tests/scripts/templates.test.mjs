@@ -1,5 +1,5 @@
-// The Workers of the templates and of the chat's example as they are deployed: who logs in, with what,
-// and what a stranger learns. Their agents are fakes that note what reaches them.
+// The Workers of the templates and of the chat example in their deployed form: who can log in, how,
+// and what an outsider learns. Their agents are fakes that record the requests.
 
 import assert from "node:assert/strict";
 import { createHash, createHmac, randomUUID } from "node:crypto";

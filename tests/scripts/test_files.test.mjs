@@ -1,4 +1,4 @@
-// Which tests `npm test` runs: each file once, whichever parts are named.
+// The files that `npm test` runs: each once, whichever parts are named.
 
 import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";

@@ -1,5 +1,5 @@
-// The versions that we say we work with: packages/session-agent/src/versions.ts holds them, and
-// every other place says the same.
+// The supported versions: packages/session-agent/src/versions.ts defines them, and every other
+// place must state the same.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
