@@ -1,5 +1,5 @@
-// The archive of session-agent-client, as cargo packs it: what is in it, and that somebody
-// compiles it in an empty folder, for a Worker and without a runtime.
+// The archive of session-agent-client as cargo packs it: its contents, and that it compiles in an
+// empty folder, for a Worker and without a runtime.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

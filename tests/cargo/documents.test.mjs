@@ -1,4 +1,4 @@
-// The Rust of the documents and of the examples, which cargo compiles.
+// Compiles the Rust code of the documents and of the examples.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

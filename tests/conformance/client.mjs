@@ -1,8 +1,8 @@
-// The client that the conformance suites test: an agent that uses the tools of a server. A Worker
-// that may ask the server's address brings its tools in, and calls each of them as its owner.
+// The client under test of the conformance suites: an agent that uses a server's tools. A Worker
+// that may call the server's URL adds its tools and calls each of them as the owner.
 //
-// The suite starts a program for each scenario (command.mjs), which has this done by the process of
-// the tests: loading the harness for each would take 0.7 s of a core.
+// The suite starts a program for each scenario (command.mjs), which delegates to the test process:
+// loading the harness for each scenario would take 0.7 s of CPU time.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// The program that a conformance suite starts for each scenario, with the server's address as its
-// last argument. The process of the tests, at CONFORMANCE_PLAYER, plays the scenario: client.mjs.
+// The program that a conformance suite starts for each scenario, with the server's URL as its last
+// argument. The test process at CONFORMANCE_PLAYER runs the scenario: see client.mjs.
 
 const { CONFORMANCE_PLAYER, MCP_CONFORMANCE_SCENARIO, MCP_CONFORMANCE_CONTEXT } = process.env;
 const answer = await fetch(CONFORMANCE_PLAYER, {

@@ -1,6 +1,6 @@
 // The tools that the conformance suites call, behind a service binding. They answer in the
-// protocol's own shape, or in plain text where that is all that is asked. The resources and prompts
-// are those of own_class.mjs.
+// protocol's own format, or in plain text where that suffices. The resources and prompts are in
+// own_class.mjs.
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SILENCE = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";

@@ -1,5 +1,5 @@
-// The resources and prompts that the conformance suites ask for, as a class offers them that
-// extends SessionAgent.
+// The resources and prompts that the conformance suites request, offered by a class that extends
+// SessionAgent.
 
 import worker, { prompt, resource, SessionAgent as Base } from "session-agent/worker";
 

@@ -1,4 +1,4 @@
-// Reads all that an agent holds, and compares it with its model.
+// Reads everything that an agent has stored and compares it with its model.
 
 import { isDeepStrictEqual } from "node:util";
 

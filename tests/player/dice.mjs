@@ -1,4 +1,4 @@
-// Random numbers that a seed decides, so that a game can be played again.
+// Seeded random numbers, so that a game can be repeated.
 
 export class Dice {
   #state;

@@ -1,8 +1,7 @@
 // One game: moves on three agents, compared with a model of the contract.
 //
-// Each move takes its numbers from a seed of its own and its choices from what the model
-// knows then. So a game goes on when moves are taken out of it, and a failing game can be
-// made shorter.
+// Each move takes its numbers from its own seed and its choices from the model's state at that
+// time, so a game remains valid when moves are removed, and a failing game can be shrunk.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { differ, observe, show } from "./compare.mjs";

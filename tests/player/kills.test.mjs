@@ -1,6 +1,6 @@
-// The runtime is killed at several points of each write that takes long: an import, a fork, a
-// delete, a first search, and writes of memory. What was written is there whole or not at
-// all, and the same request afterwards does what it should.
+// Kills the runtime at several points of each slow write: an import, a fork, a delete, a first
+// search, and writes of memory. The write must be complete or absent, and the same request must
+// then succeed.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -1,7 +1,7 @@
 // A naive in-memory model of an agent by the contract: sessions whose logs are trees, overlays, and
 // context memory. It shares no code with the agent.
 //
-// An id that the agent minted and that no answer told is `null` until a read tells it.
+// An id that the agent generated and that no answer contained is `null` until a read returns it.
 
 export const RUN_ACTIONS = new Set(["agent_message", "tool_call_request", "tool_result"]);
 const ROLES = {

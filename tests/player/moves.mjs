@@ -1,5 +1,5 @@
-// The moves of a game: `[weight, {name, make(game, dice)}]`. What each should answer, and
-// what it changes, is what the contract says. Each file of `moves/` adds its own to the list.
+// The moves of a game: `[weight, {name, make(game, dice)}]`. The contract defines the answer and
+// the effect of each. Each file of `moves/` adds its own to the list.
 
 import { MOVES } from "./moves/kit.mjs";
 import "./moves/sessions.mjs";

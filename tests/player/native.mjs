@@ -1,5 +1,5 @@
-// The agents of `tests/native/player.rs`: the operations without a runtime, thousands a second.
-// A statement of a write can be made to fail, and an object to die within a turn.
+// The agents of `tests/native/player.rs`: operations without a runtime, thousands per second. A
+// statement of a write can be made to fail, and an object to crash during a turn.
 
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,5 +1,5 @@
-// Whether each call of a model's input has exactly one result, right behind it, and each
-// result its call: what every provider refuses a request for.
+// Checks that each call in a model's input is followed by exactly one result and each result has
+// its call, as every provider requires.
 
 /** What is wrong with the pairs of messages in a provider's shape; `null`: nothing. */
 export function unpaired(messages, shape) {

@@ -1,4 +1,4 @@
-// Plays games against the agents, natively or in workerd, for as long as it is told to.
+// Plays games against the agents, natively or in workerd, for a given time.
 //
 //   node tests/player/play.mjs --native --hours 2
 //   node tests/player/play.mjs --workerd --minutes 15 --seed 7

@@ -1,5 +1,5 @@
-// Some seconds of random play against a model of the contract: natively, and in workerd with
-// kills. Each prints the seed of its games. `npm test -- player --hours 2` plays for hours.
+// A few seconds of random play against a model of the contract: natively, and in workerd with
+// kills. Each test prints the seeds of its games. `npm test -- player --hours 2` plays for hours.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

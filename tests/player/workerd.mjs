@@ -1,4 +1,4 @@
-// The agents in the real runtime, which is killed while it writes.
+// The agents on the real runtime, which is killed during writes.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { createServer } from "node:http";

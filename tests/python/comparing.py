@@ -1,6 +1,6 @@
-"""A client of a provider's API, run against the provider of these tests and through an agent.
-
-The provider is tests/client/provider_server.mjs: what it answers follows from the request alone."""
+"""Runs a client of a provider's API against the test provider directly and through an
+agent. The answers of the provider, tests/client/provider_server.mjs, depend only on the
+request."""
 
 from __future__ import annotations
 

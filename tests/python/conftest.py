@@ -1,4 +1,4 @@
-"""What the tests share: an agent of their own on the Worker that package.test.mjs started."""
+"""Shared fixtures: an agent for each test on the Worker that package.test.mjs started."""
 
 from __future__ import annotations
 

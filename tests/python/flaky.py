@@ -1,4 +1,5 @@
-"""A proxy that fails as it is told: it drops answers after the Worker gave them, cuts them, or gives others."""
+"""A proxy that fails on request: it drops the Worker's answers, truncates them, or
+replaces them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-// What the adapters for JavaScript write and read, for the tests of Python's: `write` makes a thread of
-// LangGraph and `read` prints one, `add` adds items of OpenAI's Agents SDK and `items` prints them.
+// Runs the JavaScript adapters for the Python tests: `write` creates a LangGraph thread and `read`
+// prints one, `add` adds items of OpenAI's Agents SDK and `items` prints them.
 
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";

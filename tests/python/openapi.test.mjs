@@ -1,4 +1,4 @@
-// What Python makes of openapi.json: clients by others' generators work.
+// Python clients generated from openapi.json by third-party generators work.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,7 +1,6 @@
-// The Python package, from its archive: both archives are built, the wheel is installed into an
-// empty environment, the types are checked, and pytest runs the tests beside this file against
-// the Worker. All of it with the oldest and the newest Python of this machine that are 3.11 or
-// later.
+// The Python package from its archive: both archives are built, the wheel is installed into an
+// empty environment, the types are checked, and pytest runs the tests in this folder against the
+// Worker, all with the oldest and the newest Python (3.11 or later) on this machine.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -1,4 +1,4 @@
-"""The base URL under the official Python clients of OpenAI and Anthropic, unmodified."""
+"""The base URL with the official, unmodified Python clients of OpenAI and Anthropic."""
 
 from __future__ import annotations
 

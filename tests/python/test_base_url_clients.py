@@ -1,5 +1,6 @@
-"""The base URL under clients of others, unmodified: LangChain's models, LiteLLM, and OpenAI's Agents
-SDK. Each program runs against a provider and through an agent, and gets the same."""
+"""The base URL with unmodified third-party clients: LangChain's models, LiteLLM, and
+OpenAI's Agents SDK. Each program runs against a provider and through an agent, and must
+get the same results."""
 
 from __future__ import annotations
 

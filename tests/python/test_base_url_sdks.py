@@ -1,6 +1,6 @@
-"""The base URL under the official clients of OpenAI and Anthropic, unmodified, with their helpers. Each
-program runs against a provider and through an agent, and gets the same. package.test.mjs also runs these
-tests with versions that are a year old."""
+"""The base URL with the official, unmodified clients of OpenAI and Anthropic and their
+helpers. Each program runs against a provider and through an agent, and must get the
+same results. package.test.mjs also runs these tests with versions that are a year old."""
 
 from __future__ import annotations
 

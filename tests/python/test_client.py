@@ -1,4 +1,5 @@
-"""The client against the Worker: every operation, errors by code, pages, files, tokens and texts of all kinds."""
+"""The client against the Worker: every operation, errors by code, paging, files, tokens
+and unusual texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The programs of the guide and of the package's README, run as they are printed."""
+"""The programs of the guide and of the package's README, run as printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LangGraph's own suites over an agent, and its graphs."""
+"""LangGraph's own suites over an agent, and LangGraph graphs."""
 
 from __future__ import annotations
 

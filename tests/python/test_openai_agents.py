@@ -1,5 +1,5 @@
-"""The session of OpenAI's Agents SDK over an agent, beside the SDK's own SQLite session, under its runner with its
-scripted model."""
+"""The session of OpenAI's Agents SDK over an agent, compared with the SDK's SQLite
+session, with the SDK's runner and scripted model."""
 
 from __future__ import annotations
 

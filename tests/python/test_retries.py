@@ -1,4 +1,5 @@
-"""A connection that fails: what is sent again, what is not, and what a stream says that was cut."""
+"""A failing connection: which calls are retried, which are not, and how a truncated stream
+is reported."""
 
 from __future__ import annotations
 

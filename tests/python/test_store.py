@@ -1,4 +1,4 @@
-"""LangGraph's store over an agent, beside the store that LangGraph keeps in memory."""
+"""LangGraph's store over an agent, compared with LangGraph's in-memory store."""
 
 from __future__ import annotations
 

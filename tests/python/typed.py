@@ -1,4 +1,5 @@
-"""What a caller's editor knows of the client: pyright checks this file, strictly, and nobody runs it."""
+"""What a caller's editor infers about the client: pyright checks this file in strict mode;
+it is never run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// Moves that add summaries, take them back, and compact.
+// Moves that add summaries, remove them, and compact.
 
 import { show } from "../compare.mjs";
 import { move, place, withSession } from "./kit.mjs";

@@ -1,4 +1,4 @@
-// What moves are made of: the list of them, sessions to play in, texts and places.
+// Shared parts of moves: the list of moves, sessions to play in, texts and positions.
 
 import { AGENTS } from "../game.mjs";
 

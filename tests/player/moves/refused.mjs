@@ -1,4 +1,4 @@
-// Moves that an operation has to refuse.
+// Moves that an operation must refuse.
 
 import { message, move, withSession } from "./kit.mjs";
 

@@ -1,4 +1,4 @@
-// Moves that make, change, fork and delete sessions.
+// Moves that create, change, fork and delete sessions.
 
 import { show } from "../compare.mjs";
 import { AGENTS } from "../game.mjs";

@@ -1,4 +1,4 @@
-"""A program over the client that openapi-python-client made of openapi.json."""
+"""A program that uses the client generated from openapi.json by openapi-python-client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program over the models that datamodel-code-generator made of openapi.json."""
+"""A program that uses the models generated from openapi.json by datamodel-code-generator."""
 
 from __future__ import annotations
 
