@@ -126,7 +126,8 @@ test("a_browser_token_acts_only_for_its_user", async () => {
 
 test("a_token_expires_when_stated", async () => {
   let [token, isAnswered, ends] = [null, false, 0];
-  // An answer that comes after the token's end says nothing. The next token lives longer.
+  // A request sent after the token expired proves nothing about expiry. The next token lives
+  // longer.
   for (let expiresIn = 1; !isAnswered; expiresIn *= 2) {
     const begun = Date.now();
     token = bearer(await mint("brief", { expiresIn }));

@@ -33,9 +33,9 @@ export class Answers {
   }
 
   /**
-   * The response, with `text` and `json` that throw if the answer differs from the
-   * document. `isCutOff` says whether a test has stopped the server meanwhile: then the
-   * answer may end early.
+   * The response, with `text` and `json` that throw if the answer differs from the document.
+   * `isCutOff` returns whether the test has stopped the server meanwhile: then the answer may be
+   * truncated.
    */
   held(response, method, path, isCutOff = () => false) {
     const { pathname } = new URL(path, "http://worker/");
@@ -58,7 +58,7 @@ export class Answers {
     else if (status === 200 && operation?.answer !== undefined) this.holdAnswer(operation.name, body);
   }
 
-  /** A class of sockets that checks the answers to calls, and the messages, as they come. */
+  /** A class of sockets that checks the results of calls, and messages, as they arrive. */
   heldSockets(Socket) {
     const answers = this;
     return class extends Socket {
@@ -86,7 +86,7 @@ export class Answers {
     };
   }
 
-  /** Checks an operation's answer, whichever way the answer came. */
+  /** Checks an operation's answer, over any transport. */
   holdAnswer(name, body) {
     const operation = this.#operations.find((one) => one.name === name);
     if (operation?.answer === undefined) throw new Error(`openapi.json has no answer of \`${name}\``);
@@ -105,7 +105,7 @@ export class Answers {
       throw new Error(`${name} returned an answer that openapi.json does not describe. ${wrong}`);
   }
 
-  /** What of a value is not as the schema says; `undefined`: nothing. */
+  /** The difference between a value and its schema, or `undefined`. */
   find(schema, value) {
     const isRight =
       this.#checks.get(schema) ?? this.#ajv.compile({ allOf: [closed(schema)], components: this.#components });
@@ -128,9 +128,9 @@ function closed(schema) {
 }
 
 /**
- * Closes the values within a schema, but not the value itself: whoever refers to the schema may
- * name more fields. `isOpen`: the schema only says more of fields that are named beside it, so it
- * closes nothing.
+ * Closes the values within a schema, but not the value itself: a schema that refers to it may name
+ * more fields. `isOpen`: the schema only refines fields that are named beside it, so it closes
+ * nothing.
  */
 function closedWithin(schema, isOpen) {
   if (typeof schema === "boolean") return schema;

@@ -102,7 +102,7 @@ test("a_response_is_checked_when_it_is_read", async () => {
 });
 
 test("socket_messages_are_checked_as_they_arrive", () => {
-  /** A socket that a test speaks through: `say` delivers a frame to the listener. */
+  /** A fake socket: `say` delivers a frame to the listener. */
   class Wire {
     addEventListener(_type, listener) {
       this.say = (frame) => listener({ data: typeof frame === "string" ? frame : JSON.stringify(frame) });

@@ -85,8 +85,8 @@ test("each_setting_is_read", () => {
   assert.deepEqual(unread, [], "no code reads these settings of base/settings.rs");
 });
 
-// A `match` that names each variant has the compiler name every place that a new
-// home of blocks, or a new provider of models, concerns.
+// Because each `match` names every variant, the compiler reports every place that a new backend or
+// provider concerns.
 test("backends_and_providers_are_matched_exhaustively", () => {
   assert.ok(holders(/\bBlockBackend::Agent\b/).length > 4);
   assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
@@ -98,8 +98,8 @@ test("backends_and_providers_are_matched_exhaustively", () => {
   );
 });
 
-// `row!` (base/columns.rs) pairs each column with its field. Only the code below it knows the number of a
-// column.
+// `row!` (base/columns.rs) pairs each column with its field. Only the code below it uses column
+// numbers.
 const BELOW_ROWS = /^base\/(columns|database)\.rs$/;
 const BY_NUMBER = new RegExp(
   [
@@ -220,7 +220,7 @@ test("a_table_is_named_only_by_its_owner", () => {
   assert.deepEqual(Object.fromEntries(named), OWNERS);
 });
 
-// A deletion names its table by this description, which says what a purge overwrites.
+// A typed deletion names its table by this descriptor, which lists what a purge overwrites.
 test("a_table_is_described_once_by_its_owner", () => {
   const described = sources.flatMap(({ file, code }) => {
     const names = code.matchAll(/\b(?:Table \{\s+name: |of_the_agent\(\s*|of_the_index\(\s*|view\()"(cf_agents_\w+)"/g);
@@ -259,7 +259,7 @@ test("each_tables_insert_is_written_once", () => {
   );
 });
 
-// What a name means is decided where the name stands: in one file.
+// The meaning of a name is decided in the one file that contains it.
 test("the_part_field_names_are_in_one_file", () => {
   const states = ["input-streaming", "input-available", "approval-requested", "approval-responded"];
   states.push("output-available", "output-error", "output-denied");
@@ -275,7 +275,7 @@ test("the_part_field_names_are_in_one_file", () => {
 test("the_names_of_actions_and_roles_are_in_one_file", () => {
   const actions = /["'](user_message|agent_message|tool_call_request|tool_result|system_instruction)["']/;
   assert.deepEqual(holders(actions), ["base/action.rs"]);
-  // Providers have roles of their own.
+  // Providers have their own roles.
   assert.deepEqual(holders(/["'](user|assistant)\\?["']/, /^(models|provider_api)\//), ["base/action.rs"]);
 });
 
@@ -370,7 +370,7 @@ for (const crate of ["chat", "conversation"]) {
   });
 }
 
-/** The chain that ARCHITECTURE.md gives after these words. */
+/** The chain that ARCHITECTURE.md prints after these words. */
 function chainAfter(words) {
   const text = architecture.slice(architecture.indexOf(words) + words.length);
   return text

@@ -5,8 +5,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
-// A service that keeps texts by label. It is slow, so that two requests read the same
-// text.
+// A service that stores texts by label. It is slow, so that two requests read the same text.
 const keeper = (hasVersions) => `const texts = new Map();
 export default { async fetch(request) {
   const { label, content, expectedVersion } = await request.json();

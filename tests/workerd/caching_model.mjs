@@ -31,7 +31,7 @@ class CachingModel {
   );
   #read = [];
   #cached = new Set();
-  /** What each request was said to cost: `{ input, cached }`. */
+  /** The reported usage of each request: `{ input, cached }`. */
   counted = [];
   /** The address for both providers' settings. */
   url;

@@ -11,8 +11,8 @@ import { saysInPieces, startWorkersAi } from "./servers/workers_ai.mjs";
 import { startTools } from "./tool_server.mjs";
 
 /**
- * A server that was called sees by then that its caller has gone away. It sees this in
- * milliseconds; the time is a third of that after which a call is given up anyway.
+ * Time in which a called server must notice that its caller has disconnected. It takes
+ * milliseconds; this is a third of the time after which the call would time out anyway.
  */
 const SOON_MS = 10_000;
 const MOST_AT_ONCE = 5;
@@ -147,8 +147,8 @@ describe("a_tool_with_a_url", async () => {
     await define(server, "asks", tools);
     const block = { label: "soul", kind: "readonly", source: { r2: "soul.md" }, defaultContent: "Kind." };
     await call(server, "asks", "defineBlock", block);
-    // Three calls take every slot for the session's tools, and all of them ask this agent
-    // for its block from the bucket.
+    // Three calls take every slot for the session's tools, and each of them requests this agent's
+    // block from the bucket.
     const all = gate();
     let here = 0;
     tools.run = async () => {
@@ -197,7 +197,7 @@ describe("a_tool_with_a_url", async () => {
     await hog;
   });
 
-  // This test takes half a minute of real time, since it holds the limit of 30 s.
+  // This test takes half a minute of real time because it tests the limit of 30 s.
   test("that_stalls_for_30_s_times_out_and_the_next_timeout_starts_at_its_call", async () => {
     await define(server, "slow", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
@@ -247,7 +247,7 @@ describe("a_model", async () => {
   after(stop);
   afterEach(() => model.forget());
 
-  /** Waits until so many callers of the model have gone away. */
+  /** Waits until this many callers of the model have disconnected. */
   async function left(times) {
     while (model.abandoned < times) await new Promise((resolve) => setTimeout(resolve, 10));
   }

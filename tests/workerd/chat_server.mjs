@@ -4,10 +4,7 @@ import assert from "node:assert/strict";
 import { startServer } from "./harness.mjs";
 import { startModel } from "./model_server.mjs";
 
-/**
- * Ends a wait for what never comes. No good test waits so long, however busy its machine
- * is, and no test expects what does not come.
- */
+/** Limits how long a test waits. No passing test reaches the limit, even on a busy machine. */
 const PATIENCE_MS = 60_000;
 
 /** A Worker behind the binding `TOOLS` that runs the tools of `defineTool`. */
@@ -19,8 +16,8 @@ const TOOLS = `export default {
 };`;
 
 /**
- * Starts a model, and a server that asks it. The server is open unless a token is given.
- * `vars` are further variables of the Worker.
+ * Starts a model, and a server that calls it. The server has open auth unless a token is given.
+ * `vars` are additional variables of the Worker.
  */
 export async function startChatServer({ token, vars = {}, workers = {} } = {}) {
   const model = await startModel();
@@ -86,8 +83,8 @@ export function callsIn(message) {
 }
 
 /**
- * Waits until `holds()` is true, and asks again whenever `listen` calls back, never by the
- * clock. If the wait fails, `describe()` says how far it came.
+ * Waits until `holds()` is true. It checks again whenever `listen` calls back, never on a timer. If
+ * the wait times out, `describe()` reports the current state.
  */
 export async function until(holds, listen, describe) {
   let timer;

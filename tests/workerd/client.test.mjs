@@ -49,7 +49,7 @@ async function startTogether() {
   return { server: both, worker: await both.urlOf("client"), stop: () => both.stop() };
 }
 
-/** What a method of the client gives or throws, in the Worker or here. */
+/** The result or the exception of a client method, in the other Worker or here. */
 async function perform({ via = "url", options, ...asked }) {
   const given = { options: { token: SECRET, ...options }, via, ...asked };
   if (via === "url") return await performHere(given);
@@ -101,7 +101,7 @@ const rpc = Object.entries(api.paths)
   .map(([, { post }]) => post);
 
 test("every_operation_answers_alike_over_a_url_a_binding_and_a_namespace", async () => {
-  // The examples of the API's document, on a session that is there. `destroy` comes last.
+  // The examples in openapi.json, run on an existing session. `destroy` is last.
   const ordered = [...rpc].sort((one, other) => rank(one) - rank(other));
   // One way after another: three backups at once would not fit into an isolate.
   const outcomes = {};
@@ -116,7 +116,7 @@ test("every_operation_answers_alike_over_a_url_a_binding_and_a_namespace", async
   assert.ok(good.length > (rpc.length - absent.length) * 0.9, JSON.stringify(outcomes.url, null, 1));
 });
 
-/** What takes away comes after what asks for it. */
+/** Calls that delete something run after the calls that need it. */
 const rank = ({ operationId }) =>
   operationId === "destroy"
     ? 3
@@ -256,7 +256,7 @@ test("the_programs_of_the_guide_run", async () => {
     const { code } = await transform(clientProgram(guide, "const { env, console, model } = globalThis.guided;"), {
       loader: "ts",
     });
-    // A module made of its text finds no packages by their names.
+    // A module built from text resolves no packages by name.
     const found = code.replaceAll(
       / from "(.+?)"/g,
       (_, name) =>
@@ -469,7 +469,7 @@ test("a_turn_streams_chunks_over_every_transport", async () => {
   }
 });
 
-/** A server between the client and the Worker: `first` answers until it gives `undefined`. */
+/** A proxy between the client and the Worker: `first` answers until it returns `undefined`. */
 async function behind(first) {
   const requests = [];
   const proxy = createServer(async (request, response) => {

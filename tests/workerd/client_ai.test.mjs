@@ -46,7 +46,7 @@ const answers = (content, unified = "stop") => ({
   warnings: [],
 });
 
-/** A model that gives these answers one after the other, streamed or whole. */
+/** A model that returns these answers one after the other, streamed or whole. */
 function scripted(...answers) {
   const streamed = answers.map(({ content, finishReason, usage }) => ({
     stream: simulateReadableStream({
@@ -71,7 +71,7 @@ function scripted(...answers) {
 
 const user = (id, text) => ({ id, role: "user", parts: [{ type: "text", text }] });
 
-/** An agent with memory and a runbook, and a session in which somebody has asked. */
+/** An agent with memory and a runbook, and a session with a question. */
 async function asked(name, text = "Walk me through a deployment.") {
   const agent = sessionAgent(server.url, name);
   await agent.defineBlock({ label: "soul", kind: "readonly", defaultContent: "You are a careful engineer." });
@@ -150,7 +150,7 @@ test("a_turn_persisted_again_is_written_and_counted_once", async () => {
     cachedInputTokens: 2,
     cost: 0,
   });
-  // The next turn says the same words, and is another turn.
+  // The next turn has the same text but is another turn.
   await session.appendMessage({ message: user("more", "Walk me through a deployment.") });
   const next = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
   await next.text;
@@ -207,7 +207,7 @@ test("a_turn_overtaken_by_another_write_is_refused", async () => {
   );
   const { usage } = await session.getSession();
   assert.equal(usage.inputTokens, 0);
-  // Another object of the client knows of no leaf, so it names one.
+  // Another client object knows no leaf, so it names one.
   const elsewhere = sessionAgent(server.url, "overtaken").session("s");
   await assert.rejects(elsewhere.persist(result, { expectedLeafId: "ask" }), LeafMovedError);
   assert.equal((await elsewhere.persist(result, { expectedLeafId: "other" })).events.length, 1);
@@ -218,7 +218,7 @@ test("the_model_input_carries_the_leaf_for_any_client_object", async () => {
   const input = await agent.session("s").modelInput();
   assert.deepEqual([input.leafId, input.expectedLeafId, "parentId" in input], ["ask", "ask", false]);
   const result = await generateText({ model: scripted(says("Late.")), ...input });
-  // An object that has read nothing knows no place. It does not write just anywhere.
+  // A client object that has read nothing knows no leaf, so it refuses to write.
   await assert.rejects(agent.session("s").persist(result), {
     name: "TypeError",
     message: /needs the input of the turn/,
@@ -290,7 +290,7 @@ test("a_tool_failure_is_sent_to_the_model_and_stored", async () => {
   assert.equal(messages.at(-2).content[0].output.type, "error-text");
 });
 
-/** One turn of a scripted model. Gives what the model was sent. */
+/** Runs a turn with a scripted model and returns the model's input. */
 async function turn(session, id, ...answers) {
   await session.appendMessage({ message: user(id, `Question ${id}`) });
   const model = scripted(...answers);
@@ -391,7 +391,7 @@ test("an_empty_session_and_a_branch_can_be_expected", async () => {
   const earlier = await session.modelInput({ leafId: events[0].id });
   assert.deepEqual([earlier.leafId, earlier.messages.length], [events[0].id, 1]);
   assert.deepEqual(await session.persist([]), { events: [], leafId: events[0].id });
-  // An answer to an older message is a branch beside the first answer.
+  // An answer to an older message becomes a sibling branch of the first answer.
   const other = await generateText({ model: scripted(says("Hi.")), ...earlier });
   for (const _ of ["first", "again"]) await session.persist(other);
   const { messages: answers } = await session.getBranches({ messageId: events[0].id });
@@ -481,7 +481,7 @@ test("reasoning_parallel_calls_and_files_read_back_as_in_the_sdk", async () => {
   assert.deepEqual(stored.parts[1].providerMetadata, { maker: { signature: "abc" } });
   assert.equal(stored.parts[7].url, `data:image/png;base64,${PIXEL}`);
 
-  // As the SDK reads its own messages, the stored message says what the turn said.
+  // Read by the SDK, the stored message equals the turn's.
   const said = (messages) =>
     messages.flatMap(({ role, content }) =>
       content.map(({ type, text, toolCallId, toolName, output }) => ({
@@ -502,7 +502,7 @@ test("reasoning_parallel_calls_and_files_read_back_as_in_the_sdk", async () => {
     cost: 0,
   });
 
-  // The next turn is told the texts, the calls and their results.
+  // The next turn receives the texts, the calls and their results.
   const { messages } = await session.modelInput();
   assert.deepEqual(
     messages.map(({ role }) => role),

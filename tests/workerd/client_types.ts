@@ -75,7 +75,7 @@ await session.getLatestLeaf({ leafId: "l" });
 await session.getSession({ sessionId: "t" });
 // @ts-expect-error: there is no such field
 await session.loadEvents({ limits: 1 });
-// @ts-expect-error: the leaf is said as `expectedLeafId`
+// @ts-expect-error: the field for the leaf is `expectedLeafId`
 await session.persistWorkingContext({ messages: [], leafId: "l" });
 await session.getLatestLeaf({});
 await session.getLatestLeaf({}, { retry: false });

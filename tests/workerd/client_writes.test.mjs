@@ -23,7 +23,7 @@ test("setting_a_missing_block_with_a_kind_defines_it", async () => {
   const memory = { label: "memory", content: "Likes tea.", kind: "writable", description: "Facts", maxTokens: 100 };
   const { kind, description, maxTokens, content, version } = await agent.setBlock(memory);
   assert.deepEqual([kind, description, maxTokens, content, version], ["writable", "Facts", 100, "Likes tea.", 1]);
-  // What is there keeps its definition.
+  // An existing block keeps its definition.
   const again = await agent.setBlock({ ...memory, content: "Likes coffee.", description: "Other", maxTokens: 1 });
   assert.deepEqual([again.description, again.maxTokens, again.content], ["Facts", 100, "Likes coffee."]);
   await agent.createSession({ id: "s" });
@@ -89,7 +89,7 @@ test("a_context_is_persisted_whole_and_repeats_write_nothing", async () => {
     ["lost?"],
   );
 
-  // One that was made by hand says nothing of a leaf.
+  // A hand-made context names no leaf.
   const plain = new WorkingContext(["Be kind."]);
   plain.addMessage({ role: "assistant", content: "Sun." });
   await session.persistWorkingContext(plain);

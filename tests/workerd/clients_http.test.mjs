@@ -36,7 +36,7 @@ function openChat(agent, { id = "s", transport = {}, ...options } = {}) {
   return new Chat({ id, transport: new DefaultChatTransport({ api, ...transport }), ...options });
 }
 
-/** Waits until the chat's messages and its status are as `holds` wants them. */
+/** Waits until `holds` is true of the chat's messages and status. */
 async function reaches(chat, holds) {
   const listen = (check) => {
     const ends = [

@@ -166,8 +166,8 @@ test("open_tabs_show_writes_of_operations", async () => {
   await call(server, "open tabs", "createSession", { id: "default" });
   await append("by a server");
   for (const tab of [here, there]) await shows(tab, [["user", "by a server"]]);
-  // Many writes within a second are one more list, with all of them. A busy machine takes
-  // several seconds.
+  // Many writes within a second cause one more list with all of them. A busy machine takes several
+  // seconds.
   let lists = 0;
   here.agent.addEventListener("message", ({ data }) => (lists += data.includes("cf_agent_chat_messages") ? 1 : 0));
   const texts = Array.from({ length: 20 }, (_, n) => `number ${n}`);
@@ -218,7 +218,7 @@ test("open_tabs_receive_a_changed_message_without_the_list", async () => {
       ["user", "C"],
     ]);
   assert.deepEqual([...new Set(types)], ["cf_agent_message_updated"]);
-  // A message that is new comes with the list, and so does what changed beside it.
+  // A new message is sent with the list, and so is a message changed together with it.
   await write("updateMessage", "a", "a");
   await write("upsertMessage", "d", "D");
   for (const tab of [here, there])
@@ -231,7 +231,7 @@ test("open_tabs_receive_a_changed_message_without_the_list", async () => {
   assert.ok(types.includes("cf_agent_chat_messages"));
 });
 
-/** Waits until the tab's socket is told nothing for longer than the pause between two lists. */
+/** Waits until the tab's socket has received nothing for longer than the interval between two lists. */
 async function quiet(tab) {
   let last = Date.now();
   const listen = () => (last = Date.now());
@@ -339,7 +339,7 @@ test("a_tab_uses_the_session_in_its_url", async () => {
   ]);
   assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(outlineOf));
   assert.deepEqual(other.messages, []);
-  // In one page, the hook reads an agent's history once, whatever the query says.
+  // The hook reads an agent's history once per page, whatever its query.
   await Promise.all([tab.close(), other.close()]);
   const again = await open("sessions", { query: { sessionId: "mine" } });
   await shows(again, tab.messages.map(outlineOf));
@@ -583,7 +583,7 @@ const all = async (stream) => await Array.fromAsync(stream);
 
 const deltas = (chunks) => chunks.filter(({ type }) => type === "text-delta").map(({ delta }) => delta);
 
-/** Reads until a text has come. */
+/** Reads until a text has arrived. */
 async function until(reader, text) {
   const chunks = [];
   for (;;) {

@@ -11,7 +11,7 @@ import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import { setTimeout as pause } from "node:timers/promises";
 
-/** How a receiver may be that takes nothing, each with what it does to a request. */
+/** Failure modes of a collector, each with its handling of a request. */
 export const MODES = {
   refuse: (response) => response.writeHead(503).end("later"),
   /** Asks for a pause that is longer than any. */
@@ -60,7 +60,7 @@ class Collector {
     this.url = `http://127.0.0.1:${this.#server.address().port}`;
   }
 
-  /** Nobody is at the address. */
+  /** Nothing listens at this URL. */
   async leave() {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
@@ -76,7 +76,7 @@ class Collector {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** All spans so far, once they are as `are` says. */
+  /** All spans so far, once `are` is true of them. */
   async spans(are) {
     while (!are(this.#spans)) await once(this.#heard, "spans");
     return this.#spans;
@@ -87,7 +87,7 @@ class Collector {
     return this.requests.filter((request) => request.text.includes(text));
   }
 
-  /** Waits until there was a request that holds a text. */
+  /** Waits until a request contained a text. */
   async wasAsked(text) {
     while (this.asked(text).length === 0) await once(this.#heard, "asked");
   }
@@ -110,7 +110,7 @@ class Collector {
     this.#heard.emit("closed");
   }
 
-  /** Waits until somebody gave up the answer without an end; the bytes that left. */
+  /** Waits until a client aborted the endless response; returns the bytes sent. */
   async gaveUp() {
     await once(this.#heard, "closed");
     return this.flooded;
@@ -183,7 +183,7 @@ const RESOURCE_SPANS = {
 };
 const REQUEST = { fields: { resourceSpans: list(RESOURCE_SPANS) }, required: ["resourceSpans"] };
 
-/** Holds a value against its shape: a function, a list, fields, or one of several fields. */
+/** Checks a value against its shape: a function, a list, fields, or one of several fields. */
 function check(value, shape, place) {
   if (typeof shape === "function") return expect(shape(value), `${place}: ${JSON.stringify(value)}`);
   if (shape.list) {

@@ -29,7 +29,7 @@ after(async () => {
 await call(server, AGENT, "defineBlock", { label: "memory", kind: "writable" });
 for (const tool of TOOLS) await call(server, AGENT, "defineTool", tool);
 
-/** Runs a suite, and returns its exit status and what it said. */
+/** Runs a suite and returns its exit status and output. */
 async function run(suite, expected, args) {
   const program = join(FOLDER, "node_modules", suite, "dist/index.js");
   const url = new URL(`/agents/session-agent/${AGENT}/mcp`, server.url).href;

@@ -24,7 +24,7 @@ const FOLDER = fileURLToPath(new URL("../conformance", import.meta.url));
 const results = await mkdtemp(join(tmpdir(), "session-agent-client-conformance-"));
 after(() => rm(results, { recursive: true, force: true }));
 
-/** Plays what the program asks that a suite starts, and answers with what was said. */
+/** Runs the scenarios that the suite's program requests, and returns their output. */
 const player = createServer(async (request, response) => {
   const said = [];
   try {

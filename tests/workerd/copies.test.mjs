@@ -76,9 +76,9 @@ test("two_restores_of_one_backup_are_one_that_outlives_its_caller", async () => 
   const restored = { sessions: 3, imported: 3, skipped: 0, events: 18_000 };
   const begin = (agent, signal) =>
     server.fetch(at(agent, "rpc/restoreBackup"), { method: "POST", body: JSON.stringify({ key }), signal });
-  // None takes away the session that the other one writes. On a machine with much to do, one may
-  // come when the restore is over, and finds all sessions there. Those that come in time get one
-  // answer: so do all, in one of some tries.
+  // Neither restore deletes the session that the other one writes. On a busy machine, one may start
+  // after the other has finished, and finds all sessions restored. Concurrent ones get the same
+  // answer, so a few tries suffice for all to do so.
   const late = { ...restored, imported: 0, skipped: 3 };
   const tries = ["both", "both-2", "both-3", "both-4"];
   for (const [at, agent] of tries.entries()) {

@@ -75,7 +75,7 @@ test("get_config_reports_origins_and_errors_of_values", async () => {
 });
 
 test("deployed_defaults_write_no_row", async () => {
-  // The first write to an object makes its tables.
+  // The first write to an object creates its tables.
   await server.call("emil", "createSession", {});
   const cost = await server.metered("emil", async () => {
     for (const operation of [
@@ -87,7 +87,7 @@ test("deployed_defaults_write_no_row", async () => {
       "configureCompaction",
     ]) {
       const { status, rowsWritten } = await server.call("emil", operation, {});
-      // `configureCompaction` writes what it was told: nothing, as a row.
+      // `configureCompaction` stores the empty object that it was given as a row.
       assert.deepEqual([status, rowsWritten], [200, operation === "configureCompaction" ? 1 : 0], operation);
     }
   });

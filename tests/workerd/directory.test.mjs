@@ -15,7 +15,7 @@ const execute = promisify(execFile);
 const SECRET = "the secret of this directory, long enough";
 const AUTHORIZED = { authorization: `Bearer ${SECRET}` };
 
-/** An agent's alarm looks after 10 s whether the agent stands in the directory. */
+/** After 10 s, an agent's alarm checks whether the directory lists the agent. */
 const HEALED_MS = 40_000;
 
 let server;
@@ -42,7 +42,7 @@ async function ok(agent, operation, input) {
 }
 
 test("an_agent_is_listed_from_first_use_to_destruction", async () => {
-  // A look makes no agent.
+  // Reading the list creates no agent.
   await ok("life:nobody", "listSessions", {});
   for (const name of ["life:b", "life:a", "life"]) await ok(name, "createSession", { id: "s" });
   assert.deepEqual(await names("life"), ["life", "life:a", "life:b"]);
@@ -159,7 +159,7 @@ test("the_command_line_lists_agents_and_erases_them_with_receipts", async () => 
   assert.deepEqual([receipt.agents, receipt.erased.sessions], [{ prefix: "cli:1:", count: 2 }, 2]);
   assert.deepEqual(await ok("operator", "verifyReceipt", { receipt }), { valid: true, signed: true });
   assert.deepEqual(await names("cli:"), ["cli:2:a"]);
-  // Whoever is asked stays unused.
+  // The agent that receives the request stays unused.
   assert.deepEqual(await names("operator"), []);
   const backup = await run("backup", "cli:2:a", "--keep", "2");
   assert.equal(backup.code, 0, backup.stderr);
@@ -204,7 +204,7 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
     await Promise.all([killed, ...makers]);
   }
   assert.ok(made.size > 10 && gone.size > 3, `${made.size} made, ${gone.size} gone`);
-  // Nobody asks the agents: their alarms do it.
+  // No request reaches the agents; their alarms do it.
   const began = Date.now();
   let missing;
   do {

@@ -17,7 +17,7 @@ const guides = (await readdir(join(ROOT, "docs"))).filter((name) => name.endsWit
  */
 export const documents = await Promise.all(["README.md", ...guides.sort()].map(open));
 
-/** The documents that people write. `tests/scripts/operations.test.mjs` holds the generated one. */
+/** The hand-written documents. `tests/scripts/operations.test.mjs` checks the generated one. */
 export const written = documents.filter(({ path }) => path !== GENERATED);
 
 export const readme = documents[0];
@@ -36,7 +36,7 @@ export const clientGuides = [
 /** What is written of the crate: its blocks in `rust` are one program, from top to bottom. */
 export const crateReadme = await open("crates/client/README.md");
 
-/** Such a program, each line where its document has it. `first` stands before all. */
+/** Such a program, with each line at its line number in the document. `first` precedes it. */
 export function clientProgram({ text, blocks }, first) {
   const lines = text.split("\n").map(() => "");
   for (const block of blocks.filter(({ language }) => language === "ts client")) {
@@ -96,7 +96,7 @@ export function tableUnder(path, heading) {
     );
 }
 
-/** The names that stand in backticks in a table's column. */
+/** The names in backticks in a column of a table. */
 export function namesIn(table, column) {
   return table.flatMap((cells) => [...cells[column].matchAll(/`(\w+)`/g)].map(([, name]) => name));
 }

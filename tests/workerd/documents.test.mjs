@@ -24,7 +24,7 @@ const README_BYTES = 12 * 1024;
 const FEWEST_REQUESTS = 8;
 const SECRET = "the secret of this test, long enough";
 
-/** The languages of blocks. A test below holds each of them. */
+/** The languages of blocks. A test below covers each of them. */
 const HELD = [
   "sh",
   "json",
@@ -339,7 +339,7 @@ test("every_document_is_in_the_index_and_every_guide_in_the_readme", () => {
   for (const name of guides) assert.ok(readme.text.includes(`](docs/${name})`), `README.md doesn't name docs/${name}`);
 });
 
-/** The anchors of a document's headings, as GitHub makes them. */
+/** The anchors of a document's headings, as GitHub generates them. */
 function anchorsIn(text) {
   const headings = text.replaceAll(/^```.*?^```$/gms, "").matchAll(/^#+ (.*)$/gm);
   return [...headings].map(([, heading]) =>
@@ -350,7 +350,7 @@ function anchorsIn(text) {
   );
 }
 
-/** Makes the session of the README's tour, unless it is there. */
+/** Creates the session of the README's tour if it does not exist. */
 async function haveTrip(agent) {
   const headers = { authorization: `Bearer ${SECRET}` };
   const { status } = await server.call(agent, "createSession", { id: "trip" }, { headers });

@@ -127,8 +127,7 @@ test("an_imported_file_runs_no_tool_even_if_approved", async () => {
     events.map(({ action }) => action),
     ["user_message", "tool_call_request", "agent_message", "agent_message"],
   );
-  // A call of the session's own turn is made once it is approved, with the model's
-  // arguments.
+  // A call of the session's own turn runs once it is approved, with the model's arguments.
   model.next(callTools(["pay", { to: "bob" }, "c1"]));
   const asked = { id: "u2", role: "user", parts: [{ type: "text", text: "pay bob" }] };
   await chatting("a", { id: "s", message: asked }, token);

@@ -31,7 +31,7 @@ async function ok(operation, input) {
   return body;
 }
 
-/** Whether a file of an object holds the text. */
+/** Whether a file of an object contains the text. */
 async function stands(text) {
   for (const entry of await readdir(storage, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !/\.sqlite(-wal)?$/.test(entry.name)) continue;

@@ -105,9 +105,9 @@ class Server {
   }
 
   /**
-   * The text that an operation answers over Workers RPC, called as another Worker calls it:
-   * `via: "service"` on the Worker, `via: "object"` on the object. `given` are the arguments
-   * that follow the agent's name. A refusal is thrown, with what reached the caller.
+   * The text that an operation returns over Workers RPC, called from another Worker: `via:
+   * "service"` on the Worker, `via: "object"` on the object. `given` are the arguments after the
+   * agent's name. An error is thrown with what reached the caller.
    */
   async rpc(agent, operation, given, { via = "service" } = {}) {
     const names = via === "service" ? [agent, operation] : [operation];
@@ -116,8 +116,8 @@ class Server {
   }
 
   /**
-   * One call for each of the agents, all made before the first is answered: what
-   * `Promise.allSettled` says of them.
+   * One call to each of the agents, all started before the first is answered. Returns the result of
+   * `Promise.allSettled` for them.
    */
   async rpcAtOnce(agents, operation, given) {
     const atOnce = agents.map((agent) => [agent, operation]);
@@ -193,7 +193,7 @@ class Server {
     await this.#ask(agent, "abort").catch(() => {});
   }
 
-  /** Makes Rust crash in the middle of a call, as a panic does. */
+  /** Crashes Rust in the middle of a call, as a panic does. */
   async crash(agent) {
     await this.#ask(agent, "crash");
   }
@@ -207,8 +207,8 @@ class Server {
   }
 
   /**
-   * The most memory that the runtime's process has held since the last call, in bytes;
-   * `null` where the system doesn't tell.
+   * The peak memory of the runtime's process since the last call, in bytes; `null` where the system
+   * doesn't report it.
    */
   async peakMemory() {
     const of = `/proc/${this.#workerd.pid}`;
@@ -221,7 +221,7 @@ class Server {
     }
   }
 
-  /** The memory that the runtime's process holds now, in bytes; `null` where the system doesn't tell. */
+  /** The memory of the runtime's process, in bytes; `null` where the system doesn't report it. */
   async memory() {
     try {
       const status = await readFile(`/proc/${this.#workerd.pid}/status`, "utf8");
@@ -231,7 +231,7 @@ class Server {
     }
   }
 
-  /** The processor's time that the runtime has taken, in milliseconds; `null` where the system doesn't tell. */
+  /** The CPU time of the runtime, in milliseconds; `null` where the system doesn't report it. */
   async processorMs() {
     try {
       const stat = await readFile(`/proc/${this.#workerd.pid}/stat`, "utf8");
@@ -243,7 +243,7 @@ class Server {
     }
   }
 
-  /** The bytes that the runtime has had written to the file system; `null` where the system doesn't tell. */
+  /** The bytes that the runtime has written to the file system; `null` where the system doesn't report it. */
   async writtenBytes() {
     try {
       const io = await readFile(`/proc/${this.#workerd.pid}/io`, "utf8");
@@ -253,7 +253,7 @@ class Server {
     }
   }
 
-  /** Where a Worker beside it listens. */
+  /** The URL of an additional Worker. */
   async urlOf(worker) {
     return await this.#miniflare.unsafeGetDirectURL(worker);
   }
@@ -272,7 +272,7 @@ class Server {
     this.#miniflare = miniflare;
     this.#workerd = workerd;
     this.#isEnding = false;
-    // Without this line, a test would only tell that nobody listens.
+    // Without this line, a test would only report that nothing listens.
     this.#workerd.once("exit", (code, signal) => {
       if (!this.#isEnding) console.error(`workerd ended by itself: ${signal ?? `exit code ${code}`}`);
     });
@@ -332,8 +332,8 @@ async function describeWorkers({
     dev: {
       // A port of the Worker's own, without miniflare's entry in front.
       unsafeDirectSockets: [{ host: HOST, port: 0 }],
-      // The address that `wrangler dev` sets after a login: of the server that stands in
-      // for the platform.
+      // The API URL that `wrangler dev` sets after a login: here, that of the server in place of
+      // the platform.
       ...(ai !== undefined && ai !== "local" && { remoteProxyConnectionString: new URL(ai) }),
     },
   });
@@ -378,7 +378,7 @@ async function describeWorkers({
   ];
 }
 
-/** A module with a class of its own, and the npm package as it is installed. */
+/** A module with a custom class, and the npm package as installed. */
 async function ownClass(contents) {
   const files = await readdir(join(PACKAGE, "dist"));
   const client = files.filter((file) => file.endsWith(".js")).map((file) => `dist/${file}`);
@@ -411,7 +411,7 @@ async function compatibilityDateOf(configuration) {
   return (await readFile(configuration, "utf8")).match(/^compatibility_date = "(.+)"/m)[1];
 }
 
-/** `[assets]`, in miniflare's words. */
+/** `[assets]` in miniflare's terms. */
 async function assetsOf(configuration) {
   const [, section] = (await readFile(configuration, "utf8")).split("\n[assets]\n");
   const of = (key) => JSON.parse(section.match(new RegExp(`^${key} = (.+)`, "m"))[1]);

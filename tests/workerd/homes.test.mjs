@@ -47,7 +47,7 @@ async function ok(agent, operation, input = {}) {
   return body;
 }
 
-/** Writes, searches and reads through each kind of block that a home can keep. */
+/** Writes, searches and reads each kind of block that a backend can store. */
 async function useAll(agent, labels) {
   const evict = () => server.evict(agent);
   if (labels.text) {
@@ -113,7 +113,7 @@ test("another_agent_stores_blocks_of_each_kind", async () => {
     arguments: { label: "entries", query: "roof" },
   });
   assert.equal(output.isError, false);
-  // The past is kept where the entry lives, and is asked for through this agent.
+  // Versions are stored at the entry's backend and read through this agent.
   await ok("coder:1", "setEntry", { label: "entries", key: "opera", content: "It is closed.", validFrom: 5 });
   await server.evict("coder:1");
   const { versions } = await ok("coder:1", "getBlockVersions", { label: "entries", key: "opera" });
@@ -133,7 +133,7 @@ test("a_service_stores_blocks_of_each_kind", async () => {
     documents: "loadable",
   });
   await useAll("alice", { text: "text", entries: "entries", documents: "documents" });
-  // The service keeps each agent's texts apart.
+  // The service stores each agent's texts separately.
   await define("bob", () => ({ service: "NOTES" }), { text: "writable" });
   assert.equal((await ok("bob", "getBlock", { label: "text" })).content, "");
 });

@@ -65,7 +65,7 @@ function pathsIn(code, module, root) {
   return paths;
 }
 
-/** Makes `a::b` and `a::c::d` of `a::{b, c::d}`. */
+/** Expands `a::{b, c::d}` to `a::b` and `a::c::d`. */
 function expand(tree) {
   const text = tree.replaceAll(/\s+/g, " ").trim();
   const brace = text.indexOf("{");

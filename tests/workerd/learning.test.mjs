@@ -32,7 +32,7 @@ const facts = async (agent) => {
   return Object.fromEntries(entries.map(({ key, content }) => [key, content]));
 };
 
-/** Asks again until this holds. A test that waits in vain is ended by the runner. */
+/** Repeats until this is true. The runner ends a test that never gets there. */
 const eventually = async (holds) => {
   while (!(await holds())) await pause(20);
 };
@@ -60,7 +60,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
     at.open();
     model.forget();
     model.next(say(LOOK));
-    // Any request wakes the object, and its rows say what is due.
+    // Any request wakes the object, and its rows determine what is due.
     await eventually(async () => (await proposals(agent)).length > 0);
     assert.deepEqual(await facts(agent), { tea: "The user likes tea." });
     const [{ status, changes }] = await proposals(agent);
@@ -131,7 +131,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
     const at = gate();
     model.next(answer(at, ORDER));
     await server.evict(agent);
-    // Any request wakes the object, and its rows say what is due.
+    // Any request wakes the object, and its rows determine what is due.
     await call(server, agent, "getStats", {});
     await at.reached;
     await server.kill9();
@@ -144,7 +144,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
     assert.equal(status, "applied");
     assert.equal(await dueAt(), null);
     await server.kill9();
-    // Nobody is asked again: the model has no answer left.
+    // There is no further call: the model has no answer left.
     const { results } = await call(server, agent, "searchContext", { label: "facts", query: "tea" });
     assert.deepEqual(results.map(({ key }) => key).sort(), ["b", "tea"]);
     assert.equal((await ordered()).length, 1);

@@ -43,7 +43,7 @@ async function ask(url, method, path, headers = {}, body) {
   return { status: response.statusCode, headers: response.headers, text };
 }
 
-/** The code of the error; `undefined` if the request was let in. */
+/** The code of the error; `undefined` if the request was admitted. */
 async function refusal(headers, [method, path, body], url = server.url) {
   const { status, text } = await ask(url, method, path, headers, body);
   return status === 403 ? JSON.parse(text).error.code : undefined;
@@ -224,7 +224,7 @@ test("a_page_of_another_origin_gets_no_permission", async () => {
       assert.equal(headers.vary, "Origin");
     }
   }
-  // Without a preflight's headers, OPTIONS is a method that this address doesn't take.
+  // Without a preflight's headers, OPTIONS is a method that this URL doesn't accept.
   assert.equal((await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, APP)).status, 405);
   assert.equal(
     (await ask(server.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { ...APP, "access-control-request-method": "POST" }))

@@ -56,7 +56,7 @@ export async function talk({ turns, facts, readEvery, count, onTurn = () => {} }
     sent.push(model.taken());
     onTurn(turn);
   }
-  /** A search says `pending` until the index holds the whole log. */
+  /** A search returns `pending` until the whole log is indexed. */
   const search = async (wanted) => {
     for (let tries = 0; tries < 100; tries += 1) {
       const { results, pending } = await call("search", wanted);

@@ -52,7 +52,7 @@ const login = await listen((request, body) => {
     case "/register":
       return { status: 201, body: { client_id: "client", redirect_uris: JSON.parse(body).redirect_uris } };
     case "/authorize": {
-      // The person says yes.
+      // The user agrees.
       const asked = Object.fromEntries(url.searchParams);
       const code = randomUUID();
       codes.set(code, asked);

@@ -166,6 +166,6 @@ test("questions_of_disconnected_clients_are_limited", async () => {
   const refused = await post({ id: 3, method: "tools/call", params: { name: "pay" } }, session);
   const { result } = await refused.json();
   assert.deepEqual([result.isError, result.content[0].text], [true, "The client did not answer in time."]);
-  // Calls that ask nobody are not affected.
+  // Calls without a question are not affected.
   assert.equal((await post({ id: 4, method: "tools/list", params: {} }, session)).status, 200);
 });

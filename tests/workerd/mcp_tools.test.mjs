@@ -33,7 +33,7 @@ async function askedIn(work) {
 
 let turns = 0;
 
-/** What becomes of one call in a turn: the chunk that says so. */
+/** The outcome of one call in a turn: the chunk that reports it. */
 async function use(agent, tool, input = {}) {
   model.next(callTool(tool, input, "c1"), say("Done."));
   turns += 1;
@@ -59,7 +59,7 @@ test("server_tools_are_used_in_turns_across_evictions", async () => {
       assert.deepEqual(await outcome("used", "calc_add", { a: 2, b }), { sum: 2 + b });
     }
   });
-  // The session and the list are kept: the server is asked for the calls alone.
+  // The session and the list are reused: the server only receives the calls.
   assert.deepEqual(
     asked.map(({ method }) => method),
     ["tools/call", "tools/call"],
@@ -75,7 +75,7 @@ test("progress_server_requests_errors_floods_and_stalls_are_results", async () =
   assert.match(await outcome("odd", "calc_fail"), /It can't be done\./);
   assert.match(await outcome("odd", "calc_flood"), /larger than 1048576 bytes/);
   assert.match(await outcome("odd", "calc_add", { a: "two" }), /a|b/);
-  // The others may take their time.
+  // The other servers may be slow.
   await define("odd", { timeoutMs: 2_000 });
   assert.match(await outcome("odd", "calc_forever"), /sent nothing for|took longer than/);
 });

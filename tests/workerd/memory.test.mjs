@@ -18,7 +18,7 @@ import { startServer } from "./harness.mjs";
 const MIB = 2 ** 20;
 /** The most bytes above idle. An isolate has 128 MB for everything. */
 const MOST = 100 * 1000 * 1000;
-/** The length of a text that makes a message about as large as a message may be. */
+/** The length of a text that makes a message about as large as allowed. */
 const LONGEST = 3.99 * MIB;
 const AGENTS = ["a", "b", "c", "d"];
 const API = JSON.parse(await readFile(OPENAPI, "utf8"));
@@ -30,7 +30,7 @@ const LIMITS = Object.fromEntries(
     .map(([, { post }]) => [post.operationId, post["x-max-body-bytes"]]),
 );
 
-/** The longest reads, of the sessions that `furnish` makes. */
+/** The longest reads, of the sessions that `furnish` creates. */
 const READS = {
   getHistory: () => ({ sessionId: "long", maxBytes: 32 * MIB }),
   getMessage: () => ({ sessionId: "long", messageId: "m1" }),
@@ -101,7 +101,7 @@ async function furnish(server, agent) {
 /** A text whose characters are stored as one byte each and written as six. */
 const controls = (bytes) => "\u0001".repeat(bytes);
 
-/** The longest of everything that takes such texts. */
+/** The longest body of every operation that accepts such texts. */
 async function furnishWorst(server, agent) {
   const call = async (operation, input) => {
     const { status, body } = await server.call(agent, operation, input);
@@ -137,7 +137,7 @@ async function furnishWorst(server, agent) {
   await call("putSkill", { sessionId: "worst", label: "worst documents", key: "k", content: controls(250 * 1024) });
 }
 
-/** Reads of such texts, and the most bytes that each answers: what stands around the texts is in it. */
+/** Reads of such texts, and the maximum length of each response, including what surrounds the texts. */
 const WORST_READS = [
   ["loadEvents", { limit: 1000 }, 5],
   ["loadEvents", { limit: 30, tail: true }, 5],
@@ -234,7 +234,7 @@ test("bodies_that_are_expensive_to_parse_fit_in_memory", async (context) => {
 test("the_other_entry_points_fit_in_memory", async (context) => {
   const failures = [];
   const path = (agent, rest) => `/agents/session-agent/${agent}/${rest}`;
-  // turn_limits.test.mjs holds the limits of what a running turn keeps in memory.
+  // turn_limits.test.mjs tests the limits of a running turn's memory.
   const DOORS = {
     "get-messages": (agent) => [path(agent, "get-messages?sessionId=long"), {}],
     export: (agent) => [path(agent, "sessions/long/export"), {}],
@@ -281,7 +281,7 @@ test("an_aborted_body_releases_its_reservation", { timeout: 60_000 }, async () =
     const limit = LIMITS.appendMessage;
     const { maxBytes } = (await server.call("a", "getStats", {})).body.requests;
     const most = Math.floor(maxBytes / limit);
-    // One agent holds half of the room at most, so the bodies come to several.
+    // One agent may use half of the budget, so the bodies go to several.
     const send = () => {
       const path = `/agents/session-agent/${"abc"[senders.length % 3]}/rpc/appendMessage`;
       const socket = connect(Number(port), "127.0.0.1");
@@ -292,7 +292,7 @@ test("an_aborted_body_releases_its_reservation", { timeout: 60_000 }, async () =
     for (let n = 0; n < most; n++) send();
     for (let tries = 1; (await held()) < most * limit; tries++) {
       assert.ok(tries < 1_000, `${await held()} of ${most * limit} bytes are held`);
-      // A request that came too early was refused. Another one takes its place.
+      // A request that arrived too early was refused. Another one replaces it.
       if (tries % 50 === 0) send();
       await pause(20);
     }
@@ -327,7 +327,7 @@ test("a_client_that_disconnects_midway_ends_only_its_own_request", { timeout: 30
     };
     const [head, tail] = ['{"id":"', 't"}'];
     for (const path of ["rpc/appendMessage", "chat?sessionId=s", "sessions/copy/import"]) {
-      // Meanwhile a request to another agent waits for the rest of its body.
+      // At the same time, a request to another agent waits for the rest of its body.
       const other = half("b", "rpc/createSession", head.length + tail.length + path.length, head);
       const given = half("a", path, 1_000, '{"a":"');
       await pause(300);
@@ -405,9 +405,9 @@ test("a_socket_has_the_same_limits", async () => {
 });
 
 /**
- * Measures the memory that so many requests at once take, in a process of their own, and
- * returns what is wrong. The engine collects garbage at times of its choice, so a peak
- * differs from run to run: a request over the limit is measured once more.
+ * Measures the memory of this many concurrent requests in a separate process, and returns the
+ * failure, if any. The engine collects garbage at any time, so a peak differs from run to run: a
+ * request over the limit is measured again.
  */
 async function measured(context, what, requests, atOnce = AGENTS.length) {
   const first = await measuredOnce(context, what, requests, atOnce);
@@ -468,7 +468,7 @@ function list(n, item) {
   return Array.from({ length: n }, (_, k) => item(k));
 }
 
-/** The longest body within the limit, made of one item after the other. */
+/** The longest body within the limit, consisting of one repeated item. */
 function filled(head, limit, item, tail) {
   const items = [];
   let length = head.length + tail.length;

@@ -52,7 +52,7 @@ class ModelServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Adds answers for the next requests, made by `say`, `callTool` and the like. */
+  /** Adds answers for the next requests, built with `say`, `callTool` and the like. */
   next(...answers) {
     this.#answers.push(...answers);
   }
@@ -62,12 +62,12 @@ class ModelServer {
     while (this.requests.length < times) await once(this.#heard, "asked");
   }
 
-  /** Drops the answers that no request has taken. */
+  /** Drops the unused answers. */
   forget() {
     this.#answers.length = 0;
   }
 
-  /** How many answers no request has taken: after a good test, none. */
+  /** The number of unused answers: 0 after a passing test. */
   get left() {
     return this.#answers.length;
   }
@@ -121,7 +121,7 @@ class ModelServer {
 /** The usage that every answer reports. */
 export const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 
-/** An answer with a text, in as many pieces as there are arguments. A `gate()` may stand among them. */
+/** A text answer in as many chunks as there are arguments. A `gate()` may be among them. */
 export function say(...pieces) {
   return {
     finishReason: "stop",
@@ -130,8 +130,8 @@ export function say(...pieces) {
 }
 
 /**
- * An answer with a tool call, whose arguments come in pieces. A string as `input` is sent
- * as it is, JSON or not.
+ * An answer with a tool call whose arguments arrive in chunks. A string as `input` is sent
+ * unchanged, JSON or not.
  */
 export function callTool(name, input, id, pieces) {
   return callTools([name, input, id, pieces]);

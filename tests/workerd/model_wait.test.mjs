@@ -105,7 +105,7 @@ async function textsOf(agent, to = server) {
   return messages.map(({ role, parts }) => [role, parts.map(({ text = "" }) => text).join("")]);
 }
 
-/** Reads a stream until it has had `text`, and gives the rest to `rest()`. */
+/** Reads a stream until it has contained `text`; `rest()` reads the rest. */
 async function readUntil(response, text) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let heard = "";
@@ -194,7 +194,7 @@ test("the_object_may_be_evicted_while_the_model_answers", async () => {
   const life = await server.incarnation("evicted");
   // The runtime refuses to evict an object that has a request, a timer or a connection.
   await server.evict("evicted");
-  // What comes next wakes the object, which asks the model again.
+  // The next request wakes the object, which calls the model again.
   at.open();
   const heard = await first.rest();
   assert.equal(typesOf(heard).at(-1), "error");
@@ -359,7 +359,7 @@ test("workers_ai_is_called_by_the_front_worker", async () => {
     };
     const answer = await send(bound, "bound");
     while (ai.asked.length === 0) await pause(20);
-    // Only an object without a call of its own can be evicted.
+    // Only an object without an outgoing call can be evicted.
     await bound.evict("bound");
     at.open();
     assert.match(await answer.text(), /The turn continues/);

@@ -107,7 +107,7 @@ test("reading_an_unused_agent_writes_nothing", async () => {
     assert.ok(response.status === 200 || response.status === 404, operation);
     await response.text();
   }
-  // The same by the other doors that only look: a stream, files, messages, a socket.
+  // The same over the other read-only entry points: a stream, files, messages, a socket.
   for (const path of ["chat/s/stream", "sessions/s/export", "export", "get-messages?sessionId=s"]) {
     const response = await server.fetch(`/agents/session-agent/mistyped/${path}`);
     assert.ok([200, 204, 404].includes(response.status), `${path}: ${response.status}`);
@@ -118,7 +118,7 @@ test("reading_an_unused_agent_writes_nothing", async () => {
   await once(socket, "message");
   socket.close();
   assert.deepEqual(await tables("mistyped"), []);
-  // The first write makes the tables, also where others look meanwhile, and after the end.
+  // The first write creates the tables, even during concurrent reads and after `destroy`.
   for (let round = 0; round < 2; round++) {
     const answers = await Promise.all(
       [1, 2, 3].flatMap((n) => [ok("mistyped", "createSession", { id: `s${n}` }), ok("mistyped", "getBlocks", {})]),
@@ -365,7 +365,7 @@ test("two_hundred_concurrent_appends_are_each_written_once", async () => {
   assert.ok(read.every(({ parentId }, n) => parentId === (n === 0 ? null : read[n - 1].id)));
 });
 
-/** Of each rule beside the types: what breaks it, and what keeps it. */
+/** For each rule that the types do not express: a value that breaks it, and one that obeys it. */
 const RULES = [
   ["upsertMessage", { sessionId: "s", message: {} }, { sessionId: "s", message: { role: "assistant", parts: [] } }],
   ["upsertMessage", { sessionId: "s", message: { role: "user", parts: [] } }],

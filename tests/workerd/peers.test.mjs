@@ -15,7 +15,7 @@ const PEERS = 6;
 /** The deadline, and what a busy machine adds to it. */
 const RELEASED_MS = 30_000;
 const SLACK_MS = 8_000;
-/** The most that the runtime may take for all peers. */
+/** The maximum memory of the runtime for all peers. */
 const MOST_BYTES = 600 * MIB;
 
 const words = (length) => "word ".repeat(Math.ceil(length / 5)).slice(0, length);
@@ -26,7 +26,7 @@ const post = (path, body, length = Buffer.byteLength(body)) =>
   `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: ${length}\r\n\r\n${body}`;
 const user = (text) => ({ role: "user", parts: [{ type: "text", text }] });
 
-/** What each peer sends at each door; the session `s` of its agent is 4 MiB long. */
+/** What each peer sends to each entry point; the session `s` of its agent is 4 MiB long. */
 const DOORS = {
   getHistory: rpc("getHistory", { sessionId: "s" }),
   getMessage: rpc("getMessage", { sessionId: "s", messageId: "long" }),
@@ -71,13 +71,13 @@ async function furnish(agent) {
 }
 
 /**
- * Answers that are too short to be counted. The system's own buffers take several of them, so
- * a peer asks for many over one connection.
+ * Responses that are too short to be counted. The system's buffers hold several of them, so a peer
+ * requests many over one connection.
  */
 const SHORT = rpc("getHistory", { sessionId: "short" })("door-short").repeat(24);
 const SHORT_BYTES = 480 * 1024;
 
-/** Opens a connection, sends a request, and never reads what comes. */
+/** Opens a connection, sends a request, and never reads the response. */
 function open(text) {
   const socket = connect({ port: Number(new URL(server.url).port), host: "127.0.0.1" });
   socket.on("error", () => {});
@@ -86,7 +86,7 @@ function open(text) {
   return socket;
 }
 
-/** Reads at last what came for a peer: how many of its answers are whole, once the connection is over. */
+/** Finally reads what was sent to a peer: the number of complete responses once the connection is closed. */
 async function readAtLast(socket) {
   let bytes = 0;
   socket.on("data", (more) => (bytes += more.length));
@@ -121,7 +121,7 @@ test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async
     await call(server, agentOf("socket"), "appendMessage", { sessionId: "s", message: user(`${n}`) });
     await pause(1_100);
   }
-  // Small requests are served at once, whoever holds what.
+  // Small requests are served at once despite all reservations.
   const first = Date.now();
   await call(server, "bystander", "createSession", { id: "s" });
   assert.ok(Date.now() - first < 5_000);
@@ -132,13 +132,13 @@ test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async
     );
     assert.ok(peak - idle < MOST_BYTES, `${Math.round((peak - idle) / MIB)} MiB`);
   }
-  // Everything is given back, although no peer has gone away.
+  // All reservations are released, although no peer has disconnected.
   let left;
   while ((left = await held()) > 0 && Date.now() - began < RELEASED_MS + SLACK_MS) await pause(500);
   context.diagnostic(`${left} bytes held after ${Date.now() - began} ms`);
   assert.equal(left, 0);
   assert.ok(sockets.every((socket) => !socket.destroyed || socket.errored === null));
-  // Answers that are not counted were let go, too: the rest of them never comes.
+  // Uncounted responses were dropped, too: the rest of them never arrives.
   for (const { answers, isOver } of await Promise.all(short.map(readAtLast))) {
     context.diagnostic(`${answers} of 24 short answers`);
     assert.ok(isOver && answers < 24, `${answers} answers, and the connection ${isOver ? "ended" : "goes on"}`);

@@ -3,11 +3,11 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Systems give connections ports from 32768 on. Below, nobody takes a port by chance. */
+/** Systems assign connections ports from 32768 on. Ports below are never assigned by chance. */
 const FROM = 20_000;
 const COUNT = 12_000;
 
-/** Listens at a port that was free. Who closes this server may take the port, or one after it, later. */
+/** Listens on a free port. After closing this server, the caller may use the port, or one after it. */
 export async function takePort() {
   for (;;) {
     const server = createServer().listen(FROM + Math.floor(Math.random() * COUNT), "127.0.0.1");

@@ -10,7 +10,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { startServer } from "./harness.mjs";
 
 const NEEDLE = "zanzibarquux";
-/** An index of words leaves out the beginning that a word shares with the word before it. */
+/** A word index omits the prefix that a word shares with the previous word. */
 const END = "nzibarquux";
 /** `KILLS=100` plays for longer. */
 const KILLS = Number(process.env.KILLS ?? 6);
@@ -66,7 +66,7 @@ async function filesWith(...texts) {
   return found;
 }
 
-/** The tables, and their columns, that hold the text. An index of words shows what its shadow tables hold. */
+/** The tables and columns that contain the text. The contents of a word index are in its shadow tables. */
 async function columnsWith(agent, text) {
   const sql = (statement) => server.sql(agent, statement);
   const tables = await sql(
@@ -203,7 +203,7 @@ test("text_erased_by_mentions_leaves_no_byte_in_the_files", async () => {
   assert.deepEqual(await filesWith(END), []);
 });
 
-/** A file of one session with so many events that say the needle. */
+/** A file of one session with this many events that contain the needle. */
 function fileOf(count) {
   const time = Date.now();
   const head = {
@@ -219,7 +219,7 @@ function fileOf(count) {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
 }
 
-// The feed says that each event is gone. Its rows took pages that the purge had just freed.
+// The feed reports each event as deleted. Its rows use pages that the purge had just freed.
 test("a_purges_own_writes_reuse_no_page_with_the_text", async () => {
   const agent = "imported";
   const path = `/agents/session-agent/${agent}/sessions/s/import`;
@@ -370,7 +370,7 @@ test("a_crash_during_a_purge_leaves_it_complete_or_not_started", async () => {
       assert.equal(versions.length, entry === undefined ? 0 : 2, name);
     }
   }
-  // The index says the same, and no table of zeros is left once another purge has run.
+  // The index is unchanged, and no table of zeros remains after another purge.
   const name = [...acknowledged].at(-1);
   const { body } = await server.call(agent, "search", { query: name }, { headers });
   assert.deepEqual(body.results, []);

@@ -34,9 +34,9 @@ export class Reader {
   #files = new Map();
 
   /**
-   * The steps of a ```sh block, in order: `{ setting: { name, value, isAdded } }`, `{ command }` as words, or `{
-   * request: { path, init, file } }`. The caller gives the answer of a request with a
-   * `file` to `keep` before it takes the next step.
+   * The steps of a ```sh block, in order: `{ setting: { name, value, isAdded } }`, `{ command }` as
+   * words, or `{ request: { path, init, file } }`. The caller passes the answer of a request with a
+   * `file` to `keep` before the next step.
    */
   *follow(text) {
     for (const words of commandsIn(text)) {

@@ -36,7 +36,7 @@ after(async () => {
   for (const close of closing.reverse()) await close();
 });
 
-/** A server that keeps what it is sent and hands it on to `next`. */
+/** A server that records what it receives and forwards it to `next`. */
 async function startRelay(next) {
   const bodies = [];
   const server = createServer(async (request, response) => {
@@ -66,7 +66,7 @@ async function freePort() {
   return port;
 }
 
-/** Starts Rotel, which sends spans on to the port `to`. Gives the port where it takes them. */
+/** Starts Rotel, which forwards spans to the port `to`. Returns the port on which it receives them. */
 async function startRotel(to) {
   const [port, grpc] = [await freePort(), await freePort()];
   const args = [

@@ -104,7 +104,7 @@ for (const [kind, { messages, questions }] of [
     const search = async () => {
       const found = [];
       for (const { question: query } of questions) {
-        // On a busy machine the model may be too slow for a question, and the words go on alone.
+        // On a busy machine the model may be too slow for a question, and only words are searched.
         let answer;
         for (let left = 20; left > 0 && (answer === undefined || answer.vectors?.error); left -= 1)
           answer = await ok(kind, "search", { query, limit: 10 });
@@ -114,8 +114,8 @@ for (const [kind, { messages, questions }] of [
     };
     const byWords = await search();
     await ok(kind, "configureAgent", { vectors: true });
-    // On a busy machine the model may be too slow for one search. The next search makes
-    // the missing vectors.
+    // On a busy machine the model may be too slow for one search. The next search creates the
+    // missing vectors.
     for (let left = 100; left > 0; left -= 1) {
       const { vectors } = await ok(kind, "search", { query: "anything" });
       if (!vectors.pending && !vectors.error) break;

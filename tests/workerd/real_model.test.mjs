@@ -28,7 +28,7 @@ const TRIES = 10;
 /** The most bytes of a summary, by the contract. */
 const MAX_SUMMARY_BYTES = 64 << 10;
 
-/** The summary is what the model said, whatever that is: another processor's sums make it another text. */
+/** The summary is any text of the model: another processor computes another text. */
 function assertIsSummary(summary, answers) {
   assert.ok(
     answers.some((answer) => answer.trim() === summary),
@@ -88,8 +88,8 @@ describe("a_real_model", { skip: model.skip }, () => {
   });
 
   test("reports_a_conversation_that_does_not_fit_and_nothing_is_lost", async () => {
-    // One request of a summary, by the Worker's estimate. The model reads each rune as
-    // several tokens, so a quarter of the text, the last try, is also more than it holds.
+    // One request of a summary, by the Worker's estimate. The model reads each rune as several
+    // tokens, so a quarter of the text, the last attempt, is still too long for it.
     const long = Array.from({ length: 60 }, (_, index) => ({
       action: "user_message",
       content: "ᚠᚢᚦᚨᚱᚲ".repeat(85) + index,
@@ -122,7 +122,7 @@ describe("a_real_model", { skip: model.skip }, () => {
   // The times are printed and not compared with a limit: they depend on how busy the
   // machine is.
   test("streams_through_the_worker_about_as_fast_as_directly", async (t) => {
-    // Asks the model itself: the recorder would take time of its own.
+    // Calls the model directly: the recorder would add time.
     const server = await served(model.url);
     t.after(() => server.stop());
     const question = "Count from one to one hundred.";
@@ -180,8 +180,8 @@ describe("a_real_model", { skip: model.skip }, () => {
 });
 
 /**
- * Waits until the model has dropped requests whose clients have gone. The model answers
- * one request at a time.
+ * Waits until the model has dropped requests of disconnected clients. The model answers one request
+ * at a time.
  */
 async function idle() {
   await eventually(async () => {

@@ -31,7 +31,7 @@ const MODELS = {
   },
 };
 
-/** How long a program may take from its start until it prints its address. */
+/** Limits how long a program takes to print its URL. */
 const START_LIMIT_MS = 60_000;
 
 /** `{ url, stop, skip: false }`, or `{ skip, stop }` if the model can't be started. */

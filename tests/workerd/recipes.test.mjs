@@ -80,7 +80,7 @@ async function open(name, as) {
   user = as;
   opened += 1;
   const file = name === "ChatPage" ? "chat" : "live_chat";
-  // Each page is a module of its own, as after a reload.
+  // Each page is a new module, as after a reload.
   const code = await bundled(`export { ${name} as Page } from "./src/${file}"; // ${opened}`, {
     packages: "external",
     alias: { "session-agent": join(CLIENT, "dist/index.js") },
@@ -262,7 +262,7 @@ test("a_token_is_requested_once_and_again_before_it_expires", async () => {
   } finally {
     Date.now = now;
   }
-  // A refusal is an answer of its own, whose text the AI SDK makes an error of.
+  // An error response has its own text, from which the AI SDK makes an error.
   const refused = await fetch("/agents/session-agent/user:ann/chat", { method: "POST", body: "{}" });
   assert.equal(refused.status, 401);
   assert.equal(

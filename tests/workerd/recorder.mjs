@@ -4,7 +4,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 
-/** `{ url, answers, stop }`; `answers` are the texts that the model at `to` has said so far. */
+/** `{ url, answers, stop }`; `answers` are the texts that the model at `to` has returned so far. */
 export async function startRecorder(to) {
   const answers = [];
   const server = createServer(async (request, response) => {
@@ -20,7 +20,7 @@ export async function startRecorder(to) {
       said.push(piece);
       response.write(piece);
     }
-    // Kept before the last byte is sent: who has the answer finds it here.
+    // Recorded before the last byte is sent, so that it is there when the client has the answer.
     if (answer.ok) answers.push(textOf(Buffer.concat(said).toString()));
     response.end();
   });

@@ -60,7 +60,7 @@ export const CODES = {
   BlockOverBudgetError: "block_over_budget",
 };
 
-/** `called(operation, input)` has the secret. Gives the tokens that `REFUSALS` name. */
+/** `called(operation, input)` uses the secret. Returns the tokens that `REFUSALS` name. */
 export async function furnish(called) {
   await called("createSession", { id: "s" });
   await called("appendEvents", { sessionId: "s", events: [say("one", { id: "e1" })] });

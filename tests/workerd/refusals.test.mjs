@@ -15,7 +15,7 @@ const SECRET = "the secret of this test, long enough";
 const TARGETS = ["url", "service", "namespace"];
 const ADAPTERS = ["openaiAgents", "langgraph", "agentsContext", "anthropicMemory", "tanstackAi"];
 
-/** Before errors kept their fields, and after. */
+/** A date before errors kept their fields, and one after. */
 const DATES = { older: "2024-09-23", newest: NEWEST_DATE };
 
 const registry = await mkdtemp(join(tmpdir(), "session-agent-registry-"));

@@ -139,7 +139,7 @@ test("a_polling_stream_logs_no_further_line_unless_it_fails", async () => {
   );
 });
 
-/** Stands in for a data set: the platform's own has no reader here. */
+/** Replaces a data set: the platform's own cannot be read here. */
 const METRICS = `
   import { WorkerEntrypoint } from "cloudflare:workers";
   const points = [];

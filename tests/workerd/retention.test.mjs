@@ -123,7 +123,7 @@ test("a_run_continues_after_a_crash_and_every_step_is_atomic", async () => {
   for (let kill = 0; kill < KILLS; kill += 1) {
     await pause(20 + 37 * kill);
     await server.kill9();
-    // Whatever was deleted, the path that is left is whole.
+    // Whatever was deleted, the remaining path is complete.
     const events = await ok("killed", "loadEvents", { sessionId: "s", limit: 1000 });
     if (events.length === 0) continue;
     assert.equal(events[0].parentId, null);

@@ -38,10 +38,10 @@ test("every_operation_answers_a_call_like_a_request", async () => {
   const operations = Object.entries(api.paths)
     .filter(([path]) => path.includes("/rpc/"))
     .map(([, { post }]) => post)
-    // First what takes nothing away from the others.
+    // First the calls that delete nothing that the others need.
     .sort((a, b) => ENDINGS.indexOf(a.operationId) - ENDINGS.indexOf(b.operationId));
   assert.ok(operations.length >= 60);
-  // Times, ids and sizes are of their own; all else is the same.
+  // Times, ids and sizes differ; everything else is the same.
   const shape = (body, agent) =>
     JSON.parse(
       JSON.stringify(body).replaceAll(agent, "the agent").replaceAll(encodeURIComponent(agent), "the agent"),
@@ -365,7 +365,7 @@ test("a_call_needs_the_same_token_as_a_request", async () => {
     assert.equal(await code("createSession", {}, reads, { via }), "403 forbidden");
     // A token is of one agent.
     assert.equal(await code("loadEvents", { sessionId: "mine" }, token, { via, agent: "another" }), "401 unauthorized");
-    // A stranger is told nothing of operations.
+    // An unauthorized caller learns nothing about operations.
     assert.equal(await code("nothing", {}, undefined, { via }), "401 unauthorized");
   }
   assert.ok(!JSON.stringify(guarded.logs).includes(SECRET));
@@ -507,7 +507,7 @@ test("calls_without_free_memory_are_told_to_retry", async () => {
   const given = [JSON.stringify({ sessionId: "s", message })];
   const agents = [0, 1, 2, 3].map((n) => `crowd ${n}`);
   for (const agent of agents) await server.rpc(agent, "createSession", ['{"id":"s"}']);
-  // All come before an object has taken one in, however fast the texts get from here to the Worker.
+  // All arrive before the object has accepted one, however fast the texts reach the Worker.
   const crowd = Array.from({ length: 16 }, (_, n) => agents[n % 4]);
   const outcomes = (await server.rpcAtOnce(crowd, "appendMessage", given)).map(({ reason }) =>
     reason === undefined ? "answered" : `${reason.status} ${reason.code} ${reason.details?.retryAfter}`,
@@ -520,7 +520,7 @@ test("calls_without_free_memory_are_told_to_retry", async () => {
     lengths.reduce((sum, length) => sum + length),
     outcomes.filter((outcome) => outcome === "answered").length,
   );
-  // Nothing is held when they are over, whichever way the next call comes.
+  // No reservation remains afterwards, whichever way the next call arrives.
   for (const via of VIAS) await server.rpc(agents[0], "appendMessage", given, { via });
 });
 

@@ -141,7 +141,7 @@ test("a_message_replaces_the_turn_and_its_text_is_kept", async () => {
   model.next(say("One ", never), say("Now."));
   const first = runTurn("replace", "first");
   await never.reached;
-  // The page's stream shows that the object has what the model said.
+  // The page's stream shows that the object has received the model's text.
   const resume = await server.fetch("/agents/session-agent/replace/chat/s/stream");
   const reader = resume.body.getReader();
   for (let heard = ""; !heard.includes("One "); ) heard += new TextDecoder().decode((await reader.read()).value);
@@ -224,7 +224,7 @@ test("a_service_is_notified_of_a_turns_end_and_can_verify_the_sender", async () 
     const headers = { authorization: `Bearer ${secret}` };
     const ask = (operation, input) => call(chat.server, "told", operation, input, headers);
     await ask("configureAgent", { onTurnEnd: { url: `${receiver.origin}/ended` } });
-    // The first try is refused; the second comes after a few seconds.
+    // The first attempt is refused; the second comes a few seconds later.
     receiver.run = async () => (receiver.calls.length === 1 ? new Response("", { status: 503 }) : { ok: true });
     chat.model.next(say("Hello."));
     const ran = await ask("runTurn", asks("hi"));
@@ -260,7 +260,7 @@ test("a_stalled_service_delays_no_turn_and_one_that_runs_a_turn_is_not_notified"
   try {
     const ask = (operation, input) => call(chat.server, "loop", operation, input);
     await ask("configureAgent", { onTurnEnd: { url: `${receiver.origin}/ended` } });
-    // The service answers each message with a turn of its own.
+    // The service answers each message with another turn.
     receiver.run = async ({ message }) => {
       if (textOf(message) === "Second.") await never.gate;
       chat.model.next(say("From within."));

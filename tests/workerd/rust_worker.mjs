@@ -23,7 +23,7 @@ const run = async (program, args) =>
     )
   ).stdout;
 
-/** Compiles both Workers: the functions give what `startBeside` takes, `{ contents, modules }`. */
+/** Compiles both Workers: the functions return the arguments of `startBeside`, `{ contents, modules }`. */
 export async function compileWorkers() {
   await run("cargo", [
     "build",
@@ -50,7 +50,7 @@ async function worker(module) {
   try {
     await run(bindgen.path(), [module, folder]);
     const glue = join(folder, "index.js");
-    // In a Worker, each import of WebAssembly makes a module.
+    // In a Worker, each import of WebAssembly is a module.
     await writeFile(
       glue,
       (await readFile(glue, "utf8")).replace("import source wasmModule from ", "import wasmModule from "),

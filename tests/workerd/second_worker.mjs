@@ -11,10 +11,10 @@ import { ROOT } from "../../scripts/places.mjs";
 import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 import { registryAt, startServer } from "./harness.mjs";
 
-/** The newest date on which a Worker of one's own may have begun. */
+/** The newest compatibility date that a user's Worker may have. */
 export const NEWEST_DATE = "2026-11-17";
 
-/** `ask(all)` gives an answer or an error for each of `all`: see workers/second.mjs. */
+/** `ask(all)` returns an answer or an error for each of `all`: see workers/second.mjs. */
 export async function startSecond(server, registry, { compatibilityDate }) {
   const second = await startBeside(server, registry, await bundle("second.mjs"), compatibilityDate);
   const post = async (body) => {
@@ -30,7 +30,10 @@ export async function startSecond(server, registry, { compatibilityDate }) {
   };
 }
 
-/** Session Agent as it ships, and a Worker beside it: `{ server, worker, stop }`. `worker` is its address. */
+/**
+ * Session Agent in its shipped configuration, and a Worker beside it: `{ server, worker, stop }`.
+ * `worker` is its URL.
+ */
 export async function startWithSecond(settings, contents) {
   const registry = await mkdtemp(join(tmpdir(), "session-agent-registry-"));
   const server = await startServer({ inspect: false, site: true, registry, ...settings });
@@ -43,7 +46,7 @@ export async function startWithSecond(settings, contents) {
   return { server, worker: second.url, stop };
 }
 
-/** Any Worker in a runtime of its own: `{ url, stop }`. `modules` and `env` are beside the usual ones. */
+/** Any Worker in its own runtime: `{ url, stop }`. `modules` and `env` are added to the usual ones. */
 export async function startBeside(
   server,
   registry,

@@ -50,7 +50,7 @@ test("a_body_that_never_ends_is_refused_after_a_minute", { timeout: 120_000 }, a
     assert.match(error.message, /did not arrive within a minute/, what);
     return Date.now() - started;
   });
-  // Meanwhile others are served.
+  // Other requests are served at the same time.
   assert.equal((await server.call("a", "createSession", { id: "s" })).status, 200);
   for (const ms of await Promise.all(waiting)) assert.ok(ms > 59_000 && ms < 75_000, `${ms} ms`);
   assert.deepEqual(

@@ -154,7 +154,7 @@ test("stopped_answers_and_calls_lost_in_a_crash_count", async () => {
     await ends();
     shut.open();
     await response;
-    // The killed turn is taken up, and its second request would be one too many.
+    // The killed turn resumes, and its second request would exceed the limit.
     const codes = new Set();
     while (!codes.has("rate_limited")) codes.add((await (await ask(agent, "again")).json()).error.code);
     codes.delete("turn_in_progress");

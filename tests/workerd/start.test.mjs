@@ -33,7 +33,7 @@ test("npm_start_skips_a_taken_port_prints_its_url_and_ends_on_a_signal", async (
     assert.match(door, /^open to everyone on this machine, /);
     assert.notEqual(address, `http://127.0.0.1:${port}`);
     assert.equal((await fetch(`${address}/health`)).status, 200);
-    // The files are the platform's to serve, and wrangler stands in for it.
+    // The platform serves the static files, and here wrangler in its place.
     assert.equal(await (await fetch(`${address}/openapi.json`)).text(), await readFile(OPENAPI, "utf8"));
     assert.match(await (await fetch(address)).text(), /<h1>Session Agent<\/h1>/);
 
@@ -80,7 +80,7 @@ test("wrangler_dev_in_the_clone_names_the_command_to_run", async () => {
 });
 
 test("npm_start_mentions_a_configured_secret", async () => {
-  // wrangler takes secrets of the environment as it takes those of `.dev.vars`.
+  // wrangler reads secrets from the environment as from `.dev.vars`.
   const secret = {
     CLOUDFLARE_INCLUDE_PROCESS_ENV: "true",
     SESSION_AGENT_TOKEN: "a secret of this test, long enough to be one",
@@ -108,7 +108,7 @@ async function statusOf(url, headers) {
   return response.statusCode;
 }
 
-/** Where it says that it answers, and who it says gets in. */
+/** The printed URL, and who has access. */
 async function banner(output) {
   let address;
   for await (const line of createInterface({ input: output })) {

@@ -10,7 +10,7 @@ import { Window } from "happy-dom";
 import { until } from "./chat_server.mjs";
 
 const page = new Window({ url: "http://127.0.0.1/" });
-// React looks for a document when it is loaded. Everything else comes from Node.
+// React requires a document when it is loaded. Everything else is Node's.
 Object.assign(globalThis, { window: page, document: page.document });
 
 const { createElement, Suspense, useEffect } = await import("react");
@@ -29,8 +29,8 @@ export async function openTab(server, name, { query, ...chatOptions } = {}) {
 }
 
 /**
- * Opens a page on the server's own host. `use(given)` calls the hooks and returns `{
- * agent, chat }`; `agent` is `undefined` if the page has no socket.
+ * Opens a page on the server's host. `use(given)` calls the hooks and returns `{ agent, chat }`;
+ * `agent` is `undefined` if the page has no socket.
  */
 export async function openPage(server, use, given) {
   const { fetch } = globalThis;
@@ -94,7 +94,7 @@ class Tab {
     );
   }
 
-  /** Closes the tab as leaving a page does: the socket is closed, and the server is told nothing. */
+  /** Closes the tab like leaving a page: the socket is closed without a message to the server. */
   async close() {
     this.#root.unmount();
     this.agent?.close();

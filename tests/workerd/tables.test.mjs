@@ -24,7 +24,7 @@ test("the_documented_costs_match_the_benchmark", async () => {
 
 test("the_benchmark_has_measured_this_build", async () => {
   const lines = (await read("bench/rows.md")).split("\n");
-  // Short logs, which take a moment. cost.test.mjs measures long ones.
+  // Short logs, which are quick. cost.test.mjs measures long ones.
   const columns = [
     [1, await costsInASessionOf(server, 10)],
     [2, await costsInASessionOf(server, 1_000)],
@@ -137,7 +137,7 @@ test("the_cost_of_a_waiting_worker_matches_its_turns", async () => {
   }
 });
 
-/** What the table of dollars says of an item; the table above it has names of its own. */
+/** What the table of dollars calls an item; the table above it has other names. */
 function shownCost(guide, item, who) {
   const cells = guide.find((cells) => cells[1] === item && cells.length === 6);
   return Number(cells[3 + who].replaceAll(",", ""));

@@ -52,7 +52,7 @@ class ToolServer {
     while (this.calls.length < times) await once(this.#heard, "called");
   }
 
-  /** Waits until so many callers in all have gone away. */
+  /** Waits until this many callers in all have disconnected. */
   async left(times) {
     while (this.abandoned.length < times) await once(this.#heard, "left");
   }

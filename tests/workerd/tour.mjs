@@ -9,9 +9,9 @@ import { startServer } from "./harness.mjs";
 import { answersIn, Reader } from "./reader.mjs";
 
 /**
- * Follows these documents, one after the other. `onCommand` gets each command that is no
- * request, as words, and its document. The result has the number of the requests, and the
- * ```json blocks whose answers were compared.
+ * Follows these documents, one after the other. `onCommand` receives each command that is not a
+ * request, as words, and its document. The result has the number of requests, and the ```json
+ * blocks that were compared with an answer.
  */
 export async function follow(documents, onCommand) {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-tour-"));

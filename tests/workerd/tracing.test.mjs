@@ -76,7 +76,7 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
   for (const span of [...chats, named("execute_tool walk"), named("execute_tool calc_add")]) {
     assert.equal(parentOf(span), turn);
   }
-  // Each call that left is a span, whose id its receiver was told.
+  // Each outgoing call is a span whose id its receiver was sent.
   const received = [
     ...model.headers.slice(-2).map((headers) => [headers, "chat test"]),
     [tools.headers.at(-1), "execute_tool walk"],
@@ -93,7 +93,7 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
   // The message itself names the call's span, so a gateway in between can't part them.
   const calc = named("execute_tool calc_add");
   assert.deepEqual(asked.meta, { traceparent: `00-${TRACE}-${calc.spanId}-01`, tracestate: "vendor=1" });
-  // The receiver has its own header, and is told no word of the conversation.
+  // The collector gets its own header and no text of the conversation.
   for (const { headers, text } of collector.requests) {
     assert.equal(headers.authorization, "Bearer of-the-collector");
     assert.equal(headers.traceparent, undefined);
@@ -190,10 +190,10 @@ test("a_slow_hostile_or_unavailable_collector_does_not_affect_a_turn", async () 
       turns.map(({ finishReason }) => finishReason),
       ["stop", "stop", "stop"],
     );
-    // What a socket's buffers take, and not what the receiver has.
+    // The part that is in the socket's buffers, not at the collector.
     assert.ok((await gaveUp) < 32 << 20, `${collector.flooded} bytes`);
     if (mode === "away") await collector.comeBack();
-    // It is left alone, and nobody is led elsewhere.
+    // The collector is paused, and redirects are not followed.
     else assert.equal(collector.asked(agent).length, 1, mode);
     assert.ok(collector.requests.every(({ url }) => url === "/v1/traces"));
     collector.forget();
@@ -303,7 +303,7 @@ test("a_token_cannot_have_its_request_recorded_or_set_its_trace", async () => {
     assert.equal(model.headers.at(-1).tracestate, undefined);
     const { turns } = await call(server, "theirs", "getTurns", { sessionId: "s" }, owner);
     assert.notEqual(turns[0].traceId, TRACE);
-    // By every other door: an operation, a binding, a message of MCP, a refusal.
+    // Over the other entry points: an operation, a binding, an MCP message, a refused request.
     const { headers } = await server.call(
       "theirs",
       "getHistory",

@@ -14,7 +14,7 @@ import { games } from "../long.mjs";
 import { startServer } from "./harness.mjs";
 
 const MIB = 2 ** 20;
-/** What a request holds at most: it may be 4 MiB long. */
+/** The maximum memory of a request, which may be 4 MiB long. */
 const MOST_BYTES = 2_500_000;
 
 const folder = await mkdtemp(join(tmpdir(), "session-agent-transfer-"));
@@ -48,7 +48,7 @@ async function exported(agent, session) {
   return await response.text();
 }
 
-/** Streams an export into a file. Returns the file's hash, made without the agent's name. */
+/** Streams an export into a file. Returns the file's hash, computed without the agent's name. */
 async function exportTo(path, agent, on = server) {
   const response = await on.fetch(at(agent, "export"));
   assert.equal(response.status, 200);
@@ -124,7 +124,7 @@ test("missing_sessions_and_malformed_files_are_reported", async () => {
   await agentOf("told", 5);
   const lines = (await exported("told")).split("\n");
   lines[3] = "{oops";
-  // The wrong line comes early in the file. Much is sent after it.
+  // The invalid line is early in the file. A lot is sent after it.
   const more = Readable.from([lines.join("\n"), ...Array.from({ length: 40 }, () => "x".repeat(MIB))]);
   const { status, body } = await importing("broken", Readable.toWeb(more), "s");
   assert.deepEqual([status, body.error.code, body.error.details.line], [400, "invalid_request", 4]);
@@ -178,8 +178,8 @@ test("memory_is_constant_for_a_200_mib_file", async (context) => {
       `peak of the process: ${mib(before)} while appending, ${mib(exporting.peak)} exporting, ${mib(importingIt.peak)} importing`,
     );
     if (before !== null) {
-      // A file of twice the length takes no more memory. The room is for garbage that the
-      // runtime collects late.
+      // A file of twice the length takes no more memory. The margin is for garbage that the runtime
+      // collects late.
       assert.ok(exporting.peak < before + 128 * MIB, mib(exporting.peak));
       assert.ok(importingIt.peak < before + 128 * MIB, mib(importingIt.peak));
     }
@@ -194,7 +194,7 @@ test("an_export_waits_for_its_reader_and_stops_with_it", async () => {
   const response = await server.fetch(at("slow", "export"), { signal: abort.signal });
   const reader = response.body.getReader();
   await reader.read();
-  // Other requests are served meanwhile. What they write is not in the file.
+  // Other requests are served at the same time. Their writes are not in the file.
   await ok("slow", "appendEvents", { events: [user("meanwhile")] });
   let text = "";
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read())

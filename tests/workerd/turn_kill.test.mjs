@@ -235,7 +235,7 @@ test("killed_after_a_clients_answer_during_the_turn_the_answer_is_applied", asyn
       clientTools: place,
     }),
   );
-  // The object takes frames in order. Once it answers this call, it has taken the tool's
+  // The object handles frames in order. Once it answers this call, it has received the tool's
   // answer.
   await client.call("listSessions");
   client.close();
@@ -350,7 +350,7 @@ test("killed_while_an_append_moves_the_answer_the_turn_finishes_once", async () 
 
 test("killed_repeatedly_the_turn_is_closed_with_an_error", async () => {
   const { agent } = await killedAt("again and again", { first: (at) => [say("One ", at, "two.")], again: [] });
-  // Each life finds its answer there, also where an alarm takes the turn up first.
+  // Each activation finds its answer there, even if an alarm resumes the turn first.
   const gates = [gate(), gate()];
   model.next(...gates.map((at) => say("One ", at, "two.")));
   for (const at of gates) {
@@ -535,7 +535,7 @@ test("killed_during_a_memory_callback_the_call_is_repeated_with_the_same_id", as
   points += 1;
   await server.kill9();
   tools.run = async () => ({ ok: true });
-  // Nobody asks the agent anything: its alarm makes the call again.
+  // No request reaches the agent: its alarm repeats the call.
   await tools.called(before + 2);
   const [first, second] = tools.calls.slice(before);
   assert.deepEqual(second, first);
@@ -592,7 +592,7 @@ function begin(point) {
   return at;
 }
 
-/** Kills the runtime. Returns the function that lets the model answer again. */
+/** Kills the runtime. Returns the function that makes the model answer again. */
 async function kill({ again: [first, ...others] }) {
   points += 1;
   const later = gate();
@@ -603,7 +603,7 @@ async function kill({ again: [first, ...others] }) {
   return later.open;
 }
 
-/** Called in a tool: opens the point when so many calls have come here. None of them goes on. */
+/** Called in a tool: opens the point once this many calls have arrived. None of them continues. */
 async function reach(at, when = 1) {
   at.count = (at.count ?? 0) + 1;
   if (at.count === when) at.reach();

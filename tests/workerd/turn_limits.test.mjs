@@ -164,7 +164,7 @@ test("a_tool_result_of_600_kb_is_stored_whole_and_truncated_for_the_model", asyn
 test("fifty_one_calls_of_one_step_run_three_at_a_time", async () => {
   await define("fifty");
   const gone = [];
-  // A session has three of the slots. No call answers before two others have come.
+  // A session has three of the slots. No call answers before two others have arrived.
   tools.run = async ({ arguments: { n } }) => {
     const three = lastOf(gone)?.count < 3 ? lastOf(gone) : { ...gate(), count: 0 };
     if (three.count === 0) gone.push(three);
@@ -264,7 +264,7 @@ async function openSocket(name) {
   return client;
 }
 
-/** The frames up to one for which `holds` is true. */
+/** The frames up to the first for which `holds` is true. */
 async function hears(socket, holds) {
   const frames = [];
   await new Promise((resolve) => {

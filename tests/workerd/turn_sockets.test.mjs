@@ -119,7 +119,7 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   const { server, model } = locked;
   const lasting = connect(server, "expired", { token: await mint("expired", { expiresIn: 600 }) });
   await lasting.ready;
-  /** Two sockets that were heard before their tokens' end; `null` if that took too long. */
+  /** Two sockets that received an answer before their tokens expired; `null` if that took too long. */
   const connectFor = async (expiresIn) => {
     const begun = Date.now();
     const clients = [];
@@ -143,7 +143,7 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
     clients: [speaker, listener],
   } = connected;
   const closes = [speaker, listener].map((client) => once(client, "close"));
-  // The test waits for the token's own end: no event tells of it.
+  // The test waits for the token to expire: no event reports it.
   await pause(ends - Date.now() + 100);
   speaker.send(JSON.stringify({ type: "rpc", id: "1", method: "listSessions", args: [] }));
   const [spoken] = await closes[0];
@@ -151,7 +151,7 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   // A socket that only listens is closed when there is something to send.
   model.next(say("For who may hear it."));
   const request = { id: "s", message: { id: "u", role: "user", parts: [{ type: "text", text: "Go." }] } };
-  // The message that is sent closes the socket. The answer comes later.
+  // The sent message closes the socket. The answer arrives later.
   const isOver = new Promise((resolve) => {
     lasting.addEventListener("message", ({ data }) => {
       const { type, id, done } = JSON.parse(data);

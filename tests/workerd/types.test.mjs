@@ -24,7 +24,7 @@ const runFile = promisify(execFile);
 const PLACES = {
   ts: { types: ["@cloudflare/workers-types"], lib: ["esnext"] },
   tsx: { types: ["react"], lib: ["esnext", "dom", "dom.iterable"], jsx: "react-jsx" },
-  // Nobody's types but the client's own, which are checked as well.
+  // No types but the client's, which are checked as well.
   client: { types: [], lib: ["esnext", "dom", "dom.iterable", "dom.asynciterable"], skipLibCheck: false },
 };
 
@@ -116,7 +116,7 @@ export async function both(env: Env): Promise<string[]> {
 }
 `;
 
-/** What the compiler says of the TypeScript in these documents and examples, an error each. */
+/** The compiler's errors for the TypeScript in these documents and examples. */
 function typeErrorsOf(documents, examples) {
   return inFolder(async (folder) => {
     for (const example of examples) await cp(join(ROOT, example), join(folder, example));

@@ -26,7 +26,7 @@ const CUT_OFF = [
 ];
 /** A session whose message waits for its turn, in the newer objects. */
 const WAITING = "waiting";
-/** Reads that ask nobody outside, so they answer the same on any machine. */
+/** Reads without outgoing calls, so they answer the same on any machine. */
 const READS = [
   "loadEvents",
   "getHistory",
@@ -37,7 +37,7 @@ const READS = [
   "listEntries",
   "listTools",
 ];
-/** How often the test looks for running turns, a tenth of a second apart. */
+/** How often the test checks for running turns, a tenth of a second apart. */
 const LOOKS = 150;
 
 const model = await startModel();

@@ -12,7 +12,7 @@ const vectors = new Map();
 let isDown = false;
 /** While set, the model answers after it. */
 let hold = null;
-/** A model that answers with the vectors that a test has given the texts. */
+/** A model that returns the vectors that a test assigned to the texts. */
 const model = createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request) body += chunk;
@@ -71,7 +71,7 @@ for (const length of [3, 16, 21, 384, 1_027]) {
     const { results } = await ok(agent, "searchContext", { label: "kb", query: "anything", limit: 20 });
     const nearness = new Map(kept.map(({ key, nearness }) => [key, nearness]));
     assert.equal(results.length, 20);
-    // Results whose cosines differ by less than the rounding may come in either order.
+    // Results whose cosines differ by less than the rounding may be in either order.
     const found = results.map(({ key }) => nearness.get(key)).filter((cosine) => cosine > 0.1);
     for (const [index, cosine] of found.entries()) {
       if (index > 0) assert.ok(cosine <= found[index - 1] + 0.01, `${index}: ${cosine} after ${found[index - 1]}`);

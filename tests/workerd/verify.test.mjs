@@ -23,7 +23,7 @@ async function ok(operation, input) {
   return body;
 }
 
-/** What the command says, and how it ends. */
+/** The command's output and exit status. */
 async function command(agent) {
   const env = { ...process.env, SESSION_AGENT_TOKEN: SECRET };
   const ended = await promisify(execFile)(process.execPath, [CLI, "verify", agent, "--url", server.url], { env }).catch(

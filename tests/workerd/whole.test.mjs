@@ -19,7 +19,7 @@ import { games } from "../long.mjs";
 import { startServer } from "./harness.mjs";
 
 const MIB = 2 ** 20;
-/** What a request holds at most: it may be 4 MiB long. */
+/** The maximum memory of a request, which may be 4 MiB long. */
 const MOST_BYTES = 2_500_000;
 const CLI = join(import.meta.dirname, "../../packages/session-agent/bin/session-agent.mjs");
 const run = promisify(execFile);
@@ -105,7 +105,7 @@ test("an_agent_is_restored_byte_for_byte_and_its_memory_is_searchable", async ()
 test("a_long_import_spans_several_cpu_allowances", async (t) => {
   const logging = await startServer({ vars: { AUTH: "open", REQUEST_LOG: "all" } });
   t.after(() => logging.stop());
-  /** The agents that requested their own settings, by what the log has said since `before`. */
+  /** The agents that requested their own settings, according to the log since `before`. */
   const renewed = (before) =>
     logging.logs
       .slice(before)
@@ -179,7 +179,7 @@ test("the_command_line_exports_imports_and_resumes_an_agent", async () => {
     assert.ok(readFileSync(file, "utf8") === whole);
     assert.ok(!existsSync(`${file}.part`));
 
-    // A part that ends within a line is gone on with from its last cursor.
+    // A part that ends within a line is continued from its last cursor.
     const resumed = join(folder, "resumed.ndjson");
     await writeFile(`${resumed}.part`, whole.slice(0, Math.floor(whole.length * 0.7)));
     const refused = await run(process.execPath, [CLI, "export", "cli", resumed, "--url", server.url]).catch((e) => e);

@@ -90,7 +90,7 @@ export class SessionAgent extends DurableObject {
     try {
       this.real.fetch(request).catch(() => {});
     } catch {
-      // The exception comes at once if Rust reads the request at once.
+      // The exception occurs at once if Rust reads the request at once.
     }
     return true;
   }

@@ -72,8 +72,8 @@ const shown = ({ name, code, status, details, message, operation, constructor })
 });
 
 /**
- * A target that asks for one operation in place of every other: what an adapter is refused
- * then comes from the agent, by the way that the adapter's own requests take.
+ * A target that replaces every operation by one: an adapter's error then comes from the agent, over
+ * the transport of the adapter's requests.
  */
 function asking(kind, target, { method, input }) {
   const json = JSON.stringify(input);
@@ -112,7 +112,7 @@ async function answer({ target, agent: name, options, session, method, given, ad
   }
 }
 
-/** What a binding itself gives, without the client. */
+/** What a binding itself returns, without the client. */
 async function raw({ target, agent, method, given }, targets) {
   try {
     if (target === "url")

@@ -28,7 +28,7 @@ enum What {
     Append { expected: Option<String> },
     /// Every kind of typed call.
     Tour,
-    /// A session's file, sent to another agent while it comes.
+    /// A session's file, forwarded to another agent as it arrives.
     Copy { to: String },
     /// The fault of an import whose file can't be read.
     Import { file: String },
@@ -79,7 +79,7 @@ async fn run(env: &Env, asked: &Asked, agent: &Agent) -> session_agent_client::R
             append.expected_leaf_id = Some(expected.clone());
             match agent.call(&append).await {
                 Ok(outcome) => Ok(json!({ "leafId": outcome.leaf_id })),
-                // What a program does about it: it looks again where the session stands.
+                // A program's reaction: it reads the session's leaf again.
                 Err(error) if error.is(&Code::LeafMoved) => Ok(json!("the leaf has moved")),
                 Err(error) => Err(error),
             }
