@@ -83,7 +83,7 @@ async function run(runner, newMessage, more = {}) {
   return events;
 }
 
-/** Without the ids and times that each run makes for itself. */
+/** Without the ids and times that each run generates. */
 function said(value) {
   const made = new Map();
   const text = JSON.stringify(value, (key, inner) => {

@@ -19,7 +19,7 @@ after(() => evicting.stop());
 
 const { open } = evicting;
 
-/** A client of Anthropic's whose API gives these contents, one after the other. */
+/** An Anthropic client whose API returns these contents, one after the other. */
 function scripted(...contents) {
   const requests = [];
   const fetch = async (_, init) => {

@@ -15,7 +15,7 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 
 const { provider, compare, remember, urlsOf } = await startCompared();
 
-/** How each model is made. */
+/** Creates each model. */
 const MODELS = {
   openai_chat: ({ openai: baseURL }, apiKey) => createOpenAI({ baseURL, apiKey }).chat("gpt-test"),
   openai_responses: ({ openai: baseURL }, apiKey) => createOpenAI({ baseURL, apiKey })("gpt-test"),

@@ -21,7 +21,7 @@ const LONGEST_RUN_MS = 60_000;
 const folders = [];
 after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true, maxRetries: 5 }))));
 
-/** A home for the coding agent, and a folder with a note that it works in. */
+/** A home folder for the coding agent, and a working folder with a note. */
 async function workplace() {
   const folder = await mkdtemp(join(tmpdir(), "session-agent-coding-"));
   folders.push(folder);

@@ -143,7 +143,7 @@ test("openai_memory_is_written_between_reasoning_items_and_hidden", async () => 
 
 const sdkOf = ({ openai: baseURL }, apiKey) => createOpenAI({ baseURL, apiKey });
 
-/** The AI SDK makes an id for each source. */
+/** The AI SDK generates an id for each source. */
 const withoutSourceIds = (value) =>
   JSON.parse(
     JSON.stringify(value, (_, it) => (it?.sourceType && it.type === "source" ? { ...it, id: undefined } : it)),

@@ -30,7 +30,7 @@ tag = "v1"
 new_sqlite_classes = ["SessionAgent"]
 `;
 
-/** What the command says, and how it ends. */
+/** The command's output and exit status. */
 async function check(...args) {
   const ended = await runFile(join(made.folder, "node_modules/.bin/session-agent"), args, {
     cwd: made.folder,

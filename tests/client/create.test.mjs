@@ -44,7 +44,7 @@ test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () =
         body: "{}",
       });
       assert.match(await response.text(), /"label":"memory".*"label":"facts"/);
-      // A look makes no agent: the object has no table but wrangler's own. A write makes all.
+      // Reading creates no agent: the object has no table but wrangler's own. A write creates all.
       const ask = (agent, operation) =>
         fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body: "{}" });
       for (const operation of ["listSessions", "getConfig", "getStats"])
@@ -78,7 +78,7 @@ const edit = async (place, file, change) => {
   await writeFile(path, change(text));
 };
 
-/** A model that answers nobody without a key, as a provider's does. */
+/** A model that requires a key, as a provider does. */
 const KEYED = `{ specificationVersion: "v4", provider: "keyed", modelId: "keyed", supportedUrls: {},
   doGenerate: () => Promise.reject(new Error("no key")), doStream: () => Promise.reject(new Error("no key")) }`;
 
@@ -155,6 +155,6 @@ test("invalid_arguments_are_explained_in_a_sentence", async () => {
   await mkdir(join(folder, "begun", ".git"), { recursive: true });
   assert.match((await create("begun")).stdout, /^Created begun in begun/);
   assert.match((await create("Müllers Büro")).stdout, /^Created mullers-buro in Müllers Büro/);
-  // What it prints is what a shell takes.
+  // The printed commands are valid in a shell.
   assert.match((await create("Ann's agent")).stdout, /^ {2}cd 'Ann'\\''s agent'$/m);
 });

@@ -63,9 +63,9 @@ async function visit(t, url) {
 }
 
 /**
- * The project by its own command, with a state of its own. A test ends when an answer is shown, which
- * may be before its turn is over. With the same state, the next server would resume that turn, and it
- * would take an answer that is scripted for another.
+ * Runs the project by its own command, with separate state. A test ends when an answer is shown,
+ * which may be before its turn is over. With shared state, the next server would resume that turn
+ * and use an answer scripted for another.
  */
 async function serving(t, ...options) {
   const state = await mkdtemp(join(project.folder, ".state-"));
@@ -77,7 +77,7 @@ async function serving(t, ...options) {
 async function servingModel(t) {
   const model = await startModel();
   t.after(() => model.stop());
-  // The answers are scripted for the turns: nothing else may take one.
+  // The answers are scripted for the turns: no other request may use one.
   const AGENT_DEFAULTS = JSON.stringify({ learn: { into: "facts", after: "manual" } });
   const vars = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key", AGENT_DEFAULTS };
   return {
@@ -163,7 +163,7 @@ test("a_turn_is_stopped_resumed_and_refused_in_the_page", { skip }, async (t) =>
   const { page, button, shows, write, list, alerts, item } = await visit(t, url);
   await page.goto(url);
 
-  // A page that is loaded again in the middle of an answer hears all of it.
+  // A page reloaded in the middle of an answer receives all of it.
   const rest = gate();
   model.next(say("Before, ", rest, "and after."));
   await write("Go on.");
@@ -173,7 +173,7 @@ test("a_turn_is_stopped_resumed_and_refused_in_the_page", { skip }, async (t) =>
   rest.open();
   await shows("Before, and after.");
 
-  // A turn that is stopped is stopped: the model's answer is given up, and the log has what was said.
+  // Stopping a turn aborts the model's answer, and the log has the text so far.
   const never = gate();
   model.next(say("This far ", never, "and no further."));
   await write("And on.");
@@ -220,7 +220,7 @@ test("a_turn_is_stopped_resumed_and_refused_in_the_page", { skip }, async (t) =>
   await shows("Welcome back.");
   assert.equal(await page.getByRole("alert").count(), 0);
 
-  // Another answer stands in the place of the first.
+  // Another answer replaces the first in the view.
   model.next(say("One."), say("Two."));
   await write("Count.");
   await shows("One.");

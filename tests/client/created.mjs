@@ -23,7 +23,7 @@ await runFile("npm", ["pack", join(ROOT, "packages/create-session-agent"), "--pa
 const archive = (await readdir(folder)).find((name) => name.endsWith(".tgz"));
 await runFile("tar", ["-xzf", archive], { cwd: folder });
 
-/** What the program says, in the folder of this test. */
+/** The program's output, run in the folder of this test. */
 export const create = (...args) =>
   runFile(NODE, [join(folder, "package/index.js"), ...args], { cwd: folder, env: quietly() });
 

@@ -31,7 +31,7 @@ after(() => server.stop());
 const folder = await mkdtemp(join(import.meta.dirname, ".programs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** What the programs are given, and its types. */
+/** The variables that the programs are given, and their types. */
 const GIVEN = "const { env, gpt, text, gemini, anthropic, oldObject, exported, console } = globalThis.guided;";
 const TYPES = [
   "declare const env: { MEMORY: Fetcher; BACKUPS: R2Bucket; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
@@ -209,7 +209,7 @@ test("the_programs_and_adapters_type_check", async () => {
 
 test("the_client_type_checks", async () => {
   const place = join(folder, "client");
-  // The frameworks are in two folders of packages. Here each is beside the sources.
+  // The frameworks are in two folders of packages. Each is compiled with its own sources.
   for (const packages of ["tests/client/node_modules", "tests/node_modules"])
     await linkPackages(join(ROOT, packages), join(place, "node_modules"));
   await symlink(join(CLIENT, "src"), join(place, "src"), "dir");

@@ -6,9 +6,9 @@
 import { OPERATIONS } from "../../client/dist/operations.js";
 
 /**
- * `{ target, fetch }` for `sessionAgent`. `way`: "url", "service" or "namespace". `second`
- * is the address of the Worker in another runtime. `evict(agent)` runs before the answer to
- * a write is given.
+ * `{ target, fetch }` for `sessionAgent`. `way`: "url", "service" or "namespace". `second` is the
+ * URL of the Worker in another runtime. `evict(agent)` runs before the answer to a write is
+ * returned.
  */
 export function targetBy({ way, url, second }, evict) {
   if (way === "url") return { target: url, fetch: evict && evictingFetch(evict) };

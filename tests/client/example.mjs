@@ -12,7 +12,7 @@ import { takePort } from "../workerd/ports.mjs";
 
 const START_MS = 240_000;
 
-/** Runs `npm start` of an example while `work` asks the address that it is given. */
+/** Runs `npm start` of an example while `work` uses its URL. */
 export async function withExample(name, work, env = {}) {
   const taken = await takePort();
   const { port } = taken.address();
@@ -50,7 +50,7 @@ export async function withExample(name, work, env = {}) {
   }
 }
 
-/** The chat with a model that says what the test tells it to. */
+/** The chat with a scripted model. */
 export async function withChat(work) {
   const model = await startModel();
   const env = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key" };

@@ -120,7 +120,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
     await page.getByText("Begin a chat.").waitFor();
     await button("New chat").click();
 
-    // The service's tool is asked, and the answer is shown while it comes.
+    // The service's tool is called, and the answer is shown as it streams.
     const rest = gate();
     model.next(callTools(["weather", { city: "Oslo" }], ["echo", { text: "hei" }]), say("Snow ", rest, "in Oslo."));
     await write("How is Oslo?");
@@ -133,7 +133,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
     await page.getByText('echo {"text":"hei"}').click();
     await page.getByText(/"text": "hei"/).waitFor();
 
-    // What the model keeps stands in the panel, and the visitor corrects it.
+    // What the model stores appears in the panel, and the visitor edits it.
     model.next(callTool("set_context", { label: "memory", content: "Likes snow." }), say("Noted."));
     await write("I like snow.");
     await shows("Noted.");
@@ -160,7 +160,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
     await shows("Then not.");
     assert.equal(await page.getByText(/"booked": "Noma"/).count(), 0);
 
-    // Another answer stands beside the first, and the visitor chooses.
+    // Another answer is a sibling of the first, and the visitor selects one.
     model.next(say("Rather not."));
     await button("Regenerate").click();
     await shows("Rather not.");
@@ -174,7 +174,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
       (text) => text === "Likes snow and tea.",
     );
 
-    // A page that is loaded again in the middle of an answer hears the rest.
+    // A page reloaded in the middle of an answer receives the rest.
     const later = gate();
     model.next(say("Before, ", later, "and after."));
     await write("Go on.");
@@ -185,7 +185,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
     await shows("Before, and after.");
     await button("Send").waitFor();
 
-    // Another chat has messages of its own, and the same memory.
+    // Another chat has its own messages and the same memory.
     await button("New chat").click();
     await button("Chat 2").waitFor();
     model.next(say("A new one."));

@@ -292,7 +292,7 @@ test("an_import_beside_newer_messages_is_a_branch_and_reported", async () => {
     (await session.getBranches({ messageId: "a1" })).messages.map(({ id }) => id),
     ["mine", "q2"],
   );
-  // Where nobody has written since, the conversation goes on with what is imported.
+  // If nothing was written since, the conversation continues with the imported messages.
   const other = open("grown").session("s");
   await importUIMessages(other, old);
   const [again] = (await importUIMessages(other, grown)).sessions;

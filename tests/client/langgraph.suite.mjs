@@ -13,7 +13,7 @@ const { target, fetch: evictingFetch } = targetBy(JSON.parse(SUITE_PLACE), (agen
 
 const initializer = {
   checkpointerName: "SessionAgentSaver",
-  // `list` without a thread gives all threads, so each saver has an agent of its own.
+  // `list` without a thread returns all threads, so each saver has its own agent.
   createCheckpointer: () =>
     new SessionAgentSaver(
       sessionAgent(target, crypto.randomUUID(), { ...(evictingFetch && { fetch: evictingFetch }) }),

@@ -118,7 +118,7 @@ test("a_stale_writer_is_refused", async () => {
   for await (const tuple of other.list(inThread("t")))
     count += tuple.checkpoint.channel_values.said.includes("stale") ? 100 : 1;
   assert.equal(count, 2);
-  // Who wants it otherwise says so.
+  // The option allows it.
   await put(saverOf("stale", { staleWriters: "fork" }), first, values(["stale"]));
   assert.deepEqual((await other.getTuple(inThread("t"))).checkpoint.channel_values, { said: ["stale"] });
 });
@@ -197,7 +197,7 @@ test("prune_keeps_the_newest_checkpoint_of_each_namespace", async () => {
   await saver.prune(["t", "a thread that is not there"]);
   assert.deepEqual(await all("t"), [newest]);
   assert.equal((await all("other")).length, others);
-  // The thread goes on from there.
+  // The thread continues from there.
   await graph.invoke({ said: ["four"] }, inThread("t"));
   assert.ok((await saver.getTuple(inThread("t"))).checkpoint.channel_values.said.includes("one"));
   await saver.prune(["t"], { strategy: "delete" });

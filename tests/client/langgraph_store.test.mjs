@@ -18,7 +18,7 @@ after(() => evicting.stop());
 
 const storeOf = (name) => new SessionAgentStore(evicting.open(name));
 
-/** A chance of its own for each seed. */
+/** Random numbers for each seed. */
 function chanceOf(seed) {
   let state = seed;
   const next = () => {
@@ -61,7 +61,7 @@ function operationOf({ below, one }) {
   return { matchConditions: one(CONDITIONS), maxDepth: one([undefined, 1, 2]), limit: 100, offset: 0 };
 }
 
-/** A result without its times, and items in an order of their own: no store promises one. */
+/** A result without its times, and items in a fixed order: no store promises one. */
 function shown(result) {
   if (Array.isArray(result))
     return result.map(shown).sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));
@@ -74,7 +74,7 @@ test("random_play_matches_the_in_memory_store", async () => {
     const operations = Array.from({ length: 1 + chance.below(4) }, () => operationOf(chance));
     // A namespace that lost its last item is still listed in memory.
     for (const [namespace, items] of theirs.data) if (items.size === 0) theirs.data.delete(namespace);
-    // A store in memory gives its own objects, which a later write of the same batch changes.
+    // The in-memory store returns its own objects, which a later write of the same batch changes.
     const expected = [];
     for (const op of operations)
       expected.push("value" in op ? null : structuredClone(shown((await theirs.batch([op]))[0])));

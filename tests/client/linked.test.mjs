@@ -39,7 +39,7 @@ async function place(name, more = {}) {
 const copyTo = (to) =>
   cp(CLIENT, to, { recursive: true, filter: (from) => !from.endsWith("/worker") && !from.endsWith("/src") });
 
-/** LangGraph's packages, as npm would install them beside. */
+/** LangGraph's packages, as npm would install them next to it. */
 async function addFramework(at) {
   for (const name of ["@langchain/core", "@langchain/langgraph-checkpoint"]) {
     const to = join(at, "node_modules", name);

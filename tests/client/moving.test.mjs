@@ -28,7 +28,7 @@ name = "SESSION_AGENT"
 class_name = "ChatAgent"
 `;
 
-/** The tables as \`AIChatAgent\` makes and fills them. */
+/** The tables as `AIChatAgent` creates and fills them. */
 const BEFORE = `import { DurableObject } from "cloudflare:workers";
 export class ChatAgent extends DurableObject {
   fetch() {

@@ -315,7 +315,7 @@ test("a_long_history_can_be_read_whole_or_from_its_end", async () => {
   assert.deepEqual(await session.getItems(3), many.slice(-3));
 });
 
-/** The SDK's own sessions in memory take items to begin with. */
+/** The SDK's in-memory sessions accept initial items. */
 async function begun(name, ...initial) {
   const [ours, theirs] = [sessionOf(name), new MemorySession({ initialItems: initial })];
   if (initial.length > 0) await ours.addItems(initial);
@@ -339,7 +339,7 @@ const suffix = (operationId, expectedSuffix, replacement) => ({
 const cyclic = {};
 cyclic.self = cyclic;
 
-/** Makes arguments anew for each session, since some are read once. */
+/** Creates new arguments for each session, since some are read once. */
 const REFUSED_TRANSACTIONS = {
   blank: () => transaction("   "),
   unknownType: () => ({ operationId: "1", transaction: { type: "unknown" } }),
@@ -396,7 +396,7 @@ test("what_the_sdk_refuses_is_refused_with_the_same_message", async () => {
         ),
       ),
     );
-    // Ours may go on to say what would help.
+    // Our message may continue with advice.
     const words = other.replace(/( the transaction precondition)?\.$/, "");
     assert.ok(own.startsWith(words), `${name}: ${own} | ${other}`);
     assert.doesNotMatch(own, /api-key-secret/);
@@ -487,7 +487,7 @@ test("function_calls_are_replaced_as_in_the_sdks_own_session", async () => {
     for (const session of [ours, theirs]) await session.applyHistoryMutations({ mutations });
     assert.deepEqual(await ours.getItems(), await theirs.getItems(), JSON.stringify(mutations));
   }
-  // A mutation may say which call it expects. All of them are held against one history.
+  // A mutation may name the call it expects. All of them are checked against one history.
   const [ours] = await begun("expected", ...history);
   const refused = [
     [

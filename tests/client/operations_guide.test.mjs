@@ -93,7 +93,7 @@ test("each_command_of_the_workflow_runs_in_a_project", async () => {
       'npx wrangler deploy --env=""',
     ],
   );
-  // Nothing but what the workflow deploys is given the account.
+  // Only the deploying steps of the workflow get the account.
   for (const { steps } of Object.values(jobs)) {
     for (const { run, env: given } of steps)
       assert.equal(given !== undefined, /^npx wrangler deploy --env/.test(run ?? ""), run);

@@ -61,7 +61,7 @@ async function ok(agent, operation, input, user) {
   return body;
 }
 
-/** What the class has kept of what it was told. */
+/** What the class has recorded of its notifications. */
 async function heard(agent, of, isWhole = () => true) {
   for (const until = Date.now() + 20_000; ; await wait(50)) {
     const kept = await (await fetch(`${server.url}/own/heard?agent=${agent}&of=${of}`)).json();
@@ -168,7 +168,7 @@ test("a_tool_that_needs_approval_waits_for_it", async () => {
   });
   const said = await response.text();
   assert.match(said, /"output":"Paid 5\."/);
-  // The provider got back what it gave with the call, although another turn goes on with it.
+  // The provider received what it had returned with the call, although another turn continues it.
   const { messages } = await ok("pay", "getHistory", { sessionId: "s" });
   assert.equal(textOf({ message: messages.at(-1) }), "The tool says: Paid 5.");
   assert.equal(textOf(await turn("pay", "signed")), "The model signed 1 of 1 calls.");
@@ -178,7 +178,7 @@ test("a_tool_that_needs_approval_waits_for_it", async () => {
 test("a_function_decides_whether_each_call_needs_approval", async () => {
   const { message } = await turn("send", 'use send {"amount":5}');
   assert.equal(textOf({ message }), "The tool says: Sent 5.");
-  // The function and the tool are told of the same call.
+  // The function and the tool receive the same call.
   assert.deepEqual(await heard("send", "asked"), await heard("send", "sent"));
   for (const amount of [100, 13, 14, "many"]) {
     const { message } = await turn("send", `use send {"amount":${JSON.stringify(amount)}}`);
@@ -201,7 +201,7 @@ test("functions_can_store_blocks", async () => {
   assert.equal((await call("load_context", { label: "guides", key: "deploy" })).output, "Test, then ship.");
   assert.equal((await call("load_context", { label: "guides", key: "none" })).isError, true);
   assert.match(textOf(await turn("blocks", "system")), /You are kind\.[\s\S]*Likes tea\./);
-  // A receipt says what the function said, and nothing where there is no function that deletes.
+  // A receipt contains the function's result, and nothing if there is no function that deletes.
   const purged = async (operation, input) => (await ok("blocks", operation, { ...input, purge: true })).home.deleted;
   assert.equal(await purged("deleteSkill", { label: "guides", key: "deploy" }), true);
   assert.equal(await purged("deleteSkill", { label: "guides", key: "none" }), false);
@@ -363,7 +363,7 @@ test("the_class_is_notified_of_memory_changes_except_its_own_in_response", async
   await ok("diarist", "setEntry", { label: "diary", key: "monday", content: "It rained." });
   const changes = await heard("diarist", "changes");
   assert.deepEqual(changes, [{ kind: "entry", key: "monday", content: "It rained." }]);
-  // The class finds by meaning, so both are found, in an order that says nothing here.
+  // The class finds by meaning, so both are found, in an order that does not matter here.
   const { results } = await ok("diarist", "searchContext", { label: "diary", query: "heard" });
   assert.deepEqual(results.map(({ key }) => key).sort(), ["monday", "monday again"]);
   await ok("diarist", "setEntry", { label: "diary", key: "tuesday", content: "Sun." });
@@ -375,7 +375,7 @@ test("the_class_is_notified_of_memory_changes_except_its_own_in_response", async
 });
 
 test("the_packages_own_object_is_the_shipped_one", async () => {
-  // No secret, and no method of its own: nobody is let in.
+  // Without a secret and without a method of its own, nobody is admitted.
   const response = await fetch(`${server.url}/agents/plain/p/rpc/listSessions`, {
     method: "POST",
     headers: { cookie: "user=operator" },

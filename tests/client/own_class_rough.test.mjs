@@ -33,7 +33,7 @@ const turn = (name) =>
     message: { id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] },
   });
 
-/** Waits until the log says this: what wrangler prints comes after the answer. */
+/** Waits until the log contains this: wrangler prints after the answer. */
 async function logged(pattern) {
   for (const until = Date.now() + 20_000; !pattern.test(server.said()); await wait(50))
     assert.ok(Date.now() < until, `the log does not say ${pattern}\n${server.said()}`);
@@ -128,7 +128,7 @@ test("a_grant_that_lost_a_restriction_is_refused", async () => {
     ["limits undefined", 401],
     ["limits without a holder", 401],
     ["list", 401],
-    // What JSON can say is read as `mintToken` reads it.
+    // Values that JSON can express are read as `mintToken` reads them.
     ["session empty", 400],
     ["limits of nothing", 400],
     ["holder of nothing", 400],

@@ -18,9 +18,9 @@ const runFile = promisify(execFile);
 const START_MS = 120_000;
 
 /**
- * A folder with the package from its archive, and `sources`. `links`: the names of other
- * packages, which are linked. `parent`: the folder that it stands in, whose packages it has.
- * `remove` ends it.
+ * A folder with the package from its archive, and `sources`. `links`: the names of other packages,
+ * which are linked. `parent`: the folder that contains it, whose packages it uses. `remove` deletes
+ * it.
  */
 export async function project(sources, links = [], parent = undefined) {
   const folder = await mkdtemp(
@@ -64,19 +64,19 @@ async function linkPrograms(from, bin) {
   }
 }
 
-/** Runs a script of a project's package.json to its end. Gives what it said. */
+/** Runs a script of a project's package.json to its end. Returns its output. */
 export async function npmRun(folder, ...args) {
   const { stdout, stderr } = await runFile("npm", ["run", ...args], { cwd: folder, env: { ...quietly(), CI: "1" } });
   return `${stdout}\n${stderr}`;
 }
 
-/** The wrangler of the folder that a project stands in, or the newest. */
+/** The wrangler of the project's parent folder, or the newest. */
 function wranglerOf(folder) {
   const own = join(dirname(folder), "node_modules/wrangler/bin/wrangler.js");
   return existsSync(own) ? own : WRANGLER;
 }
 
-/** Runs wrangler in a project to its end. Gives what it said. */
+/** Runs wrangler in a project to its end. Returns its output. */
 export async function wrangler(folder, ...args) {
   const { stdout, stderr } = await runFile(NODE, [wranglerOf(folder), ...args], {
     cwd: folder,
@@ -85,7 +85,7 @@ export async function wrangler(folder, ...args) {
   return `${stdout}\n${stderr}`;
 }
 
-/** `npm run dev` of a project, or `wrangler dev` where it has no such script: `{ url, stop, said }`. */
+/** `npm run dev` of a project, or `wrangler dev` if it has no such script: `{ url, stop, said }`. */
 export async function dev(folder, ...args) {
   const taken = await takePort();
   const { port } = taken.address();
@@ -104,7 +104,7 @@ export async function dev(folder, ...args) {
     ...args,
   ];
   const env = { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") };
-  // A group of its own: npm does not pass a signal on to what it runs.
+  // A separate process group: npm does not forward a signal to what it runs.
   const child = spawn(program, [...first, ...options], {
     cwd: folder,
     env,

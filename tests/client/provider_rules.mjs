@@ -1,10 +1,10 @@
 // The rules by which the providers refuse a conversation. A function for each API returns the
 // problem, or undefined.
 
-/** The most marks for the cache that Anthropic takes. */
+/** The maximum number of cache marks that Anthropic accepts. */
 const MAX_MARKS = 4;
 
-/** How the id of a call begins that the provider made after a thought. */
+/** The prefix of call ids that the provider generated after reasoning. */
 export const AFTER_THOUGHT = "t";
 
 export function problemOfCompletion({ messages }) {
@@ -36,7 +36,7 @@ export function problemOfResponse({ input, previous_response_id, conversation })
   return changed && `There is no item ${changed.id}.`;
 }
 
-/** Items that a provider knows by their ids, and these ids. */
+/** Items that a provider knows by id, and these ids. */
 const OWN_ITEMS = ["reasoning", "web_search_call"];
 const OWN_ID = /^(?:rs|ws)_\d+_\d+$/;
 

@@ -46,7 +46,7 @@ class Provider {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Lets the answers go on that wait. */
+  /** Releases the waiting answers. */
   open() {
     this.#gate.resolve();
     this.#gate = Promise.withResolvers();

@@ -36,7 +36,7 @@ test("an_answer_is_shown_as_it_streams_and_after_a_reload", { skip }, async (t) 
   await tab.act("chat", "send", "How is Oslo?");
   await tab.says("How is Oslo?", "Snow ");
   assert.equal((await tab.view()).chat.status, "streaming");
-  // A page that is loaded in the middle of an answer is told all of it.
+  // A page loaded in the middle of an answer receives all of it.
   await tab.page.reload();
   await tab.says("How is Oslo?", "Snow ");
   rest.open();
@@ -144,7 +144,7 @@ test("two_tabs_show_the_same_and_a_message_is_queued", { skip }, async (t) => {
   rest.open();
   await Promise.all([one, other].map((tab) => tab.says("First", "One.", "Second", "Two.")));
   await Promise.all([one.ready(), other.ready()]);
-  // A message that somebody else appends comes by itself.
+  // A message appended by another client appears by itself.
   await world.call("tabs", "appendMessage", {
     sessionId: "chat",
     message: { role: "user", parts: [{ type: "text", text: "By a server" }] },
@@ -336,7 +336,7 @@ test("sessions_are_created_renamed_and_deleted_in_every_tab", { skip }, async (t
   await other.act("sessions", "rename", id, "To Oslo");
   await one.shows("the new name", (view) => names(view).join() === "To Oslo");
   assert.equal((await one.view()).sessions.error, null);
-  // Without a connection nothing changes, and the page says why.
+  // Without a connection nothing changes, and the page shows the reason.
   world.door.shut();
   assert.equal(await one.act("sessions", "rename", id, "Nowhere"), false);
   const { sessions } = await one.shows("the old name", (view) => names(view).join() === "To Oslo");
@@ -360,7 +360,7 @@ test("memory_updates_with_a_turn_and_a_stale_edit_is_refused", { skip }, async (
   assert.equal(await one.act("memory", "setBlock", "memory", "Likes snow and tea."), true);
   await other.shows("the correction", (view) => text(view) === "Likes snow and tea.");
 
-  // Somebody else was faster: the page shows what is there, and says so.
+  // Another client was faster: the page shows the current text and reports it.
   await one.page.route("**/rpc/getBlocks", (route) => route.abort());
   await world.call("remembers", "setBlock", { label: "memory", content: "Likes rain." });
   assert.equal(await one.act("memory", "setBlock", "memory", "Likes sun."), false);

@@ -20,7 +20,7 @@ const SUITES = {
   anthropic_memory: 4,
 };
 
-/** Runs a suite in a process of its own; what it wrote, as TAP. */
+/** Runs a suite in a separate process and returns its output as TAP. */
 async function run(suite, way) {
   const file = join(import.meta.dirname, `${suite}.test.mjs`);
   const child = spawn(process.execPath, ["--test-reporter=tap", file], {

@@ -131,7 +131,7 @@ test("entries_are_found_in_the_object_or_by_a_custom_provider", async () => {
     label: "knowledge",
     query: "penguin",
   });
-  // Nobody knows who wrote it, so the model is shown a quotation.
+  // Its author is unknown, so the model sees a quotation.
   assert.match(found, /> found by 7\n>\n> of 5/);
   await documented("searchableElsewhere", "tool", "set_context", {
     label: "knowledge",
@@ -300,7 +300,7 @@ test("labeled_texts_are_read_and_written_at_once", async () => {
 
 test("labeled_texts_can_be_stored_by_a_custom_provider", async () => {
   const { labels, text, refused, cleared } = await ok("CONTEXTUAL", "labelled", "over");
-  // As they are defined, whatever was written first.
+  // In the order of their definitions, whatever was written first.
   assert.deepEqual(labels, ["soul", "todos", "preferences", "notes"]);
   assert.match(text, /label="soul" readonly="true">\nYou are helpful\.[^]*label="notes" description="Notes">\nNew\./);
   assert.deepEqual(refused, ["Block `soul` is readonly.", refused[1]]);

@@ -123,7 +123,7 @@ test("an_agents_sdk_object_becomes_an_agent_with_all_its_data", async (t) => {
   };
   const before = await theirs();
 
-  // The dry run says what will be written, and writes nothing.
+  // The dry run predicts what will be written, and writes nothing.
   const planned = await importAgentsTables(agent, agent.foreignRows(), { dryRun: true });
   const [first, other] = ["default", "other"].map((id) => planned.sessions.find((session) => session.id === id));
   assert.deepEqual([first.write, first.compactions, first.skipped], [5, 1, []]);

@@ -127,7 +127,7 @@ const idle = (client) => until(() => !client.getIsLoading() && client.getStatus(
 
 const wire = (value) => JSON.parse(JSON.stringify(value));
 
-/** Messages without the ids and times that each client makes for itself. */
+/** Messages without the ids and times that each client generates. */
 function said(messages) {
   return wire(messages).map(({ id: _id, createdAt: _at, metadata: _bag, parts, ...message }) => ({
     ...message,
@@ -168,7 +168,8 @@ test("a_chat_on_the_server_is_stored_and_another_page_continues_it", async () =>
     model.sent.map(said),
     [1, 3, 5, 7].map((length) => expected.slice(0, length)),
   );
-  // The pages sent the answers with other ids, and the first one in another order. No branch comes of it.
+  // The pages sent the answers with other ids, and the first one in another order. No branch
+  // results from it.
   const log = open("chat").session("t");
   assert.equal((await log.loadEvents()).length, expected.length);
   assert.ok(evicting.evictions >= 5);
@@ -206,7 +207,7 @@ test("a_run_awaiting_approval_continues_on_its_page_and_another", async () => {
     const [, , result] = await new SessionAgentThreads(open(name)).loadThread("t");
     assert.equal(result.toolCallId, "call 1.0");
     assert.match(result.content, approved ? /"booked":"Oslo"/ : /denied|declined|rejected/i);
-    // The approval is no event: the result comes when the tool has run.
+    // The approval is not an event: the result is stored once the tool has run.
     const events = await open(name).session("t").loadEvents();
     assert.deepEqual(
       events.map(({ action }) => action),
@@ -277,7 +278,7 @@ test("with_stored_history_a_page_can_only_append", async () => {
     model.sent[1].map(({ content }) => content),
     ["I am Ann.", "Hi Ann.", "Who am I?"],
   );
-  // Nothing is given: the model is sent what is stored.
+  // No messages are passed: the model receives the stored ones.
   const again = scripted(["Still Ann."]);
   const run = { adapter: again, threadId: "t", messages: [], middleware: [withSessionAgent(open("stored"))] };
   for await (const _ of chat(run));
@@ -436,7 +437,7 @@ test("every_message_round_trips", async () => {
   assert.deepEqual(await threads().loadThread("model"), MODEL_MESSAGES);
   await threads().saveUiMessages("page", UI_MESSAGES);
   assert.deepEqual(await threads().loadUiMessages("page"), UI_MESSAGES);
-  // A model is sent what TanStack AI itself makes of the page's messages.
+  // The model receives what TanStack AI itself makes of the page's messages.
   assert.deepEqual((await threads().loadThread("page")).map(({ role }) => role).slice(0, 4), [
     "user",
     "assistant",
@@ -472,7 +473,7 @@ test("a_diverging_history_becomes_a_branch_and_both_are_kept", async () => {
   const user = (content) => ({ role: "user", content });
   const answer = (content) => ({ role: "assistant", content });
   await threads.saveThread("t", [user("a"), answer("b"), user("c"), answer("d")]);
-  // An answer that is asked for again: first it is gone, then another one is there.
+  // A regenerated answer: the old one is removed first, then the new one is added.
   await threads.saveThread("t", [user("a"), answer("b"), user("c")]);
   assert.deepEqual(await threads.loadThread("t"), [user("a"), answer("b"), user("c")]);
   await threads.saveThread("t", [user("a"), answer("b"), user("c"), answer("D")]);

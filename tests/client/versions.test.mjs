@@ -101,7 +101,7 @@ for (const [major, name] of [
   });
 }
 
-/** The client from its archive, and one version of the AI SDK, in a program beside them. */
+/** The client from its archive and one version of the AI SDK, in a program next to them. */
 async function sdkOf(major) {
   const file = join(made.folder, `sdk-${major}.mjs`);
   await writeFile(
@@ -273,7 +273,8 @@ test("a_failed_summary_is_reported_and_affects_nothing_else", async () => {
   }
   assert.equal(heard.sessionId, "s");
   assert.ok(heard.code.length > 0 && heard.message.length > 0, JSON.stringify(heard));
-  // The hook is named to the class, to whoever reads the session, and in the log, with the cause.
+  // The failing hook is reported to the class, to readers of the session, and in the log with its
+  // cause.
   const { lastCompactionError } = (await method("SESSION_AGENT", agent, "getSession", { sessionId: "s" })).answer;
   assert.match(lastCompactionError.message, /`summarize_failed`/);
   assert.match(heard.message, /`summarize_failed`/);
@@ -290,7 +291,7 @@ test("the_client_has_the_rights_of_its_binding", async () => {
   const done = await byClient("SESSION_AGENT", "owner:7");
   assert.deepEqual([done.sessions, done.messages, done.chunks.at(-1)], [1, 3, "finish"], JSON.stringify(done));
   assert.ok(done.chunks.includes("text-delta") && done.lines > 3, JSON.stringify(done));
-  // A token counts as a token, and nobody has rights over a class that keeps them, or over the shipped one.
+  // A token grants its rights, and there are none over a restricted class or the shipped one.
   assert.equal((await byClient("SESSION_AGENT", "token:7", "not the secret, but long enough")).code, "unauthorized");
   assert.equal((await byClient("CLOSED", "closed:7")).code, "unauthorized");
   assert.equal((await byClient("PLAIN", "plain:7")).code, "unauthorized");
@@ -304,7 +305,7 @@ test("a_binding_gives_full_rights_unless_the_class_restricts_it", async () => {
   assert.deepEqual(await method("SESSION_AGENT", "bound:7", "listSessions", {}), {
     answer: { sessions: [], cursor: null },
   });
-  // One with options is held to the token in them, and so are `call` and `request`, always.
+  // A call with options is limited to the token in them, and so are `call` and `request`, always.
   assert.match((await method("SESSION_AGENT", "bound:7", "listSessions", {}, {})).thrown, /secret/);
   assert.match((await method("SESSION_AGENT", "bound:7", "call", "listSessions", "{}")).thrown, /secret/);
   assert.equal(
@@ -318,7 +319,7 @@ test("a_binding_gives_full_rights_unless_the_class_restricts_it", async () => {
   assert.deepEqual((await method("PLAIN", "shipped", "listSessions", {}, { token: SECRET })).answer.sessions, []);
   assert.equal((await method("PLAIN", "shipped", "getSession", "s", { token: SECRET })).answer, null);
 
-  // A class that keeps its operations: its own methods run them, nobody else calls them.
+  // A class that reserves its operations: only its own methods run them.
   assert.equal((await method("CLOSED", "shut", "note", "hello")).answer.events[0].seq, 1);
   for (const operation of ["loadEvents", "createSession", "mintToken"]) {
     assert.match(

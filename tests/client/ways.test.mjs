@@ -20,7 +20,7 @@ const stops = [() => rm(folder, { recursive: true, force: true })];
 after(async () => {
   for (const stop of stops.toReversed()) await stop();
 });
-// Of other runs on this machine, nobody is found.
+// Other runs on this machine are not found.
 process.env.WRANGLER_REGISTRY_PATH = join(folder, "registry");
 
 async function starting(place, ...args) {
@@ -48,7 +48,7 @@ async function writeAll(name, files) {
   return place;
 }
 
-/** A Worker of one's own that binds Session Agent, as somebody deploys it. */
+/** A user's Worker that binds Session Agent, as deployed. */
 async function writeOwn(name, caller, service) {
   const services = `[[services]]\nbinding = "SERVICE"\nservice = "${service}"\n`;
   const objects = `[[durable_objects.bindings]]\nname = "OBJECT"\nclass_name = "SessionAgent"\nscript_name = "${service}"\n`;
@@ -138,7 +138,7 @@ const asError = ({ error }) => (error?.isOurs ? [error.name, error.code, error.s
 
 const nameOf = (code) => Object.keys(CODES).find((name) => CODES[name] === code);
 
-/** Who asks: each gives the outcomes of all refusals. `null`: it was something else. */
+/** The callers: each returns the outcomes of all refused requests. `null`: another outcome. */
 const CALLERS = {
   async client(setup, target, agent, refusals) {
     const all = refusals.map(({ method, input, token }) => ({

@@ -69,7 +69,7 @@ describe("access", { skip }, async () => {
   after(() => site?.stop());
 
   if (!skip) {
-    // The console makes its own example, once for all tests here.
+    // The console creates its own example, once for all tests here.
     const page = await site.open({ after: () => {} }, "");
     await page.getByRole("button", { name: "Create an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
@@ -124,7 +124,7 @@ describe("access", { skip }, async () => {
     ["phone", { viewport: { width: 320, height: 640 } }],
   ]) {
     test(`axe_finds_no_problem_in_any_view_in_${name}`, async (t) => {
-      // axe is put into the page past its policy, which would keep it out.
+      // axe is injected past the page's policy, which would block it.
       const page = await site.open(t, "", { ...options, bypassCSP: true });
       for (const [hash, text] of VIEWS) {
         await page.goto(site.at(hash));
@@ -239,7 +239,7 @@ describe("access", { skip }, async () => {
     await page.getByRole("dialog").waitFor();
     await press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
-    // The focus returns in a task after the one that takes the dialog away.
+    // The focus returns in a task after the one that removes the dialog.
     await page.waitForFunction(() => document.activeElement.getAttribute("aria-label") === "Session actions");
     await press("Enter");
     await tabTo("Delete");
@@ -259,7 +259,7 @@ describe("access", { skip }, async () => {
     const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
     await page.getByText("Walk on the roof").waitFor();
     await page.keyboard.press("Control+k");
-    // Whoever writes at once writes into the field.
+    // Typing at once goes into the field.
     await page.keyboard.type("mem");
     const goto = page.getByRole("combobox", { name: "Destination" });
     assert.equal(await goto.inputValue(), "mem");
@@ -345,7 +345,7 @@ describe("access", { skip }, async () => {
       loaded.filter((url) => url.includes("further")),
       [],
     );
-    // A newer console has other files: the page says so, and is loaded anew.
+    // A newer console has other files: the page reports it and reloads.
     await page.route("**/console-further-*.js", (route) => route.fulfill({ status: 404, body: "" }));
     await page.goto(site.at("#/example/settings"));
     await page.getByText("This part of the console didn't load.").waitFor();
@@ -507,7 +507,7 @@ describe("access", { skip }, async () => {
       assert.equal(await page.getByRole("alert").count(), 0, "activity");
       assert.deepEqual(await faults(page), [], "activity");
 
-      // Who goes to another view by its address is told in plain words.
+      // Navigating to another view by its URL is announced in plain words.
       for (const hash of ["settings", "memory", "sessions/mine/context", "sessions/mine/memory", "sessions/theirs"]) {
         await page.goto(locked.at(`#/guest/${hash}`));
         await page.getByText("Your token doesn't allow this.").first().waitFor();
@@ -609,7 +609,7 @@ describe("access", { skip }, async () => {
     const history = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().limit < 100);
     await page.getByRole("textbox", { name: "Message" }).fill("Hello!");
     await page.keyboard.press("Enter");
-    // What was heard stays until the whole is there.
+    // The received part stays until the whole answer is there.
     await history.come;
     await page.getByRole("article").nth(1).waitFor();
     history.open();

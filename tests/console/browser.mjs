@@ -20,7 +20,7 @@ const PATIENCE_MS = 60_000;
 const executablePath =
   process.env.CHROMIUM ?? NAMES.map(findOnPath).find((path) => path !== null) ?? (existsSync(MAC) ? MAC : undefined);
 
-/** What `test` takes as `skip`: why the console can't be tried here, or `false`. */
+/** The value of `skip` for `test`: why the console can't be tested here, or `false`. */
 export const skip =
   executablePath === undefined && !process.env.CI
     ? "no Chromium on this system: `apt install chromium`, or name one in CHROMIUM"
@@ -56,10 +56,7 @@ class Console {
     return new URL(`/${hash}`, this.server.url).href;
   }
 
-  /**
-   * A page of its own. The test fails if the page asks another origin, breaks its own
-   * policy, or throws.
-   */
+  /** A new page. The test fails if the page contacts another origin, violates its own policy, or throws. */
   async open(t, hash, options = {}) {
     const context = await this.browser.newContext({
       viewport: { width: 1280, height: 800 },
@@ -101,8 +98,8 @@ class Console {
 }
 
 /**
- * Holds the page's requests that fit: `come` is fulfilled when the first of them is here, and
- * `open()` lets them through, also those that come later.
+ * Holds the page's matching requests: `come` is fulfilled when the first of them has arrived, and
+ * `open()` releases them and later ones.
  */
 export async function hold(page, url, fits = () => true) {
   const here = gate();
@@ -110,13 +107,13 @@ export async function hold(page, url, fits = () => true) {
     if (!fits(route.request())) return await route.fallback();
     here.reach();
     await here.gate;
-    // The page may have given the request up, or be gone.
+    // The page may have aborted the request, or be closed.
     await route.continue().catch(() => {});
   });
   return { come: here.reached, open: here.open };
 }
 
-/** Waits until the page has drawn what it knows. */
+/** Waits until the page has rendered its state. */
 export function drawn(page) {
   return page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }

@@ -113,7 +113,7 @@ describe("chat", { skip }, async () => {
     });
     const page = await site.open(t, "#/crossed/sessions/s");
     await page.getByText("From the beginning.").waitFor();
-    // What the page reads is read before the message is sent, and comes after.
+    // The page's read starts before the message is sent, and is answered after it.
     const reading = gate();
     await page.route(
       "**/rpc/getHistory",
@@ -209,7 +209,8 @@ describe("chat", { skip }, async () => {
     const waiting = page.getByRole("region", { name: "Queued messages" });
     await waiting.getByText("3 messages waiting").waitFor();
     assert.deepEqual(sent, ["Second?"]);
-    // A message that the agent was not sent yet is taken back, too, and spoils no draft.
+    // A message that was not sent to the agent yet can be withdrawn too, without changing the
+    // draft.
     await page.getByRole("textbox", { name: "Message" }).fill("A draft.");
     await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Cancel" }).click();
     await waiting.getByText("2 messages waiting").waitFor();
@@ -218,7 +219,7 @@ describe("chat", { skip }, async () => {
       (text) => text === "Third?\n\nA draft.",
     );
     second.open();
-    // The agent has taken the second message before it is sent the fourth.
+    // The agent has accepted the second message before it receives the fourth.
     await until(
       () => sent,
       (sent) => sent.length === 2,
@@ -535,7 +536,7 @@ describe("chat", { skip }, async () => {
     const [rest, last] = [gate(), gate()];
     model.next(callTool("weather", { city: "Oslo" }, "c1"), say("It ", rest, "rains, ", last, "still."));
     const page = await site.open(t, "#/dropped/sessions/s");
-    // What the page hears of the turn breaks off behind the tool's result, and the turn goes on.
+    // The page's stream of the turn breaks off after the tool's result, and the turn continues.
     await page.evaluate(() => {
       const { fetch } = window;
       window.fetch = async (url, init) => {
@@ -571,7 +572,7 @@ describe("chat", { skip }, async () => {
     assert.match(before, /^\d+ ms$/);
     await page.evaluate(() => window.cut());
     rest.open();
-    // Only who hears the turn again hears this.
+    // Only a page that reconnected to the turn receives this.
     await page.getByText("It rains,", { exact: true }).waitFor();
     await row(/request 2/).waitFor();
     assert.equal(await took(), before);
@@ -579,7 +580,7 @@ describe("chat", { skip }, async () => {
     last.open();
     await page.getByText("It rains, still.", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    // Who comes while a turn runs is told that its beginning was not heard.
+    // A page opened during a turn shows that the beginning was missed.
     const end = gate();
     model.next(say("Still ", end, "raining."));
     await write(page, "And now?");

@@ -100,7 +100,7 @@ describe("hostile", { skip }, async () => {
       await page.getByText(`This is number ${n}.`).waitFor();
     }
     await unharmed(page);
-    // The agent itself takes no control characters in its name.
+    // The agent itself refuses control characters in its name.
     const strange = "\u202e/?#%é";
     await ask(strange, "createSession", { id: "s", name: "In a strange agent" });
     await page.goto(site.at(`#/${encodeURIComponent(strange)}`));

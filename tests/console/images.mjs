@@ -8,7 +8,7 @@ import { startConsole } from "./browser.mjs";
 const WIDE = { viewport: { width: 1200, height: 760 } };
 const PHONE = { viewport: { width: 390, height: 760 } };
 
-/** A file's name, how the page is looked at, the view, and a text of the whole view. */
+/** A file's name, how the page is displayed, the view, and a text of the loaded view. */
 const IMAGES = [
   ["console-light", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip", "Walk on the roof"],
   ["console-dark", { ...WIDE, colorScheme: "dark" }, "#/example/sessions/trip/context", "System prompt"],
@@ -43,7 +43,10 @@ for (const [name, options, hash, text] of IMAGES) {
 }
 await site.stop();
 
-/** Beside the example: settings, what was learnt, a tool that failed, other sessions, and a month of use. */
+/**
+ * In addition to the example: settings, learned facts, a failed tool, other sessions, and a month
+ * of usage.
+ */
 async function addOthers({ server }) {
   const ask = (operation, input) => server.call("example", operation, input);
   await ask("configureAgent", {

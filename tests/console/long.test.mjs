@@ -43,8 +43,8 @@ describe("long", { skip }, async () => {
     });
 
   /**
-   * Counts what each task of the page's thread takes of a processor, from now on: a task is
-   * not longer because other processes hold the processors. Ends with the milliseconds.
+   * Measures the CPU time of each task of the page's thread from now on: a task is not long because
+   * other processes use the CPU. Returns the milliseconds.
    */
   async function traceTasks(page) {
     const devTools = await page.context().newCDPSession(page);
@@ -152,7 +152,8 @@ describe("long", { skip }, async () => {
 
   test("at_the_end_the_page_stays_there_while_older_messages_load", async (t) => {
     const page = await site.open(t, "");
-    // The browser tells of a scroll in its next frame. The page of older messages is drawn before.
+    // The browser reports a scroll in its next frame. The page of older messages is rendered
+    // before.
     await page.addInitScript(() => {
       const { text } = Response.prototype;
       Response.prototype.text = async function () {
@@ -229,7 +230,7 @@ describe("long", { skip }, async () => {
       await drawn(page);
       await list.evaluate((list) => (list.scrollTop = 0));
       await edge(first, ({ top }) => top <= 1);
-      // A key that comes when the list is scrolled and was not told yet.
+      // A key pressed after the list has scrolled but before the scroll was reported.
       const scrollAndPress = (by, key) =>
         list.evaluate(
           (list, [by, key]) => {

@@ -30,7 +30,7 @@ const tools = createServer(async (request, response) => {
   response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] ?? {} }));
 });
 
-/** The Worker that is at the public address `origin`, as far as a browser comes back to it. */
+/** The Worker behind the public URL `origin`, as far as a browser returns to it. */
 let returnedTo;
 
 /** A server of tools that wants a person's authorization, and its authorization server. */
@@ -179,7 +179,7 @@ describe("manage", { skip }, async () => {
   });
 
   test("tools_and_servers_are_added_tested_and_removed_and_secrets_only_named", async (t) => {
-    // With a secret: where anybody may ask, no page calls a tool.
+    // With a secret: with open auth, no page may call a tool.
     const locked = await startConsole({
       vars: { MODEL: "demo", TOOL_ORIGINS: origin },
       secrets: { SESSION_AGENT_TOKEN: SECRET },
@@ -397,17 +397,17 @@ describe("manage", { skip }, async () => {
       await home.getByRole("checkbox").uncheck();
       await click(page, "Approve");
       await page.getByText("Approved 1 change.").waitFor();
-      // The change leads to the fact, and its history to what was said.
+      // The change links to the fact, and its history to the messages.
       await page.getByRole("link", { name: "facts / seat" }).click();
       const history = page.getByRole("region", { name: "Versions" });
       await history.getByText("learned").waitFor();
-      // Another text is the operator's word.
+      // An edited text has the source `operator`.
       await history.getByText("Source: operator").waitFor();
       const source = history.getByRole("link", { name: "message 1" });
       assert.match(await source.getAttribute("href"), /sessions\/s\/conversation\?at=e$/);
       await page.goto(learning.at("#/l/manage/proposals"));
       await page.getByRole("button", { name: "Reject" }).waitFor();
-      // What was learnt of it can be seen and taken back while the rest waits.
+      // What was learned can be viewed and reverted while the rest waits.
       await page.getByRole("button", { name: "Revert" }).waitFor();
       await page.getByLabel("Show").selectOption("today");
       await page.getByText("The user likes window seats on trains.").first().waitFor();

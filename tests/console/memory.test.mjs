@@ -181,7 +181,7 @@ describe("memory", { skip }, async () => {
     const stored = entries.find(({ key }) => key === "oslo");
     assert.deepEqual([stored.validFrom, stored.supersedes], [Date.UTC(2025, 4, 1, 10, 30), ["lisbon"]]);
 
-    // A change keeps what it does not change, to the millisecond.
+    // An edit keeps the unchanged fields, to the millisecond.
     await ask("facts", "setEntry", {
       label: "homes",
       key: "oslo",
@@ -193,7 +193,7 @@ describe("memory", { skip }, async () => {
     await page.getByRole("button", { name: "Change oslo" }).click();
     await page.getByRole("dialog").getByLabel("Title").fill("Oslo");
     await page.getByRole("button", { name: "Save" }).click();
-    // Not the entry as it stood before, which its key names.
+    // Not the entry in its previous form, which its key names.
     await page.getByRole("heading", { name: "Oslo", exact: true }).waitFor();
     const changed = (await ask("facts", "listEntries", { label: "homes" })).entries.find(({ key }) => key === "oslo");
     assert.deepEqual([changed.title, changed.validFrom, changed.supersedes], ["Oslo", 1_750_000_012_345, ["lisbon"]]);

@@ -4,7 +4,7 @@ import { build } from "esbuild";
 import { join } from "node:path";
 import { CLIENT, ROOT } from "../../scripts/places.mjs";
 
-/** Bundles modules of console/src and gives what they export. */
+/** Bundles modules of console/src and returns their exports. */
 export async function load(...modules) {
   const contents = modules.map((name) => `export * from "./${name}";`).join("\n");
   const { outputFiles } = await build({

@@ -10,7 +10,7 @@ const { diff } = await load("memory/diff.ts");
 const { Rows } = await load("ui/rows.ts");
 const { heard, NOTHING_SAID } = await load("conversation/answer.ts");
 
-/** An answer put together. `known`: the messages that it may go on with. */
+/** An assembled answer. `known`: the messages that it may continue. */
 const answerOf = (chunks, known = []) =>
   chunks.reduce(
     (answer, chunk) =>
@@ -231,7 +231,7 @@ test("a_reloading_tree_stays_complete_and_includes_new_messages", async () => {
   held.resolve();
   await reading;
   assert.deepEqual([tree.nodes.value.map(({ id }) => id), tree.leafId.value], [["a", "b", "c"], "c"]);
-  // Events may be gone, too.
+  // Events may have been deleted, too.
   wait = () => held.promise;
   stored = events.slice(0, 1);
   await Promise.all([tree.catchUp(), tree.catchUp(true)]);
@@ -322,7 +322,7 @@ test("only_changed_settings_are_sent", () => {
     prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } },
   });
   assert.throws(() => changed({ "prices.models": "{" }), /Prices per model/);
-  // What no field shows stays, and without its block learning is given up.
+  // Settings without a field are kept, and without its block learning is disabled.
   const learning = { learn: { into: "facts", after: "turn", review: "auto", another: 7, none: null } };
   const of = (texts) => changesOf(textsOf(learning), { ...textsOf(learning), ...texts }, learning);
   assert.deepEqual(of({ "learn.instructions": "Only of\nthe user." }), {
@@ -496,7 +496,7 @@ test("a_replayed_turn_keeps_the_times_already_received", () => {
       [1001, null, []],
     ],
   );
-  // Another turn has its own times, and says that it was joined.
+  // Another turn has its own times, and is marked as joined.
   assert.deepEqual(withTimesOf(before, again("other")), again("other"));
   assert.equal(again("other").isJoined, true);
 });

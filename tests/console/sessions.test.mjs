@@ -122,7 +122,7 @@ describe("sessions", { skip }, async () => {
     await page.keyboard.press("Enter");
     await page.getByText("2 results for").waitFor();
     await page.getByRole("button", { name: "Clear search" }).click();
-    // By what somebody writes.
+    // By typing in the list's filter.
     await page.getByRole("button", { name: "Filter sessions" }).click();
     assert.equal(await dialog.getByLabel("Tags").inputValue(), "summer");
     await dialog.getByLabel("Tags").fill("");
@@ -164,7 +164,7 @@ describe("sessions", { skip }, async () => {
     await seeded("at-once");
     const page = await site.open(t, "#/at-once/sessions/s");
     await page.getByRole("link", { name: /A session/ }).waitFor();
-    // What the list looks at is read before the session is deleted, and comes after.
+    // The list is read before the session is deleted, and answered after it.
     const looking = gate();
     await page.route(
       "**/rpc/listSessions",
@@ -247,7 +247,7 @@ describe("sessions", { skip }, async () => {
     await page.evaluate(() => window.readOn());
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
     assert.equal(await id.inputValue(), "mine");
-    // An id that nobody wrote is the file's.
+    // An id that was not typed is the file's.
     await id.fill("");
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Import session" }).click();
@@ -298,7 +298,7 @@ describe("sessions", { skip }, async () => {
   });
 
   test("thousands_of_sessions_load_as_the_list_scrolls", async (t) => {
-    // The oldest one by one, so that it is known which stand at the end.
+    // The oldest one by one, so that the last ones are known.
     for (let n = 0; n < 10; n += 1) await ask("many", "createSession", { id: `s${n}`, name: `Number ${n}` });
     for (let n = 10; n < 1510; n += 50) {
       await Promise.all(

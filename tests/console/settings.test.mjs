@@ -67,7 +67,7 @@ describe("settings", { skip }, async () => {
       backups: null,
       learn: null,
     });
-    // What was not changed comes from where it came from before.
+    // An unchanged value keeps its origin.
     assert.deepEqual([origins.temperature, origins.maxSteps, origins.model], ["agent", "defaults", "built-in"]);
     assert.equal(problems.length, 1);
 

@@ -21,7 +21,7 @@ class Agent {
   updatedAt = 0;
   running = null;
   queue = [];
-  /** The messages that it has taken, in this order. */
+  /** The messages that it has accepted, in this order. */
   taken = [];
   seq = 0;
 
@@ -55,7 +55,7 @@ class Agent {
       : { updatedAt: null, seqRead: this.seq, messages: [], cursor: null };
   }
 
-  /** What leaves the path if a turn goes on at this message. */
+  /** The messages that leave the path if a turn continues at this message. */
   newerThan(id) {
     const path = this.path();
     const index = path.findIndex(({ message }) => message.id === id);
@@ -117,7 +117,7 @@ class Agent {
     for (const say of this.running.listeners) say({ type: "chunk", chunk });
   }
 
-  /** The model says a little, or the turn is over. */
+  /** The model emits some text, or the turn ends. */
   speak() {
     const turn = this.running;
     if (turn === null) return;
@@ -227,10 +227,10 @@ export class World {
   /** What holds a ticket, and what it was told. */
   tickets = new Map();
   sends = [];
-  /** What the reader has asked to remove, and what the page knows to be gone. */
+  /** The messages that the reader asked to remove, and those that the page knows to be deleted. */
   unwanted = new Set();
   removed = new Set();
-  /** How far the agent had written when the last reading that the page took was made. */
+  /** How far the agent had written at the time of the last read that the page accepted. */
   seqRead = 0;
   clock = 0;
   #count = 0;
@@ -269,7 +269,7 @@ export class World {
     }
   }
 
-  /** What holds after each step. */
+  /** The invariants after each step. */
   #check() {
     const shown = messagesOf(this.state).map(({ id }) => id);
     assert.equal(new Set(shown).size, shown.length, `a message is shown twice: ${shown}`);
@@ -290,7 +290,10 @@ export class World {
       );
   }
 
-  /** The waterfall of a turn that is heard: nothing in it twice, nothing that the answer lacks, and time goes on. */
+  /**
+   * The waterfall of a live turn: nothing in it twice, nothing that the answer lacks, and time
+   * moves forward.
+   */
   #checkLive() {
     const { live, message } = this.state.turn?.answer ?? {};
     if (!live) return;
@@ -352,7 +355,7 @@ export class World {
     this.happen(answer);
   }
 
-  /** The connection breaks. What the agent has heard, it has heard. */
+  /** The connection breaks. What the agent has received remains received. */
   drop(request, wasSent = true) {
     if (request.effect.do === "await connection") return;
     request.isThere = true;
@@ -360,7 +363,7 @@ export class World {
     request.answers = [{ type: "failed", request: request.effect.request, ...lost(wasSent) }];
   }
 
-  /** Everything that is under way comes to its end. */
+  /** Everything in progress finishes. */
   settle(pick) {
     for (let turns = 0; turns < 2_000; turns += 1) {
       const open = this.requests.filter(({ isThere, answers }) => !isThere || answers.length > 0);
@@ -377,7 +380,7 @@ export class World {
     assert.fail("it does not come to an end");
   }
 
-  /** What holds when all has come to its end and the page has looked. */
+  /** The invariants once everything has finished and the page has read. */
   checkEnd() {
     const { state, agent } = this;
     assert.equal(phaseOf(state), "idle");
@@ -600,7 +603,7 @@ export function failureOf({ seed, history, moves }) {
   try {
     const world = new World(history);
     for (const [name, dice] of moves) MOVES[name][1](world, dice);
-    // Twice: what a first look finds may have to be asked for again.
+    // Twice: what the first read finds may have to be requested again.
     for (let round = 0; round < 3; round += 1) {
       world.settle(pick);
       world.happen({ type: "check" });

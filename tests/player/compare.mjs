@@ -62,8 +62,8 @@ async function observeMemory(read, sessionId) {
 }
 
 /**
- * Where the agent and its model differ first; `null`: nowhere. Ids that the model doesn't
- * know are taken from what is seen, if all the rest agrees.
+ * The first difference between the agent and its model; `null`: none. Ids that the model doesn't
+ * know are taken from the answer if everything else agrees.
  */
 export function differ(model, seen) {
   const adopted = [];

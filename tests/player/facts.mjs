@@ -1,7 +1,7 @@
 // Which entries of a block are current, by the contract: a write makes its entry current, and
 // supersedes those that it names, until they are written again or restored.
 
-/** Writes the entry `key`. Without `supersedes` it keeps those that it named before, and so with `tags`. */
+/** Writes the entry `key`. Without `supersedes` it keeps its previous list, and likewise `tags`. */
 export function putFact(items, key, content, supersedes, tags) {
   const before = items.get(key);
   const fact = {
@@ -32,7 +32,7 @@ export function removeFact(items, key) {
   return true;
 }
 
-/** Of several that replaced it, those count that were written after it: their clocks say which. */
+/** Of several replacements, those written after it count, by their clocks. */
 function giveBack(items, key, by) {
   const fact = items.get(key);
   if (fact === undefined || fact.replacedBy !== by) return;

@@ -11,7 +11,7 @@ import { SHAPES, unpaired } from "./pairs.mjs";
 
 export const AGENTS = 3;
 
-/** How many of the last requests a failure tells. */
+/** How many of the last requests a failure prints. */
 const KEPT_REQUESTS = 400;
 
 const PATIENCE_MS = 60_000;
@@ -42,7 +42,7 @@ export class Game {
     if (!condition) this.fail(typeof message === "function" ? message() : message);
   }
 
-  /** A word that nothing else in this game says. */
+  /** A word that nothing else in this game contains. */
   word() {
     this.#named += 1;
     return `w${this.#named.toString(36)}q`;
@@ -72,14 +72,14 @@ export class Game {
   /** The answer of an operation that reads; it must succeed. */
   async read(agent, operation, body) {
     let answer = await this.look(agent, operation, body);
-    // A page whose texts are too long says how many of them fit.
+    // A page whose texts are too long reports how many of them fit.
     const fits = answer.status === 413 && answer.body.error.details.limitThatFits;
     if (fits && body.limit > fits) answer = await this.look(agent, operation, { ...body, limit: fits });
     this.hold(answer.status === 200, () => `${operation} ${show(body)} answers ${answer.status} ${show(answer.body)}`);
     return answer.body;
   }
 
-  /** The answer of an operation that reads, whatever it is short of a failure of the agent. */
+  /** The answer of a read operation, which may be any error short of a failure of the agent. */
   async look(agent, operation, body) {
     for (let tries = 0; ; tries += 1) {
       const answer = await this.#send(agent, operation, body);
@@ -94,9 +94,9 @@ export class Game {
   }
 
   /**
-   * A write. `apply(model, answer)` does the same to the model; the answer is `null` where
-   * nobody heard it. `refused`: the codes that must refuse it instead. Returns the answer, or
-   * `null` if the write was interrupted or refused.
+   * A write. `apply(model, answer)` does the same to the model; the answer is `null` if it was
+   * lost. `refused`: the codes with which it must be refused instead. Returns the answer, or `null`
+   * if the write was interrupted or refused.
    */
   async write(agent, operation, body, apply, { refused, dice, rows } = {}) {
     const fault = this.driver.can.fault && dice?.one(10) ? dice.roll(dice.one(3) ? 40 : 8) : undefined;
@@ -107,7 +107,7 @@ export class Game {
     });
   }
 
-  /** Holds a write's answer against the model. */
+  /** Checks a write's answer against the model. */
   async take(agent, operation, body, apply, answer, { refused, rows, fault } = {}) {
     const { status } = answer;
     if (status === 0 || (fault !== undefined && answer.failed && status >= 500)) {
@@ -159,7 +159,7 @@ export class Game {
     return "whole";
   }
 
-  /** Compares all that an agent holds with its model. */
+  /** Compares everything that an agent has stored with its model. */
   async audit(agent) {
     const seen = await observe((operation, body) => this.read(agent, operation, body));
     const wrong = differ(this.agents[agent], seen);
@@ -217,7 +217,7 @@ export class Game {
     }
   }
 
-  /** What is done while the model is asked for a step of a turn, by the turn's word and the step. */
+  /** What happens during the model call of a turn's step, by the turn's word and the step. */
   meanwhile = new Map();
 
   async #replyMeanwhile(asked) {
@@ -233,8 +233,8 @@ export class Game {
   }
 
   /**
-   * The scripted model, a function of what it is asked: the newest user's text says how many
-   * steps with how many calls there are before the answer.
+   * The scripted model, a function of its input: the newest user text specifies how many steps with
+   * how many calls precede the answer.
    */
   #reply(asked) {
     const wrong = unpaired(asked.messages, SHAPES.openai);
@@ -300,7 +300,7 @@ function stepOf(asked) {
   return `${word} ${done}`;
 }
 
-/** Plays moves by their seeds; `moves` chooses and makes one. Throws at the first that fails. */
+/** Plays moves by their seeds; `moves` chooses and creates one. Throws at the first that fails. */
 export async function play(driver, seeds, { moves, until = () => false, onMove = () => {} }) {
   await driver.reset();
   const game = new Game(driver);

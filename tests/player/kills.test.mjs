@@ -10,7 +10,7 @@ import { startRuntime } from "./workerd.mjs";
 const EVENTS = 3_000;
 const BATCH = 500;
 
-/** Where within a write the runtime is killed: parts of the time that the write takes. */
+/** When the runtime is killed: fractions of the duration of the write. */
 const POINTS = [0.02, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8];
 
 const driver = await startRuntime();

@@ -19,7 +19,7 @@ let births = 0;
 export class AgentModel {
   sessions = [];
   memory = new Memory();
-  /** Whether a search has begun an index. */
+  /** Whether a search has started an index. */
   isSearched = false;
 
   find(id) {
@@ -65,7 +65,7 @@ export class SessionModel {
   settings = {};
   memory = new Memory();
   updatedAt = 0;
-  /** Tells this session from a later one of the same id. */
+  /** Distinguishes this session from a later one of the same id. */
   born = (births += 1);
 
   constructor({ id, name = null, metadata = null, parentSessionId = null }) {
@@ -124,9 +124,9 @@ export class SessionModel {
   }
 
   /**
-   * Whether an event continues the message of the one above it: both are of a run, the event
-   * has no sibling, and no summary begins or ends between them. A tool's result may have
-   * siblings that are of no run: a user went on before it came.
+   * Whether an event continues the message of its parent: both belong to a run, the event has no
+   * sibling, and no summary starts or ends between them. A tool's result may have siblings outside
+   * a run: a user continued before it arrived.
    */
   continues(seq) {
     const { parent, action } = this.events.get(seq);
@@ -200,7 +200,7 @@ export class SessionModel {
     }
   }
 
-  /** Deletes events, and the summaries that covered one of them: they may say its text. */
+  /** Deletes events, and the summaries that covered one of them: they may contain its text. */
   purge(seqs) {
     const covers = ({ from, to }) => {
       const path = this.path(to);
@@ -216,7 +216,7 @@ export class SessionModel {
     this.chosen = null;
   }
 
-  /** Replaces the events of a message by one event that holds this message. */
+  /** Replaces the events of a message by one event with this message. */
   replace(run, message) {
     const [first, ...rest] = run;
     if (rest.length > 0) this.delete(rest);
@@ -257,7 +257,7 @@ export class SessionModel {
     return messages.map((message) => (message.overlay ? message : { ...message, ...this.view(message.seqs) }));
   }
 
-  /** What a message made of these events shows: its role, its text, and its calls with their results. */
+  /** What a message of these events shows: its role, its text, and its calls with their results. */
   view(seqs) {
     const events = seqs.map((seq) => this.events.get(seq));
     const [first] = events;
@@ -341,7 +341,7 @@ export class Memory {
     return held.version === 0 ? (this.block(label)?.defaultContent ?? "") : held.texts.at(-1);
   }
 
-  /** A text that the block holds already is not written again. */
+  /** An unchanged text is not written again. */
   write(label, text) {
     const held = this.holds(label);
     if (this.text(label) === text && held.version > 0) return;

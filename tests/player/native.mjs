@@ -93,7 +93,7 @@ class Native {
     }
   }
 
-  /** The agents wait for a reply, whatever becomes of it. */
+  /** The agents wait for a reply in any case. */
   #replyTo(asked) {
     try {
       return this.reply(asked);

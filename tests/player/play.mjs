@@ -20,10 +20,7 @@ export function seedsOf(seed, moves) {
   return Array.from({ length: moves }, () => dice.next());
 }
 
-/**
- * Plays games until `ms` are over. Returns what was played; `failure` is a text that tells
- * the shortest failing sequence.
- */
+/** Plays games for `ms`. Returns the number played; `failure` describes the shortest failing sequence. */
 export async function playFor(driver, ms, seed, { movesPerGame = 150, log = () => {}, shrinkMs = 120_000 } = {}) {
   const games = new Dice(seed);
   const end = Date.now() + ms;

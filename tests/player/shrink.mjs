@@ -2,7 +2,7 @@
 
 import { play } from "./game.mjs";
 
-/** How often a sequence in workerd is tried: how requests meet is the runtime's to say. */
+/** How often a sequence is tried in workerd, where the order of requests is up to the runtime. */
 const TRIES = { native: 1, workerd: 2 };
 
 /** The shortest failing sequence that is found before the time is up. */

@@ -37,7 +37,7 @@ class Runtime {
     return `game ${games} agent ${agent}`;
   }
 
-  /** Three agents that nobody has used. */
+  /** Three unused agents. */
   async reset() {
     await this.#killing;
     games += 1;

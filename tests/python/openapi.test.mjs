@@ -37,7 +37,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Runs Python with the packages and with what was generated. Gives all that it said. */
+/** Runs Python with the packages and the generated code. Returns its output. */
 async function python(...args) {
   const env = { ...packages.env, PYTHONPATH: [packages.env.PYTHONPATH, folder].join(delimiter) };
   const options = { cwd: folder, env, timeout: LIMIT_MS, maxBuffer: 2 ** 26 };

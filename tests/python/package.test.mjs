@@ -26,8 +26,8 @@ const LIMIT_MS = 600_000;
 const BESIDE = ["httpx", "httpcore", "h11", "anyio", "idna", "certifi", "sniffio", "typing_extensions.py"];
 
 /**
- * LangGraph's suite takes as long as all other tests together, and the clients of others take 250 MB on
- * disk, so they run with the oldest Python alone.
+ * LangGraph's suite takes as long as all other tests together, and the third-party clients take 250
+ * MB on disk, so they run with the oldest Python alone.
  */
 const NOT_TWICE = [
   "--deselect",
@@ -58,7 +58,7 @@ const OLDER = {
 const folder = mkdtempSync(join(tmpdir(), "session-agent-python-"));
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs a program and gives what it said. What it said is also the reason when it fails. */
+/** Runs a program and returns its output, which is also the reason if it fails. */
 async function run(program, args, { cwd = folder, env = process.env } = {}) {
   try {
     const { stdout } = await promisify(execFile)(program, args, { cwd, env, timeout: LIMIT_MS, maxBuffer: 2 ** 26 });
@@ -105,7 +105,8 @@ test("a_python_with_the_packages_is_installed", () => {
     assert.equal(because, undefined, `${because}: ${help}`);
 });
 
-// Its own `build` step makes the modules that are not in the repository: nothing here is behind the document.
+// The `build` step generates the modules that are not in the repository, so nothing here is older
+// than the document.
 const [oldest] = chosen;
 if (oldest?.python) {
   const args = ["-m", "build", "--no-isolation", "--outdir", join(folder, "dist"), PACKAGE];
@@ -160,7 +161,7 @@ for name in ("langgraph", "openai_agents"):
           SESSION_AGENT_TOKEN: SECRET,
           SESSION_AGENT_JAVASCRIPT: JAVASCRIPT,
           SESSION_AGENT_PROVIDER: provider.anthropic,
-          // Its list of prices comes with it.
+          // It includes a list of prices.
           LITELLM_LOCAL_MODEL_COST_MAP: "True",
           PYTHONDONTWRITEBYTECODE: "1",
         };
@@ -177,7 +178,7 @@ for name in ("langgraph", "openai_agents"):
           assert.equal(skipped, "0");
         };
         await pytest([...(n > 0 ? NOT_TWICE : []), HERE], 40);
-        // What stands in PYTHONPATH goes before the newest versions.
+        // PYTHONPATH precedes the newest versions.
         const official = ["test_base_url.py", "test_base_url_sdks.py"].map((file) => join(HERE, file));
         if (n === 0) await pytest(official, 20, { PYTHONPATH: older.env.PYTHONPATH });
       });

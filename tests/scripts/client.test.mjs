@@ -503,7 +503,7 @@ test("a_binding_without_traces_is_detected_and_called_without_one", async () => 
   await agent.listSessions();
   const asked = given.map(([, , , options]) => options);
   assert.deepEqual(asked, [{ token: "t", traceparent: SPAN }, { token: "t" }, { token: "t" }]);
-  // A refusal of other options is told.
+  // A rejection of other options is reported.
   const odd = { ...binding, request: async (...args) => await binding.request(...args.slice(0, 3), { odd: 1 }) };
   await assert.rejects(sessionAgent(odd, "alice").listSessions(), { code: "invalid_request" });
 });

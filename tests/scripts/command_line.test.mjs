@@ -14,7 +14,7 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 const CLI = join(CLIENT, "bin/session-agent.mjs");
 const file = join(folder, "kept.ndjson");
 
-/** The command's status, and what it says of its failure. */
+/** The command's exit status and its error output. */
 function run(...args) {
   const { status, stderr } = spawnSync(process.execPath, [CLI, ...args], { cwd: ROOT, encoding: "utf8" });
   return [status, stderr];

@@ -11,7 +11,7 @@ import {
   truncateOlderMessages,
 } from "../../client/dist/index.js";
 
-/** Numbers that look random, and are the same each time. */
+/** Numbers that look random but are the same each time. */
 function randomOf(seed) {
   let state = seed;
   return (below) => {

@@ -17,7 +17,7 @@ const { outputFiles } = await build({
 });
 let times = 0;
 
-/** The module anew, which knows no keys yet. */
+/** A new instance of the module, which knows no keys yet. */
 async function fresh() {
   times += 1;
   return await import(`data:text/javascript,${encodeURIComponent(`${outputFiles[0].text}\n// ${times}`)}`);
@@ -182,7 +182,7 @@ test("a_token_is_valid_only_at_an_agents_mcp_url", async () => {
     `${AUDIENCE}/mcp`,
   ])
     assert.equal(await rights(oauth, token, { url }), undefined, url);
-  // The address that a client wrote, whatever host the Worker sees.
+  // The URL that a client requested, whatever host the Worker sees.
   assert.ok(await rights(oauth, token, { url: "http://internal/agents/session-agent/robin/mcp?sessionId=s" }));
   for (const env of [
     {},
@@ -231,7 +231,7 @@ test("the_agent_template_maps_a_subject_to_its_agents", async () => {
   const whole = await tokenOf({ ...usual(), aud: ["other", AUDIENCE] });
   assert.ok(await rights(oauth, whole, { env, url: at("user:robin") }));
   assert.equal(await rights(oauth, whole, { env, url: at("user:eve") }), undefined);
-  // The rule holds for a token of one address, too.
+  // The rule also applies to a token of one URL.
   const eves = await tokenOf({ ...usual(), aud: at("user:eve") });
   assert.equal(await rights(oauth, eves, { env, url: at("user:eve") }), undefined);
 });
@@ -280,7 +280,7 @@ test("invented_tokens_do_not_trigger_a_request_each", async () => {
   await rights(other, await tokenOf({ ...usual(), iss: "https://else.example.com" }));
   await rights(other, await tokenOf({ ...usual(), exp: 1 }));
   assert.equal(asked.length, before);
-  // Requests that come together each have an answer.
+  // Each of several concurrent requests is answered.
   const together = await fresh();
   const token = await tokenOf(usual());
   const answer = await Promise.all(Array.from({ length: 8 }, () => rights(together, token)));

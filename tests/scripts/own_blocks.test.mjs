@@ -47,7 +47,7 @@ test("a_request_without_a_function_loads_nothing", async () => {
   assert.equal((await ask("another", { key: "tea" })).status, 501);
 });
 
-/** Each set of a provider's functions: what they say, and what `set` is given. */
+/** Each set of a provider's functions: their results, and the arguments of `set`. */
 const NAMES = ["get", "set", "search", "load"];
 const SETS = Array.from({ length: 16 }, (_, bits) => NAMES.filter((_, n) => bits & (1 << n)));
 
@@ -69,7 +69,7 @@ test("the_functions_determine_the_kind_and_get_the_key_first", async () => {
       [kind, { service: "CLASS" }, names.includes("set")],
       names.join(),
     );
-    // A kind that is written holds.
+    // A given kind is used.
     assert.equal(blocks.define([{ label: "facts", kind: "readonly", provider }], "CLASS")[0].kind, "readonly");
     if (!names.includes("set")) continue;
     const asked = { agent: "a", sessionId: null, label: "facts", kind, content: "text" };

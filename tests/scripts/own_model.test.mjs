@@ -14,7 +14,7 @@ const { outputFiles } = await build({
 });
 const { OwnModel } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
 
-/** A model that keeps the signal which it was given, and says nothing. */
+/** A model that records its signal and never answers. */
 function silentModel() {
   const model = {
     specificationVersion: "v3",
@@ -44,7 +44,7 @@ test("a_call_aborted_before_the_model_starts_stops_it_too", async () => {
   assert.equal(model.signal.reason?.message, "given up");
 });
 
-/** What the core is told of a model that throws, or whose stream has an error. */
+/** What the core receives from a model that throws or whose stream has an error. */
 async function told(error, isInStream) {
   const model = silentModel();
   const stream = ReadableStream.from([{ type: "error", error }]);
@@ -64,7 +64,7 @@ test("an_error_has_the_providers_message", async () => {
     status: 429,
     error: { message: "refused", code: "insufficient_quota", type: "insufficient_quota" },
   });
-  // The status is told once.
+  // The status is reported once.
   assert.deepEqual(await told(apiError(404)), { status: 404, error: { message: "refused" } });
   const overloaded = { type: "overloaded_error", message: "Overloaded" };
   assert.deepEqual((await told(overloaded, true)).error, { message: "Overloaded", type: "overloaded_error" });

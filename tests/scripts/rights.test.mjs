@@ -24,7 +24,7 @@ const { sessionAgent } = await bundled("src/index.ts");
 
 const REQUEST = new Request("https://agent.example/agents/session-agent/ann/chat", { method: "POST" });
 
-/** What the core is told of a grant, with the log's lines. */
+/** What the core receives for a grant, with the log's lines. */
 async function granted(grant) {
   const lines = [];
   const { error } = console;
@@ -64,7 +64,7 @@ test("a_grant_is_serialized_as_given", async () => {
   assert.equal(JSON.parse((await granted(once)).grantedJson).sessionId, "chat");
 });
 
-/** What JSON drops, makes `null`, or reads as something else. */
+/** Values that JSON drops, turns into `null`, or reads as something else. */
 const unsaid = () => [
   undefined,
   null,

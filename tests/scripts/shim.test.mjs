@@ -122,7 +122,7 @@ const { outputFiles } = await build({
 });
 const source = outputFiles[0].text;
 
-/** A request as an object takes it, without a body. */
+/** A request as an object receives it, without a body. */
 const requestTo = (url) => ({ url, headers: new Map() });
 
 let worker;
@@ -137,7 +137,7 @@ beforeEach(async (t) => {
     onError = listener;
   };
   t.mock.method(console, "error", () => {});
-  // Each test gets a module of its own.
+  // Each test gets its own module.
   worker = await import(`data:text/javascript,${encodeURIComponent(`${source}\n// ${(times += 1)}`)}`);
   rust = worker.fake;
 });
@@ -296,7 +296,7 @@ test("only_a_subclass_calls_as_itself", async () => {
   const { inside } = worker.SessionAgent;
   assert.equal(await inside.call(object, "operation", "json"), "{}");
   await inside.fetch(object, requestTo("request"), "granted");
-  // Nothing that another Worker can reach says either.
+  // Nothing that another Worker can reach allows it either.
   assert.equal(await object.call("operation", "json", "options", true), "{}");
   await object.fetch(requestTo("request"), "granted");
   assert.deepEqual(rust.calls, [
@@ -338,7 +338,7 @@ test("a_short_body_is_read_before_rust_runs", async () => {
   }
 });
 
-// A Worker that binds a class may call whatever stands on its prototypes.
+// A Worker that binds a class can call whatever is on its prototypes.
 test("the_classes_have_exactly_their_documented_members", () => {
   const operations = Object.keys(api.paths).flatMap((path) => path.match(/\/rpc\/(\w+)$/)?.[1] ?? []);
   const handlers = {
@@ -360,7 +360,7 @@ test("the_classes_have_exactly_their_documented_members", () => {
   for (const [name, methods] of Object.entries(handlers)) {
     const of = new worker[name]("state", "env");
     assert.deepEqual(Object.getOwnPropertyNames(worker[name].prototype).sort(), [...methods, "constructor"].sort());
-    // What Rust made stands in a private field.
+    // What Rust created is in a private field.
     assert.deepEqual(Reflect.ownKeys(of), ["ctx", "env"]);
   }
 });

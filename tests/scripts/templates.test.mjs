@@ -59,7 +59,7 @@ function bindings() {
   return { asked, env: { SESSION_AGENT: namespace, MEMORY: namespace, SESSION_AGENT_TOKEN: "the secret" } };
 }
 
-/** The Workers that let visitors in by a cookie. */
+/** The Workers that recognize visitors by a cookie. */
 const LOGINS = [
   { name: "react", entry: join(TEMPLATES, "react/src/worker.ts"), path: "/api/login" },
   { name: "example", entry: join(ROOT, "examples/session-agent/src/worker.ts"), path: "/api/token" },
@@ -83,7 +83,7 @@ for (const { name, entry, path } of LOGINS) {
       const { agent, cookie, token } = await login({ at });
       const [pair] = cookie.split("; ");
       const secret = pair.split("=")[1];
-      // Nor is it what anybody could look up: only the secret itself leads to it.
+      // Nor is it anything that could be looked up: only the secret leads to it.
       assert.match(agent, /^visitor:[0-9a-f]{64}$/);
       for (const text of [agent, token ?? ""]) {
         assert.ok(!text.includes(secret) && !text.includes(secret.replaceAll("-", "")));
@@ -221,7 +221,7 @@ test("class: the_placeholder_login_works_only_locally", async () => {
           assert.equal(response.status, 501);
           assert.match((await response.json()).error.message, /Write your own login in `userOf` in src\/index\.ts/);
         }
-        // Whoever binds the object asks it directly.
+        // A Worker that binds the object calls it directly.
         const granted = await object.authorize(request).catch(() => null);
         const rights = { preset: "chat", sessionId: "chat", allow: { agentMemory: true } };
         assert.deepEqual(granted, isHere ? rights : null);
@@ -239,7 +239,7 @@ test("class: a_user_has_exactly_the_agent_of_their_name", async () => {
     return await new Assistant({ id: { name } }).authorize(new Request("http://localhost:8787/", { headers }));
   };
   assert.ok(await grantOf("ann", "a=b; user=ann; c=d"));
-  // Nobody is logged in: `undefined` leaves the request to the rules of the Worker.
+  // Nobody is logged in: `undefined` leaves the request to the Worker's rules.
   for (const cookie of [undefined, "", "user=", "xuser=ann", "user=ann.b", "a=user=ann", "user=%61nn"]) {
     assert.equal(await grantOf("ann", cookie), undefined, `ann ${cookie}`);
   }

@@ -45,7 +45,7 @@ export function Page() {
       const { celsius } = part.output;
       holds<Equal<typeof celsius, number>>();
       holds<Equal<typeof part.input.city, string>>();
-      // @ts-expect-error: the tool gives no such field
+      // @ts-expect-error: the tool has no such field
       part.output.wind;
     }
     if (part.type === "tool-pay" && part.state === "approval-requested") {
@@ -65,7 +65,7 @@ export function Page() {
   void stop(id);
   holds<Equal<(typeof branches)[number]["role"], "user" | "assistant" | "system">>();
 
-  // An instance's type does as well, and a page that knows no class has all parts.
+  // An instance type works as well, and a page without a class type has all parts.
   holds<Equal<ToolsOf<Assistant>, ToolsOf<typeof Assistant>>>();
   const plain = useSession(useAgent({ name: "alice", token: () => "t" }), "chat");
   const first: ChatMessage | undefined = plain.messages[0];

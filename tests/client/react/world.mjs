@@ -23,8 +23,8 @@ export const OPERATIONS = [
 ];
 
 /**
- * An address that stays, whatever becomes of the server behind it. It serves the page itself: a
- * browser lets no page whose origin it can't tell open a socket on this machine.
+ * A URL that stays the same whatever happens to the server behind it. It serves the page itself: a
+ * browser does not let a page of an opaque origin open a socket on this machine.
  */
 class Door {
   #sockets = new Set();
@@ -113,7 +113,7 @@ export async function startWorld() {
   return { model, server, door, call, browser, logins, stop };
 }
 
-/** A browser of its own whose tabs are the page of this agent. */
+/** A separate browser whose tabs show the page of this agent. */
 export async function visit(t, world, agent, rights = { operations: OPERATIONS, allow: { agentMemory: true } }) {
   const { browser, door, call } = world;
   const context = await browser.newContext();
@@ -155,7 +155,7 @@ export class Tab {
     return await this.page.evaluate(([hook, name, given]) => window.act[hook][name](...given), [hook, name, given]);
   }
 
-  /** Waits until what is shown fits, and gives it. */
+  /** Waits until `fits` is true of what is shown, and returns it. */
   async shows(what, fits) {
     const end = Date.now() + PATIENCE_MS;
     for (;;) {

@@ -14,7 +14,7 @@ move(
     const body = { sessionId: session.id, summary, fromId: session.idOf(from), toId: session.idOf(to) };
     const apply = (model, answer) => {
       const at = of(model);
-      // At its edges an overlay takes messages whole.
+      // At its ends an overlay covers whole messages.
       const first = at.messageStart(from);
       const last = at.messageAt(at.messageStart(to)).at(-1);
       at.overlays.push({
@@ -96,7 +96,7 @@ move(
   }),
 );
 
-/** Takes over the overlays that the agent made by itself, if they cover ranges of paths. */
+/** Adopts the overlays of automatic compaction if they cover ranges of paths. */
 async function adoptOverlays(game, agent, session) {
   const { compactions } = await game.read(agent, "getCompactions", { sessionId: session.id });
   const known = new Map(session.overlays.map((overlay) => [overlay.id, overlay]));

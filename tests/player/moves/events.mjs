@@ -65,7 +65,7 @@ export function rowsOf(game, agent, session, events, parentId) {
   const given = events.filter(({ id }) => id !== undefined).length;
   const index = game.agents[agent].isSearched ? events.length : 0;
   const written = events.length + given + index + (isBranch(session, parentId) ? 3 : 0);
-  // A branch looks at its siblings: at two, or at all if one may be a late result of a tool.
+  // A branch reads its siblings: two, or all if one may be a late tool result.
   const siblings = isBranch(session, parentId) ? 20 + session.events.size : 0;
   return { written, ...(index === 0 && { read: 10 * events.length + siblings }) };
 }

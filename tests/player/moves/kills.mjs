@@ -26,7 +26,7 @@ move(
       ].includes(name),
     );
     const kill = game.driver.killAfter(dice.roll(25));
-    // One move an agent, so that each write that nobody acknowledged is the agent's last.
+    // One move per agent, so that each unacknowledged write is the agent's last.
     const here = Array.from({ length: AGENTS }, (_, agent) => {
       const own = Object.create(dice, { roll: { value: (sides) => (sides === AGENTS ? agent : dice.roll(sides)) } });
       return dice.pick(writers).make(game, own);

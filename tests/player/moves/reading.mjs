@@ -39,8 +39,8 @@ move(
     if (expected[shown].seqs === undefined) return;
     const { seqs, id } = expected[shown];
     const isWhole = isDeepStrictEqual(session.messageAt(seqs[0]), seqs);
-    // Only a path that leaves a message shows a part of it: the leaf is inside it, or a user went
-    // on before a result came.
+    // Only a path that leaves a message shows a part of it: the leaf is inside it, or a user
+    // continued before a result arrived.
     const next = session.path(seq)[session.path(seq).indexOf(seqs.at(-1)) + 1];
     game.hold(
       isWhole || next === undefined || !session.isRun(next),
@@ -167,7 +167,8 @@ move(
     for (;;) {
       const page = await game.look(agent, "getChanges", { sessionId, since: follower.cursor, limit });
       game.hold(page.status === 200, () => `getChanges answers ${show(page.body)}`);
-      // In another life of the session, a follower is told to drop its copy, and then everything.
+      // In another lifetime of the session, a feed reader is told to drop its copy, and then
+      // receives everything.
       const [first] = page.body.changes;
       if (first?.type === "clear" && first.cursor <= follower.cursor) {
         game.hold(follower.cursor !== 0, () => "the feed begins with a clear");

@@ -83,7 +83,7 @@ move(
     }
     game.hold(answer.status === 200, () => `a turn with writes meanwhile answers ${show(answer)}`);
     await adoptLog(game, agent, session);
-    // Nothing that was said leaves the conversation.
+    // No message leaves the conversation.
     const shown = new Set(session.path(session.leaf).map((seq) => session.idOf(seq)));
     for (const { id } of [said, ...written])
       game.hold(shown.has(id), () => `${id} was said while a turn ran, and the conversation has ${[...shown]}`);
@@ -95,7 +95,7 @@ move(
   (driver) => driver.can.kill,
 );
 
-/** Takes over what the log holds, if what the model knew of it is unchanged. */
+/** Adopts the contents of the log if what the model knew of it is unchanged. */
 async function adoptLog(game, agent, session) {
   const events = await game.read(agent, "loadEvents", {
     sessionId: session.id,
@@ -117,7 +117,7 @@ async function adoptLog(game, agent, session) {
   }
 }
 
-/** Takes over the events of a turn: the user's message, its calls and results, and the answer. */
+/** Adopts the events of a turn: the user's message, its calls and results, and the answer. */
 async function adoptTurn(game, agent, session, said, before, answer) {
   const events = await game.read(agent, "loadEvents", { sessionId: session.id, afterSeq: before.lastSeq, limit: 1000 });
   const [first, ...run] = events;

@@ -84,7 +84,7 @@ export class Assistant extends SessionAgent<Env> {
           for (let n = 1; n <= to; n += 1) yield `${n}`;
         },
       }),
-      // No schema that anybody knows: left out, and the others hold.
+      // An unknown kind of schema: this tool is skipped, and the others remain.
       odd: { description: "Odd", inputSchema: 7, execute: async () => "" },
     };
   }
@@ -159,7 +159,7 @@ export class Assistant extends SessionAgent<Env> {
     if (label !== "diary") return;
     const changes = (await this.ctx.storage.get<object[]>("changes")) ?? [];
     await this.ctx.storage.put("changes", [...changes, { kind, key, content: version?.content }]);
-    // Its own write is told to nobody.
+    // Its own write is not reported.
     await this.setEntry({ label, key: `${key} again`, content: "Heard.", deliveryId });
   }
 

@@ -21,7 +21,7 @@ const model = (parts: object[], modelId: unknown = "rough"): any => ({
   }),
 });
 
-/** Asks its own object before it has said what it has. */
+/** Calls its own object during construction. */
 export class Early extends SessionAgent<Env> {
   async blocks() {
     const { length } = await this.getBlocks({});
@@ -110,7 +110,7 @@ export class Garbled extends SessionAgent<Env> {
   }
 }
 
-/** Says yes, where an object says what is allowed. */
+/** Returns `true` instead of the rights. */
 export class Yes extends SessionAgent<Env> {
   authorize() {
     return true as never;
@@ -119,7 +119,7 @@ export class Yes extends SessionAgent<Env> {
 
 const rights = { operations: ["createSession", "getSession", "listSessions", "runTurn"] };
 
-/** Grants that a slip makes, by the cookie that asks for one. */
+/** Grants with a typical mistake, selected by the cookie. */
 const GRANTS: { [cookie: string]: () => any } = {
   whole: () => rights,
   narrow: () => ({ ...rights, sessionId: "s" }),

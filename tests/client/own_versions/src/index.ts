@@ -27,7 +27,7 @@ const city = z.object({ city: z.string() });
 const execute = async ({ city }: { city: string }) => `Rain in ${city}.`;
 
 export class Assistant extends SessionAgent<Env> {
-  /** An agent's name says which version it has: `model:5`. */
+  /** An agent's name contains its version: `model:5`. */
   model() {
     const [, version] = this.ctx.id.name!.split(":");
     if (version === "4")
@@ -81,7 +81,7 @@ export class Assistant extends SessionAgent<Env> {
   }
 }
 
-/** A class whose operations nobody calls without a token but itself. */
+/** A class whose operations only the class itself may call without a token. */
 export class Closed extends SessionAgent<Env> {
   static override operationsForBindings = false;
 
@@ -122,7 +122,7 @@ export default {
       return (await routeSessionAgent(request, env)) ?? new Response("Nothing here.", { status: 404 });
     if (pathname === "/own/ready") return new Response("Ready.");
     if (pathname === "/own/client") return await byClient(env, await request.json());
-    // A method of an object, called over the binding: { binding, agent, method, given }.
+    // Calls a method of an object over the binding: { binding, agent, method, given }.
     const { binding, agent, method, given } = await request.json<{
       binding: "CLOSED";
       agent: string;

@@ -32,7 +32,7 @@ const usage = {
   outputTokens: { total: 3, text: 3, reasoning: 0 },
 };
 
-/** It calls the tool that its last message names as `use NAME JSON`, and else says what it was told. */
+/** It calls the tool that its last message names as `use NAME JSON`, and otherwise repeats its input. */
 function answerTo(options: any): any[] {
   asked.push(options);
   const last = options.prompt.at(-1);

@@ -30,7 +30,7 @@ const text = (words: string) => [{ type: "text", text: words }];
 /** The programs of memory-docs, by the object's name. */
 export class Documented extends SessionAgent<Env> {
   indexed: unknown[] = [];
-  /** In a field, as the class is made: its blocks are those of every session, and cost no row. */
+  /** In a field, during construction: its blocks are those of every session, and write no row. */
   session = this.begin();
 
   begin(): Session {

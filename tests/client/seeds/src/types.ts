@@ -35,7 +35,7 @@ export class Own extends SessionAgent {
   }
 }
 
-/** The namespace says which class it is of. A namespace that doesn't takes any call. */
+/** The namespace's type names its class. Without one it accepts any call. */
 export async function inferred(agents: DurableObjectNamespace<Own>, others: DurableObjectNamespace) {
   const stub = await getAgentByName(agents, "a");
   const { messages } = await stub.getHistory({ sessionId: "s" });
