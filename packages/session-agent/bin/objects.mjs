@@ -10,6 +10,8 @@ const SOURCE = /\.[cm]?[jt]sx?$/;
 /**
  * The error in a wrangler configuration, as a sentence. Environments don't inherit bindings, and
  * wrangler itself names those that an environment lacks, so one environment with the binding is enough.
+ * A Worker that routes requests itself may bind the class under another name, so a configuration with
+ * other bindings of Durable Objects is accepted.
  */
 export async function findObjectsFault(config, { loadWrangler }) {
   const { unstable_readConfig: readConfig } = await loadWrangler();
@@ -23,6 +25,8 @@ export async function findObjectsFault(config, { loadWrangler }) {
   );
   const file = basename(config);
   const isToml = file.endsWith(".toml");
+  const hasOthers = environments.some(({ durable_objects }) => (durable_objects?.bindings ?? []).length > 0);
+  if (bound.length === 0 && hasOthers) return undefined;
   if (bound.length === 0)
     return `${file} has no Durable Object binding ${BINDING}, which the agents need. Add: ${
       isToml
