@@ -78,9 +78,9 @@ function writeConfiguration(name, folder, secret) {
     vars: { MODEL: "demo", ...given(PASSED_ON), SESSION_AGENT_TOKEN: secret },
     ...(offersTools && { services: [{ binding: "TOOLS", service: example("name"), entrypoint: "Tools" }] }),
   };
-  const place = join(LOCAL, "examples", name);
-  mkdirSync(place, { recursive: true });
-  const file = join(place, "wrangler.json");
+  const target = join(LOCAL, "examples", name);
+  mkdirSync(target, { recursive: true });
+  const file = join(target, "wrangler.json");
   writeFileSync(file, JSON.stringify(configuration, null, 2));
   return file;
 }

@@ -198,7 +198,7 @@ class Page {
   #input(operation, input) {
     const { parameters = [] } = operation;
     const fields = parameters.filter(
-      ({ name, in: place }) => place === "query" || (place === "path" && name !== "agent"),
+      ({ name, in: location }) => location === "query" || (location === "path" && name !== "agent"),
     );
     const rows = fields.map(({ name, required, schema, description }) =>
       this.#row(name, { ...schema, description }, required),

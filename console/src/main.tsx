@@ -1,6 +1,6 @@
 import { render } from "preact";
 import { App } from "./app.tsx";
 
-const place = document.getElementById("console")!;
-place.replaceChildren();
-render(<App />, place);
+const root = document.getElementById("console")!;
+root.replaceChildren();
+render(<App />, root);

@@ -11,7 +11,7 @@ const TEMPLATES = fileURLToPath(new URL("templates", import.meta.url));
 const USUAL = "class";
 
 /** What to open of each template. */
-const PLACES = {
+const ADDRESSES = {
   class: "http://localhost:8787/#/ann, the console of the agent `ann`",
   react: "http://localhost:8787, the chat",
   worker: "http://localhost:8787, the console",
@@ -44,7 +44,7 @@ function main() {
   if (existsSync(join(folder, "dev.vars"))) renameSync(join(folder, "dev.vars"), join(folder, ".dev.vars"));
   for (const path of filesIn(folder)) writeFileSync(path, filled(readFileSync(path, "utf8"), name));
   console.log(
-    `Created ${name} in ${given} from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n\nThen open ${PLACES[template]}. See README.md for details.\n`,
+    `Created ${name} in ${given} from the template \`${template}\`. Next:\n\n  cd ${inShell(given)}\n  npm install\n  npm run dev\n\nThen open ${ADDRESSES[template]}. See README.md for details.\n`,
   );
 }
 

@@ -22,7 +22,7 @@ import { bundlePackaged } from "./package.mjs";
 const TARGET = "wasm32-unknown-unknown";
 const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
 
-/** The files that bindgen writes, in the place where shim.mjs looks for them. Goes when the build is done. */
+/** The files that bindgen writes, where shim.mjs looks for them. Deleted when the build ends. */
 const STAGE = join(BUILD, "stage");
 
 // What rustc uses for this target, and the exceptions that bindgen catches with.

@@ -26,7 +26,7 @@ use super::{env, http, stream};
 use access::{FRONT_HEADER, LEASE_HEADER, Policy};
 use base::error::Result;
 use base::host::Host as _;
-use base::leased_calls::{Arrival, FromHolder, LeasedCall, LeasedHead, LeasedPlace, ToHolder};
+use base::leased_calls::{Arrival, FromHolder, LeasedCall, LeasedEndpoint, LeasedHead, ToHolder};
 use base::outbound::{CallPurpose, Endpoint, Outbound as _, OutboundRequest, in_time};
 use base::settings::Setting;
 use chat::run::listener::EventSource;
@@ -300,23 +300,23 @@ async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) 
 async fn make(call: LeasedCall, bindings: &Bindings, socket: &web_sys::WebSocket) {
     let LeasedCall {
         number,
-        place,
+        endpoint,
         limits,
         body,
     } = call;
     let report = |arrival| send(socket, &FromHolder::Arrived(number, arrival));
-    let answer = match &place {
-        LeasedPlace::Url { url, headers } => {
+    let answer = match &endpoint {
+        LeasedEndpoint::Url { url, headers } => {
             let call = OutboundRequest {
                 purpose: CallPurpose::Model,
-                place: Endpoint::Url(url.clone()),
+                endpoint: Endpoint::Url(url.clone()),
                 headers: headers.clone(),
                 body,
                 limits,
             };
             bindings.send(call).await
         }
-        LeasedPlace::Ai { model } => bindings.run_ai(model, body, limits).await,
+        LeasedEndpoint::Ai { model } => bindings.run_ai(model, body, limits).await,
     };
     let mut answer = match answer {
         Ok(answer) => answer,

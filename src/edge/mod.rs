@@ -47,19 +47,19 @@ fn read_policy(env: &Env) -> Policy {
     )
     .with_previous(find(Setting::SessionAgentTokenPrevious));
     if let Some(origins) = find(Setting::AllowedOrigins) {
-        for place in policy.share_with(&origins) {
-            warn_once(place);
+        for index in policy.share_with(&origins) {
+            warn_once(index);
         }
     }
     policy
 }
 
 /// Logs, once per isolate, that an entry of `ALLOWED_ORIGINS` is ignored.
-fn warn_once(place: usize) {
+fn warn_once(index: usize) {
     static HAS_WARNED: AtomicBool = AtomicBool::new(false);
     if !HAS_WARNED.swap(true, Ordering::Relaxed) {
         console_warn!(
-            "ALLOWED_ORIGINS: entry {place} is not an origin, and is ignored. An origin is \
+            "ALLOWED_ORIGINS: entry {index} is not an origin, and is ignored. An origin is \
              `https://app.example.com`, in lower case and without a path; `*` and `null` are not \
              origins."
         );

@@ -164,7 +164,7 @@ impl Bindings {
         traced: Option<&Trace>,
         signal: JsValue,
     ) -> Result<JsValue, CallFailure> {
-        let (target, url) = match &call.place {
+        let (target, url) = match &call.endpoint {
             Endpoint::Url(url) => (js_sys::global().into(), url.clone()),
             Endpoint::Service { binding, path } => {
                 (self.binding(binding)?, format!("https://{binding}/{path}"))
@@ -272,7 +272,7 @@ impl Outbound for Bindings {
             if let Some(answer) = leased.await {
                 return answer;
             }
-            let (slot, clock) = match call.place {
+            let (slot, clock) = match call.endpoint {
                 Endpoint::Agent { .. } | Endpoint::Directory { .. } => {
                     (None, Clock::start(call.limits, Runtime.now_ms()))
                 }
@@ -293,7 +293,13 @@ impl Outbound for Bindings {
                     |answer: &JsValue| answer.unchecked_ref::<web_sys::Response>().status();
                 let times = (left_at, Runtime.now_ms());
                 let outcome = fetched.as_ref().map(status);
-                note_call(self.spans(), traced.as_ref(), &call.place, times, outcome);
+                note_call(
+                    self.spans(),
+                    traced.as_ref(),
+                    &call.endpoint,
+                    times,
+                    outcome,
+                );
             }
             let response: web_sys::Response = fetched?.unchecked_into();
             let header = |name: &str| response.headers().get(name).ok().flatten();

@@ -242,7 +242,7 @@ fn find_list(params: &[SqlValue]) -> Option<String> {
     (bytes <= MAX_PARAMS_BYTES).then(|| list_of(params))
 }
 
-/// Sets the object's alarm, in place of an alarm that was set before.
+/// Sets the object's alarm, instead of an alarm that was set before.
 pub async fn wake_at(storage: &ObjectStorage, at_ms: i64) -> Result<()> {
     let storage = &storage.storage;
     storage.set_alarm(at_ms as f64).await.map_err(failed)?;

@@ -135,7 +135,7 @@ impl MadeListener for NoListener {
     fn tables_made(&self) {}
 }
 
-/// Waits for free memory: once the file has begun, a page can't be refused any more.
+/// Waits for free memory: once the file has started, a page can't be refused any more.
 async fn wait_for_memory() -> Result<()> {
     for _ in 0..MAX_WAITING_MS / WAIT_MS {
         if Reservation::for_request(PAGE_MEMORY_BYTES).is_ok() {

@@ -74,12 +74,12 @@ export abstract class Line extends Turns {
     if (next === undefined) return;
     // The agent runs one turn at a time, so the previous one is over.
     if (state.turn !== null) {
-      if (state.turn.stage !== "settling" || !state.turn.hasBegun) return;
+      if (state.turn.stage !== "settling" || !state.turn.hasStarted) return;
       this.keepAnswer(state.turn);
     }
     this.leaveLine(next);
     this.tell([next.ticket], true);
-    this.enter(askedTurn(next.request, { stage: "begun", isTaken: true, hasBegun: true, messageId: next.id }), {
+    this.enter(askedTurn(next.request, { stage: "streaming", isTaken: true, hasStarted: true, messageId: next.id }), {
       message: next.message,
     });
     const turn = state.turn!;

@@ -22,7 +22,7 @@ export function read(draft: Draft, ...tickets: number[]): void {
 /** The messages that the agent may or may not have. */
 function doubtful({ turn, line }: State): readonly string[] {
   const ids = line.filter(({ stage }) => stage === "doubtful").map(({ id }) => id);
-  return turn?.stage === "settling" && !turn.hasBegun && turn.messageId !== null ? [turn.messageId, ...ids] : ids;
+  return turn?.stage === "settling" && !turn.hasStarted && turn.messageId !== null ? [turn.messageId, ...ids] : ids;
 }
 
 /** Processes the messages that were read. Returns the read, or `null` if it is out of date. */

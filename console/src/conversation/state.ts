@@ -44,13 +44,13 @@ export interface Turn {
   readonly isOurs: boolean;
   /**
    * - `asked`: no part of the answer has arrived.
-   * - `begun`: the answer is streaming.
+   * - `streaming`: the answer is streaming.
    * - `lost`: the connection broke.
    * - `settling`: it appears to be over, and the agent's messages are being read.
    */
-  readonly stage: "asked" | "begun" | "lost" | "settling";
+  readonly stage: "asked" | "streaming" | "lost" | "settling";
   readonly isTaken: boolean;
-  readonly hasBegun: boolean;
+  readonly hasStarted: boolean;
   readonly isStopping: boolean;
   readonly answer: Answer;
   readonly input: ChatInput | null;
@@ -266,7 +266,7 @@ export function phaseOf({ isOpen, turn }: State): Phase {
 /** All messages in order: the agent's, the user's pending actions, and the streaming answer. */
 export function messagesOf({ loaded, deeds, removedIds, turn }: State): readonly UiMessage[] {
   const done = deeds.reduce(withDeed, loaded);
-  const shown = turn?.answer.message ? placed(done, turn.answer.message) : done;
+  const shown = turn?.answer.message ? withMessage(done, turn.answer.message) : done;
   return removedIds.size === 0 ? shown : shown.filter(({ id }) => !removedIds.has(id));
 }
 
@@ -274,11 +274,11 @@ function withDeed(messages: readonly UiMessage[], { cutAt, message, isNewer }: D
   const cut = cutAt === null ? -1 : messages.findIndex(({ id }) => id === cutAt);
   const rest = cut < 0 ? messages : messages.slice(0, cut);
   if (message === null) return rest;
-  return isNewer || !rest.some(({ id }) => id === message.id) ? placed(rest, message) : rest;
+  return isNewer || !rest.some(({ id }) => id === message.id) ? withMessage(rest, message) : rest;
 }
 
 /** Replaces the message with the same id, or appends it. */
-function placed(messages: readonly UiMessage[], message: UiMessage): readonly UiMessage[] {
+function withMessage(messages: readonly UiMessage[], message: UiMessage): readonly UiMessage[] {
   const index = messages.findLastIndex(({ id }) => id === message.id);
   return index < 0 ? [...messages, message] : messages.with(index, message);
 }
@@ -289,7 +289,7 @@ export function askedTurn(request: number, more: Partial<Turn>): Turn {
     isOurs: true,
     stage: "asked",
     isTaken: false,
-    hasBegun: false,
+    hasStarted: false,
     isStopping: false,
     answer: NOTHING_SAID,
     input: null,

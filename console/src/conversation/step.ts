@@ -119,7 +119,7 @@ class Step extends Line {
     if (state.decision?.newer === null) state.decision = null;
     if (state.turn?.stage === "settling") {
       // It is still unknown whether the agent has the message.
-      if (isLost && !state.turn.hasBegun) this.lose(state.turn, error);
+      if (isLost && !state.turn.hasStarted) this.lose(state.turn, error);
       else this.unsettled(state.turn);
     }
     for (const waiting of state.line) if (waiting.stage === "doubtful") this.loseWaiting(waiting);
@@ -155,9 +155,9 @@ class Step extends Line {
     }
     if (this.isHeard(state.turn, request)) {
       const { turn } = state;
-      if (!turn.hasBegun) this.tell([turn.ticket], true);
+      if (!turn.hasStarted) this.tell([turn.ticket], true);
       const answer = this.heard(turn.answer, heardChunk, request);
-      state.turn = { ...turn, stage: "begun", isTaken: true, hasBegun: true, ticket: null, answer };
+      state.turn = { ...turn, stage: "streaming", isTaken: true, hasStarted: true, ticket: null, answer };
       return this.moveOn();
     }
     const waiting = this.waitingBy(request);
@@ -249,7 +249,7 @@ class Step extends Line {
       this.do({ do: "chat", request: chat, input: state.turn.input! });
     } else if (errand?.kind === "take back") {
       const waiting = state.line.find(({ cancel }) => cancel === request);
-      // Its turn may have begun before.
+      // Its turn may have started before.
       if (waiting?.stage === "doubtful" || waiting?.stage === "unsent") this.doubt(waiting);
     }
   }

@@ -10,7 +10,7 @@ import { counted, cut, shownText } from "../text.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
 import { BranchOff } from "./decision.tsx";
-import { placeFailures, useFailures } from "../turns/failures.ts";
+import { failuresByMessage, useFailures } from "../turns/failures.ts";
 import { LiveTurn } from "../turns/live.tsx";
 import { Message } from "./message.tsx";
 import { FailedHere, Unanswered } from "./unanswered.tsx";
@@ -32,7 +32,7 @@ export function Talk({ conversation, at, fork }: Props) {
   const last = messages.at(-1);
   const isWanted = state === "idle" && last !== undefined && may("getTurns");
   const failures = useFailures(conversation, `${last?.id}/${conversation.problem.value === null}`, isWanted);
-  useEffect(() => void (conversation.failed.value = placeFailures(messages, failures)), [messages, failures]);
+  useEffect(() => void (conversation.failed.value = failuresByMessage(messages, failures)), [messages, failures]);
   useEffect(() => {
     if (state === "idle") void conversation.tree.readIfShort().catch(() => {});
   }, [conversation, state]);

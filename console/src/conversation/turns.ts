@@ -150,7 +150,7 @@ export abstract class Turns extends Draft {
   }
 
   isHeard(turn: Turn | null, request: number): turn is Turn {
-    return turn?.request === request && (turn.stage === "asked" || turn.stage === "begun");
+    return turn?.request === request && (turn.stage === "asked" || turn.stage === "streaming");
   }
 
   heard(answer: Answer, { chunk, at }: HeardChunk, request: number): Answer {
@@ -167,8 +167,8 @@ export abstract class Turns extends Draft {
   }
 
   turnEnds(turn: Turn, end: "over" | Failure): void {
-    if (end !== "over" && end.isLost && (end.wasSent || turn.hasBegun)) return this.lose(turn, end.error);
-    if (end !== "over" && !turn.hasBegun) return this.undo(turn, end.error);
+    if (end !== "over" && end.isLost && (end.wasSent || turn.hasStarted)) return this.lose(turn, end.error);
+    if (end !== "over" && !turn.hasStarted) return this.undo(turn, end.error);
     const { error } = turn.answer;
     if (error !== null) this.do({ do: "mark failed", operation: turn.isOurs ? "chat" : "resumeChat", error });
     if (error !== null) this.state.problem = new Error(error);
@@ -203,7 +203,7 @@ export abstract class Turns extends Draft {
 
   /** The stored messages were read. */
   settled(turn: Turn, found: readonly string[]): void {
-    const isThere = turn.hasBegun || (turn.messageId !== null && found.includes(turn.messageId));
+    const isThere = turn.hasStarted || (turn.messageId !== null && found.includes(turn.messageId));
     this.state.turn = null;
     this.tell([turn.ticket], isThere);
     if (!isThere && turn.error !== null) this.state.problem = turn.error;
@@ -212,8 +212,8 @@ export abstract class Turns extends Draft {
   /** Reading failed: the received chunks stay until a read succeeds. */
   unsettled(turn: Turn): void {
     this.state.turn = null;
-    this.tell([turn.ticket], turn.hasBegun);
-    if (!turn.hasBegun) this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
+    this.tell([turn.ticket], turn.hasStarted);
+    if (!turn.hasStarted) this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
     this.keepAnswer(turn);
   }
 

@@ -13,7 +13,7 @@ import { save } from "./files.ts";
 import { keepReceipt, Receipts } from "./receipts.tsx";
 import { useWork } from "../ui/work.ts";
 
-type Place = Operations["findMentions"]["output"]["places"][number];
+type Mention = Operations["findMentions"]["output"]["places"][number];
 
 /** The most pages of one search. A page scans 20,000 rows. */
 const MAX_PAGES = 200;
@@ -34,10 +34,10 @@ const KINDS: Readonly<Record<string, string>> = {
   report: "turn report",
 };
 
-const keyOf = ({ snippet: _, ...place }: Place): string => JSON.stringify(place);
+const keyOf = ({ snippet: _, ...mention }: Mention): string => JSON.stringify(mention);
 
 /** The whole text of a mention, if an operation returns it. `null`: only the snippet is available. */
-async function textOf(agent: string, { kind, sessionId, id, label, key }: Place): Promise<unknown> {
+async function textOf(agent: string, { kind, sessionId, id, label, key }: Mention): Promise<unknown> {
   const client = openAgent(agent);
   const of = { ...(sessionId != null && { sessionId }), ...(label != null && { label }), ...(key != null && { key }) };
   try {
@@ -53,14 +53,14 @@ async function textOf(agent: string, { kind, sessionId, id, label, key }: Place)
 export function People({ agent }: { agent: string }) {
   const [query, setQuery] = useState("");
   const [asked, setAsked] = useState("");
-  const [places, setPlaces] = useState<readonly Place[] | null>(null);
+  const [mentions, setMentions] = useState<readonly Mention[] | null>(null);
   const [isWhole, setWhole] = useState(true);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   const [isErasing, setErasing] = useState(false);
   const [isBusy, run] = useWork();
   const find = () =>
     run(async () => {
-      const found: Place[] = [];
+      const found: Mention[] = [];
       let cursor: string | null = null;
       let pages = 0;
       do {
@@ -72,7 +72,7 @@ export function People({ agent }: { agent: string }) {
         found.push(...page.places);
         ({ cursor } = page);
         pages += 1;
-        setPlaces([...found]);
+        setMentions([...found]);
       } while (cursor !== null && pages < MAX_PAGES);
       setAsked(query.trim());
       setWhole(cursor === null);
@@ -81,15 +81,15 @@ export function People({ agent }: { agent: string }) {
   const saveAll = () =>
     run(async () => {
       const whole = [];
-      for (const place of places ?? []) whole.push({ ...place, text: await textOf(agent, place) });
+      for (const mention of mentions ?? []) whole.push({ ...mention, text: await textOf(agent, mention) });
       const file = { agent, query: asked, at: Date.now(), places: whole };
       save(`${agent} ${asked}.json`, JSON.stringify(file, null, 2));
     });
-  const chosen = (places ?? []).filter((place) => !left.has(keyOf(place)));
-  const toggle = (place: Place, isOn: boolean) => {
+  const chosen = (mentions ?? []).filter((mention) => !left.has(keyOf(mention)));
+  const toggle = (mention: Mention, isOn: boolean) => {
     const next = new Set(left);
-    if (isOn) next.delete(keyOf(place));
-    else next.add(keyOf(place));
+    if (isOn) next.delete(keyOf(mention));
+    else next.add(keyOf(mention));
     setLeft(next);
   };
   return (
@@ -118,14 +118,14 @@ export function People({ agent }: { agent: string }) {
           </Button>
         </div>
       </form>
-      {places !== null && places.length === 0 && !isBusy && (
+      {mentions !== null && mentions.length === 0 && !isBusy && (
         <Empty title={`No mentions of “${shownText(asked)}”`} icon="check">
           <p>Try another spelling, or search the person's other agents.</p>
         </Empty>
       )}
-      {places !== null && places.length > 0 && (
+      {mentions !== null && mentions.length > 0 && (
         <section aria-labelledby="found">
-          <Heading title={<span id="found">{counted(places.length, "mention")}</span>}>
+          <Heading title={<span id="found">{counted(mentions.length, "mention")}</span>}>
             <Button icon="download" disabled={isBusy} onClick={saveAll}>
               Save as a file
             </Button>
@@ -137,13 +137,13 @@ export function People({ agent }: { agent: string }) {
           </Heading>
           {!isWhole && <p class="hint">There are more results. Erase these, then search again.</p>}
           <ul class="rows">
-            {places.map((place) => (
-              <PlaceRow
-                key={keyOf(place)}
+            {mentions.map((mention) => (
+              <MentionRow
+                key={keyOf(mention)}
                 agent={agent}
-                place={place}
-                isOn={!left.has(keyOf(place))}
-                onChange={(isOn) => toggle(place, isOn)}
+                mention={mention}
+                isOn={!left.has(keyOf(mention))}
+                onChange={(isOn) => toggle(mention, isOn)}
               />
             ))}
           </ul>
@@ -153,11 +153,11 @@ export function People({ agent }: { agent: string }) {
       {isErasing && (
         <Erase
           agent={agent}
-          places={chosen}
+          mentions={chosen}
           onClose={() => setErasing(false)}
           onDone={() => {
             setErasing(false);
-            setPlaces((places ?? []).filter((place) => left.has(keyOf(place))));
+            setMentions((mentions ?? []).filter((mention) => left.has(keyOf(mention))));
           }}
         />
       )}
@@ -165,18 +165,18 @@ export function People({ agent }: { agent: string }) {
   );
 }
 
-function PlaceRow({
+function MentionRow({
   agent,
-  place,
+  mention,
   isOn,
   onChange,
 }: {
   agent: string;
-  place: Place;
+  mention: Mention;
   isOn: boolean;
   onChange: (isOn: boolean) => void;
 }) {
-  const { kind, sessionId, label, key, version, snippet } = place;
+  const { kind, sessionId, label, key, version, snippet } = mention;
   const where = [label, key, version != null && `version ${version}`].filter(Boolean).join(" / ");
   const link =
     sessionId != null
@@ -202,18 +202,18 @@ function PlaceRow({
 
 interface EraseProps {
   agent: string;
-  places: readonly Place[];
+  mentions: readonly Mention[];
   onClose: () => void;
   onDone: () => void;
 }
 
-function Erase({ agent, places, onClose, onDone }: EraseProps) {
+function Erase({ agent, mentions, onClose, onDone }: EraseProps) {
   const [isBusy, run] = useWork();
   const [erased, setErased] = useState(0);
   const erase = () =>
     run(async () => {
-      for (let from = 0; from < places.length; from += ERASED_AT_ONCE) {
-        const part = places.slice(from, from + ERASED_AT_ONCE).map(({ snippet: _, ...place }) => place);
+      for (let from = 0; from < mentions.length; from += ERASED_AT_ONCE) {
+        const part = mentions.slice(from, from + ERASED_AT_ONCE).map(({ snippet: _, ...mention }) => mention);
         const receipt = keepReceipt(await openAgent(agent).erase({ places: part } as never));
         setErased(from + part.length);
         tell(`Erased: ${erasedText(receipt.erased)}. The receipt is below.`);
@@ -221,7 +221,7 @@ function Erase({ agent, places, onClose, onDone }: EraseProps) {
       onDone();
     });
   return (
-    <Dialog title={`Erase ${counted(places.length, "mention")}?`} onClose={onClose}>
+    <Dialog title={`Erase ${counted(mentions.length, "mention")}?`} onClose={onClose}>
       <Form onSubmit={erase} onClose={onClose} submit="Erase" kind="danger" isBusy={isBusy}>
         <p>
           You can't undo this. It also erases earlier versions, summaries of the erased messages, and frozen prompts.
@@ -229,7 +229,7 @@ function Erase({ agent, places, onClose, onDone }: EraseProps) {
         </p>
         {isBusy && erased > 0 && (
           <p class="note" role="status">
-            {erased} of {places.length}
+            {erased} of {mentions.length}
           </p>
         )}
       </Form>

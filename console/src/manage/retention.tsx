@@ -83,14 +83,14 @@ export function Retention({ agent }: { agent: string }) {
   );
 }
 
-interface Place {
+interface LevelRules {
   rules: Rules;
   origin: string;
   isPinned: boolean;
   kind?: string;
 }
 
-async function read(agent: string, level: Level, name: string, signal: AbortSignal): Promise<Place> {
+async function read(agent: string, level: Level, name: string, signal: AbortSignal): Promise<LevelRules> {
   const client = openAgent(agent);
   if (level === "agent") {
     const { retention, origins } = await client.getConfig({}, { signal });
@@ -118,12 +118,12 @@ async function read(agent: string, level: Level, name: string, signal: AbortSign
 }
 
 function RulesOf({ agent, level, name }: { agent: string; level: Level; name: string }) {
-  const place = useLoad(`${agent}/${level}/${name}`, (signal) => read(agent, level, name, signal));
+  const loaded = useLoad(`${agent}/${level}/${name}`, (signal) => read(agent, level, name, signal));
   const [texts, setTexts] = useState<Readonly<Record<string, string>>>({});
   const [isPinned, setPinned] = useState(false);
   const [found, setFound] = useState<Applied | null>(null);
   const [isBusy, run] = useWork();
-  const { data } = place;
+  const { data } = loaded;
   useLayoutEffect(() => {
     setTexts(Object.fromEntries(RULES.map(([field]) => [field, data?.rules[field]?.toString() ?? ""])));
     setPinned(data?.isPinned ?? false);
@@ -161,9 +161,9 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
         await client.defineBlock({ label: name, ...given, retention: isEmpty ? null : retention } as never);
       }
       tell("Rules saved. The agent applies them automatically.");
-      place.reload();
+      loaded.reload();
     });
-  if (place.error !== undefined) return <Problem error={place.error} retry={place.reload} />;
+  if (loaded.error !== undefined) return <Problem error={loaded.error} retry={loaded.reload} />;
   if (data === undefined) return <Loading what="the rules" />;
   return (
     <>

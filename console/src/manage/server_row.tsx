@@ -30,7 +30,7 @@ interface Props {
 
 export function ServerRow({ agent, server, toolCount, reload, onRemove }: Props) {
   const { name, mcp, problem, needsApproval, needsAuthorization } = server;
-  /** The address to open, once the authorization has begun. */
+  /** The address to open, once the authorization has started. */
   const [url, setUrl] = useState("");
   const [isBusy, run] = useWork();
   useEvery(CHECK_MS, reload, url !== "");

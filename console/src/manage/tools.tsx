@@ -154,10 +154,10 @@ function ToolRow({ tool, onTry, onRemove }: { tool: Tool; onTry: () => void; onR
   );
 }
 
-type Place = "url" | "service" | "mcp" | "mcpService";
+type AddressKind = "url" | "service" | "mcp" | "mcpService";
 
 function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; onDone: () => void }) {
-  const [place, setPlace] = useState<Place>("url");
+  const [addressKind, setAddressKind] = useState<AddressKind>("url");
   const [name, setName] = useState("");
   const [description, setDescription] = useState("");
   const [address, setAddress] = useState("");
@@ -166,16 +166,16 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
   const [header, setHeader] = useState("authorization");
   const [secret, setSecret] = useState("");
   const [isBusy, run] = useWork();
-  const isServer = place === "mcp" || place === "mcpService";
+  const isServer = addressKind === "mcp" || addressKind === "mcpService";
   const add = () =>
     run(async () => {
       const headers = secret.trim() === "" ? {} : { headers: { [header.trim()]: `secret:${secret.trim()}` } };
       const where =
-        place === "mcp"
+        addressKind === "mcp"
           ? { mcp: address.trim() }
-          : place === "mcpService"
+          : addressKind === "mcpService"
             ? { mcp: { service: address.trim() } }
-            : { [place]: address.trim() };
+            : { [addressKind]: address.trim() };
       const shape = isServer ? {} : { description, parameters: parsed(parameters) };
       const input = { name: name.trim(), needsApproval, ...where, ...shape, ...headers };
       const defined = await openAgent(agent).defineTool(input as never);
@@ -194,23 +194,23 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
       <Form onSubmit={add} onClose={onClose} submit="Add" isBusy={isBusy}>
         <Select
           label="Type"
-          value={place}
+          value={addressKind}
           options={[
             ["url", "a tool at a URL"],
             ["service", "a tool through a service binding"],
             ["mcp", "an MCP server at a URL"],
             ["mcpService", "an MCP server through a service binding"],
           ]}
-          onChange={setPlace}
+          onChange={setAddressKind}
         />
         <Field label="Name" value={name} onInput={setName} required autofocus />
         <Field
-          label={place === "url" || place === "mcp" ? "URL" : "Binding"}
+          label={addressKind === "url" || addressKind === "mcp" ? "URL" : "Binding"}
           value={address}
           onInput={setAddress}
           required
           hint={
-            place === "url" || place === "mcp"
+            addressKind === "url" || addressKind === "mcp"
               ? "Its origin must be listed in TOOL_ORIGINS."
               : "The binding's name in wrangler.toml."
           }

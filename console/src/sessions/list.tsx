@@ -50,7 +50,7 @@ export function SessionList({ agent }: { agent: string }) {
     // The previous results stay until new ones arrive.
     setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
     const outcome = await openAgent(agent)
-      .search({ ...(isWhole ? { query: of } : { queries: [of, begun(of)] }), limit: HITS, ...sessions.where })
+      .search({ ...(isWhole ? { query: of } : { queries: [of, withPrefix(of)] }), limit: HITS, ...sessions.where })
       .then(
         (results) => ({ results }),
         (error) => ({ error }),
@@ -125,7 +125,7 @@ export function SessionList({ agent }: { agent: string }) {
 }
 
 /** Makes the last word a prefix, because it may be incomplete. Phrases and prefixes stay unchanged. */
-function begun(query: string): string {
+function withPrefix(query: string): string {
   return /[\p{L}\p{N}]$/u.test(query) && !query.includes('"') ? `${query}*` : query;
 }
 

@@ -24,11 +24,11 @@ export function useFailures(conversation: Conversation, key: string, isWanted: b
 /**
  * The failures by message: the interrupted answer, or the user's message if no answer follows it.
  */
-export function placeFailures(
+export function failuresByMessage(
   messages: readonly UiMessage[],
   failures: readonly TurnRecord[],
 ): ReadonlyMap<string, TurnRecord> {
-  const places = new Map<string, TurnRecord>();
+  const found = new Map<string, TurnRecord>();
   for (const turn of failures) {
     const at =
       turn.messageId == null
@@ -39,7 +39,7 @@ export function placeFailures(
     const message = messages[at];
     const isAnswered = message?.role === "user" && messages[at + 1]?.role === "assistant";
     // The newest failure of a message comes first.
-    if (message !== undefined && !isAnswered && !places.has(message.id)) places.set(message.id, turn);
+    if (message !== undefined && !isAnswered && !found.has(message.id)) found.set(message.id, turn);
   }
-  return places;
+  return found;
 }

@@ -49,23 +49,23 @@ export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number, i
 }
 
 function withChunk(step: LiveStep, chunk: ChatChunk, at: number): LiveStep {
-  const begun = step.saidAt === null && SAYS.has(chunk.type) ? { ...step, saidAt: at } : step;
+  const started = step.saidAt === null && SAYS.has(chunk.type) ? { ...step, saidAt: at } : step;
   const id = String(chunk.toolCallId);
   switch (chunk.type) {
     case "tool-input-available": {
       // The model may output more: its answer is complete with its last call.
       const tool = { id, name: String(chunk.toolName ?? "?"), from: at, to: null, error: null };
-      return { ...begun, to: at, tools: [...begun.tools.filter((other) => other.id !== id), tool] };
+      return { ...started, to: at, tools: [...started.tools.filter((other) => other.id !== id), tool] };
     }
     case "tool-output-available":
     case "tool-output-denied":
-      return withTool(begun, id, { to: at });
+      return withTool(started, id, { to: at });
     case "tool-output-error":
-      return withTool(begun, id, { to: at, error: String(chunk.errorText) });
+      return withTool(started, id, { to: at, error: String(chunk.errorText) });
     case "finish-step":
-      return { ...begun, to: begun.to ?? at };
+      return { ...started, to: started.to ?? at };
     default:
-      return begun;
+      return started;
   }
 }
 

@@ -8,12 +8,12 @@ export class Rows {
   /** The offset of each row, and of the end of the list. */
   #offsets = new Float64Array(1);
 
-  /** The items that were placed last. Scrolling changes neither the items nor a height. */
-  #placed: readonly unknown[] | null = null;
+  /** The items that were set last. Scrolling changes neither the items nor a height. */
+  #items: readonly unknown[] | null = null;
 
-  place<T>(items: readonly T[], keyOf: (item: T) => string, estimate: (item: T) => number): void {
-    if (this.#placed === items) return;
-    this.#placed = items;
+  setItems<T>(items: readonly T[], keyOf: (item: T) => string, estimate: (item: T) => number): void {
+    if (this.#items === items) return;
+    this.#items = items;
     this.#keys = items.map(keyOf);
     this.#index = new Map(this.#keys.map((key, index) => [key, index]));
     this.#offsets = new Float64Array(items.length + 1);
@@ -33,11 +33,11 @@ export class Rows {
   measure(key: string, height: number): boolean {
     if (this.#measured.get(key) === height) return false;
     this.#measured.set(key, height);
-    this.#placed = null;
+    this.#items = null;
     return true;
   }
 
-  /** The keys of all rows, as they were placed last. */
+  /** The keys of all rows, as they were set last. */
   get keys(): readonly string[] {
     return this.#keys;
   }

@@ -63,7 +63,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   // The browser reports a scroll in the next frame. A render before that must not undo it.
   takeScroll();
   const before = rows.keys;
-  rows.place(items, keyOf, estimate);
+  rows.setItems(items, keyOf, estimate);
   if (list.anchor !== null && rows.indexOf(list.anchor.key) === undefined) {
     const key = survivorOf(list.anchor.key, before, rows);
     list.anchor = key === undefined ? null : { key, above: 0 };

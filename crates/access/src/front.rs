@@ -1,4 +1,4 @@
-//! How an object recognizes the Worker in front, which waits for models in the object's place. The
+//! How an object recognizes the Worker in front, which waits for models instead of the object. The
 //! object sends it the provider's keys, and believes what it says that a model answered.
 //!
 //! The Worker signs the agent's name, and later the id of the turn's lease, with a key that is derived

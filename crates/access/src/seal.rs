@@ -1,8 +1,8 @@
 //! Texts that are stored encrypted: AES-256-GCM, with a key that is derived from a secret of
 //! the deployment.
 //!
-//! A sealed text is bound to its context, such as the agent and the place where it is stored.
-//! So a row that is copied to another place can't be opened there.
+//! A sealed text is bound to its context, such as the agent and the row that stores it.
+//! So a copy in another row can't be opened.
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Key, Nonce};

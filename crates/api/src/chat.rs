@@ -16,7 +16,7 @@ use chat::run::work::TurnWork;
 use chat::stream::recount::recount;
 use conversation::messages::read::find_message;
 
-pub struct BegunTurn {
+pub struct StartedTurn {
     pub listener: TurnListener,
     pub work: Option<TurnWork>,
 }
@@ -26,13 +26,13 @@ pub fn begin_chat(
     agent: &Agent<'_>,
     session_id: &str,
     body: impl Into<Vec<u8>>,
-) -> Result<BegunTurn> {
-    let begun = parse_and_begin(agent, session_id, body.into());
-    super::answers::assert_refusal_matches_schema(CHAT_RULE.operation, &begun);
-    begun
+) -> Result<StartedTurn> {
+    let started = parse_and_begin(agent, session_id, body.into());
+    super::answers::assert_refusal_matches_schema(CHAT_RULE.operation, &started);
+    started
 }
 
-fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result<BegunTurn> {
+fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result<StartedTurn> {
     let mut request = parse_chat_request(&body)?;
     drop(body);
     let session_id = match &request.session_id {
@@ -42,15 +42,15 @@ fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result
     let turn_id = Id::mint_turn(agent.host);
     let started = start(agent, &session_id, &mut request, turn_id.as_str())?;
     Ok(match started {
-        Started::Turn(work) => BegunTurn {
+        Started::Turn(work) => StartedTurn {
             listener: TurnListener::to(Rc::clone(work.running())),
             work: Some(work),
         },
-        Started::Queued(place) => BegunTurn {
-            listener: TurnListener::from(place),
+        Started::Queued(awaited) => StartedTurn {
+            listener: TurnListener::from(awaited),
             work: None,
         },
-        Started::LeftToClient { message_id } => BegunTurn {
+        Started::LeftToClient { message_id } => StartedTurn {
             listener: left_to_client(message_id),
             work: None,
         },
@@ -58,7 +58,7 @@ fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result
 }
 
 /// Follows the running turn from its beginning; `None`: no turn runs.
-pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTurn>> {
+pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<StartedTurn>> {
     let session_id = parse_session_id(session_id)?;
     permit(agent.caller, CHAT_RULE, Some(&session_id))?;
     let work = resume_turn(agent, &session_id)?;
@@ -75,8 +75,8 @@ pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTu
         match listener.begin_with(&running, &chunks) {
             // A resumed turn continues in any case.
             Err(_) if work.is_some() => {}
-            begun => begun?,
+            started => started?,
         }
     }
-    Ok(Some(BegunTurn { listener, work }))
+    Ok(Some(StartedTurn { listener, work }))
 }

@@ -5,7 +5,7 @@ use super::session_address::parse_session_id;
 use base::error::Result;
 use chat::run::agent::Agent;
 use provider_api::anthropic::count::count;
-use provider_api::begin::BegunAnswer;
+use provider_api::begin::StartedAnswer;
 use provider_api::calls::{ApiCall, ApiHeaders};
 use provider_api::models_list;
 use provider_api::openai::responses_stored;
@@ -15,7 +15,7 @@ use provider_api::queue::begin_queued;
 pub enum ProviderAnswer {
     /// JSON.
     Whole(String),
-    Turn(Box<BegunAnswer>),
+    Turn(Box<StartedAnswer>),
 }
 
 /// Answers a request. `address`: the session in the request's URL.
@@ -29,8 +29,8 @@ pub async fn answer(
     match call {
         ApiCall::Turn(api) => {
             let address = address.map(parse_session_id).transpose()?;
-            let begun = begin_queued(agent, *api, address.as_ref(), headers, &body).await;
-            begun.map(|begun| ProviderAnswer::Turn(Box::new(begun)))
+            let started = begin_queued(agent, *api, address.as_ref(), headers, &body).await;
+            started.map(|started| ProviderAnswer::Turn(Box::new(started)))
         }
         ApiCall::CountTokens => {
             let address = address.map(parse_session_id).transpose()?;

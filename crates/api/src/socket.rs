@@ -371,8 +371,8 @@ fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool 
 /// Stops a running or queued turn, if the socket may.
 fn stop(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Result<()> {
     if may_cancel(agent, state, request_id)
-        && !withdraw(agent, &state.session_id, |place| {
-            place.turn_id == request_id
+        && !withdraw(agent, &state.session_id, |queued| {
+            queued.turn_id == request_id
         })?
     {
         cancel(agent, state, request_id);

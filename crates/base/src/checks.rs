@@ -40,7 +40,7 @@ pub struct Check {
     pub key: &'static [&'static str],
     pub owner: RowsOwner,
     /// SQL: the position of a row `t`, as the JSON of a [`FindingLocation`].
-    pub place: &'static str,
+    pub location: &'static str,
     /// SQL: how many bytes the rules read of a row `t`.
     pub length: &'static str,
     pub page_rows: i64,
@@ -53,7 +53,7 @@ pub const OF_AGENT: Check = Check {
     table: "",
     key: &[],
     owner: RowsOwner::Agent,
-    place: "'{}'",
+    location: "'{}'",
     length: "0",
     page_rows: PAGE_ROWS,
     rules: &[],
@@ -63,7 +63,7 @@ pub const OF_AGENT: Check = Check {
 /// The defaults for the check of a table whose rows belong to sessions.
 pub const OF_SESSION: Check = Check {
     owner: RowsOwner::Column("session_id"),
-    place: "json_object('sessionId', t.session_id)",
+    location: "json_object('sessionId', t.session_id)",
     ..OF_AGENT
 };
 
@@ -98,7 +98,7 @@ pub enum FindingCode {
     /// The session's chosen leaf doesn't exist.
     LeafMissing,
     /// The digest of a history leads to an event that can't be the history's end, so a client of
-    /// a provider's API would continue in the wrong place.
+    /// a provider's API would continue at the wrong position.
     PathEndWrong,
     /// A column of the session is not the JSON that it must be.
     SessionDamaged,

@@ -1,10 +1,10 @@
-//! Model calls that another place makes for a turn: the turn's object decides what to ask and reads
+//! Model calls that a Worker makes for a turn: the turn's object decides what to ask and reads
 //! the answer, and the holder of the turn's [`Lease`] waits for the model.
 //!
 //! While a call is out, the turn is a future that waits for a message. It needs no timer, no open
 //! request and no connection, so the object may sleep. The holder applies the call's limits.
-//! A holder that is lost makes no difference to the turn: a call whose answer has not begun is made
-//! by the object, and an answer that has begun is asked for again, as after the object's death.
+//! If the holder is lost, the turn continues: the object makes a call whose answer has not started,
+//! and requests an answer that has started again, as after an eviction.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ thread_local! {
 /// Where a leased call goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum LeasedPlace {
+pub enum LeasedEndpoint {
     Url {
         url: String,
         headers: Vec<(String, String)>,
@@ -51,7 +51,7 @@ pub enum LeasedPlace {
 pub struct LeasedCall {
     /// Tells the calls of a lease apart.
     pub number: u32,
-    pub place: LeasedPlace,
+    pub endpoint: LeasedEndpoint,
     pub limits: CallLimits,
     pub body: String,
 }
@@ -94,14 +94,14 @@ pub trait LeaseHolder {
 pub enum Loss {
     /// The turn continues by itself.
     Nothing,
-    /// An answer that has begun and will not be continued: the step has to be asked for again.
+    /// An answer that has started and will not be continued: the step has to be asked for again.
     Answer,
 }
 
 struct OutCall {
     number: u32,
     arrived: VecDeque<Arrival>,
-    has_begun: bool,
+    has_started: bool,
     /// The turn has read everything that arrived, and waits.
     is_parked: bool,
     waker: Option<Waker>,
@@ -183,7 +183,7 @@ impl Lease {
         if is_complete {
             return Loss::Nothing;
         }
-        if out.has_begun || !out.arrived.is_empty() {
+        if out.has_started || !out.arrived.is_empty() {
             return Loss::Answer;
         }
         if std::mem::replace(&mut out.is_parked, false) {
@@ -228,7 +228,7 @@ impl Lease {
     /// Makes a call through the holder. `None`: the object makes the call.
     async fn ask<'h>(
         self: Rc<Self>,
-        place: LeasedPlace,
+        endpoint: LeasedEndpoint,
         body: &str,
         limits: CallLimits,
         host: &'h dyn Host,
@@ -242,7 +242,7 @@ impl Lease {
         self.out.replace(Some(OutCall {
             number,
             arrived: VecDeque::new(),
-            has_begun: false,
+            has_started: false,
             is_parked: false,
             waker: None,
         }));
@@ -254,7 +254,7 @@ impl Lease {
         let clock = Clock::start(limits, host.now_ms());
         self.holder.ask(LeasedCall {
             number,
-            place,
+            endpoint,
             limits: CallLimits {
                 // The holder can't know which bytes have content.
                 mute_ms: None,
@@ -299,7 +299,7 @@ pub async fn send_leased<'h>(
     spans: Option<&SpanQueue>,
     host: &'h dyn Host,
 ) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
-    let Endpoint::Url(url) = &call.place else {
+    let Endpoint::Url(url) = &call.endpoint else {
         return None;
     };
     if call.purpose != CallPurpose::Model || form != RequestForm::Json {
@@ -310,15 +310,15 @@ pub async fn send_leased<'h>(
     let headers = trace::headers_of(traced.as_ref())
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value));
-    let place = LeasedPlace::Url {
+    let endpoint = LeasedEndpoint::Url {
         url: url.clone(),
         headers: headers.chain(call.headers.iter().cloned()).collect(),
     };
     let left_at = host.now_ms();
-    let answer = lease.ask(place, &call.body, call.limits, host).await?;
+    let answer = lease.ask(endpoint, &call.body, call.limits, host).await?;
     let times = (left_at, host.now_ms());
     let outcome = answer.as_ref().map(|answer| answer.status);
-    note_call(spans, traced.as_ref(), &call.place, times, outcome);
+    note_call(spans, traced.as_ref(), &call.endpoint, times, outcome);
     Some(answer)
 }
 
@@ -329,10 +329,10 @@ pub async fn run_ai_leased<'h>(
     limits: CallLimits,
     host: &'h dyn Host,
 ) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
-    let place = LeasedPlace::Ai {
+    let endpoint = LeasedEndpoint::Ai {
         model: model.to_owned(),
     };
-    Lease::current()?.ask(place, input, limits, host).await
+    Lease::current()?.ask(endpoint, input, limits, host).await
 }
 
 /// A call that is out. Dropping it before its end gives it up.
@@ -351,7 +351,7 @@ impl AskedCall {
                 return Poll::Ready(None);
             };
             if let Some(arrival) = out.arrived.pop_front() {
-                out.has_begun = true;
+                out.has_started = true;
                 return Poll::Ready(Some(arrival));
             }
             if self.lease.is_over.get() {
@@ -454,7 +454,8 @@ pub enum ToHolder {
 #[serde(rename_all = "camelCase")]
 struct AskHead {
     number: u32,
-    place: LeasedPlace,
+    #[serde(rename = "place")]
+    endpoint: LeasedEndpoint,
     limits: CallLimits,
 }
 
@@ -469,7 +470,7 @@ impl ToHolder {
             Self::Ask(call) => {
                 let head = json::encode(&AskHead {
                     number: call.number,
-                    place: call.place.clone(),
+                    endpoint: call.endpoint.clone(),
                     limits: call.limits,
                 })?;
                 format!("c{head}\n{}", call.body)
@@ -490,7 +491,7 @@ impl ToHolder {
                 let head: AskHead = json::decode(head).map_err(|_| unreadable())?;
                 Ok(Self::Ask(LeasedCall {
                     number: head.number,
-                    place: head.place,
+                    endpoint: head.endpoint,
                     limits: head.limits,
                     body: body.to_owned(),
                 }))

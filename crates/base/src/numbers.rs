@@ -31,7 +31,7 @@ pub const MAX_FILE_COST: f64 = 1e24;
 pub const MAX_SESSION_NUMBER: i64 = (1 << SESSION_BITS) - 1;
 
 /// Higher than every row's number.
-pub const BEYOND_PLACES: i64 = 1 << (SEQ_BITS + SESSION_BITS);
+pub const ROW_NUMBERS_END: i64 = 1 << (SEQ_BITS + SESSION_BITS);
 
 /// The bits between the cursors of two appends in the change feed. An append's cursor
 /// is its `seq` times 2^20, so the highest cursor has 52 bits, too.
@@ -41,38 +41,38 @@ const CURSOR_BITS: u32 = 20;
 pub const CURSORS_A_SEQ: i64 = 1 << CURSOR_BITS;
 
 /// The number of an event's row among all rows of the agent.
-pub fn place(session_number: i64, seq: i64) -> i64 {
+pub fn row_number(session_number: i64, seq: i64) -> i64 {
     (session_number << SEQ_BITS) | seq
 }
 
 /// The number of a row that stands for a part of an event: the `part`th part of this
-/// session. All parts of a session are one range, beyond the places.
-pub fn part_place(session_number: i64, part: i64) -> i64 {
-    BEYOND_PLACES + place(session_number, part)
+/// session. All parts of a session are one range, beyond the row numbers of events.
+pub fn part_row_number(session_number: i64, part: i64) -> i64 {
+    ROW_NUMBERS_END + row_number(session_number, part)
 }
 
-/// The session's number and the event's `seq`: the reverse of [`place`].
-pub fn split_place(place: i64) -> (i64, i64) {
-    (place >> SEQ_BITS, place & MAX_SEQ)
+/// The session's number and the event's `seq`: the reverse of [`row_number`].
+pub fn split_row_number(row_number: i64) -> (i64, i64) {
+    (row_number >> SEQ_BITS, row_number & MAX_SEQ)
 }
 
-/// [`place`] as an SQL expression of two expressions.
-pub fn place_sql(session_number: &str, seq: &str) -> String {
+/// [`row_number`] as an SQL expression of two expressions.
+pub fn row_number_sql(session_number: &str, seq: &str) -> String {
     format!("(({session_number} << {SEQ_BITS}) | {seq})")
 }
 
-/// The session's number of [`split_place`], as an SQL expression.
-pub fn session_number_sql(place: &str) -> String {
-    format!("({place} >> {SEQ_BITS})")
+/// The session's number of [`split_row_number`], as an SQL expression.
+pub fn session_number_sql(row_number: &str) -> String {
+    format!("({row_number} >> {SEQ_BITS})")
 }
 
-pub fn seq_sql(place: &str) -> String {
-    format!("({place} & {MAX_SEQ})")
+pub fn seq_sql(row_number: &str) -> String {
+    format!("({row_number} & {MAX_SEQ})")
 }
 
 /// Whether both numbers fit into their bits. A row whose numbers don't fit is in no
 /// index; an import by an earlier build may have left such a row.
-pub fn has_place(session_number: i64, seq: i64) -> bool {
+pub fn fits_row_number(session_number: i64, seq: i64) -> bool {
     (0..=MAX_SESSION_NUMBER).contains(&session_number) && (0..=MAX_SEQ).contains(&seq)
 }
 
@@ -85,17 +85,17 @@ mod tests {
         const EXACT: i64 = 1 << 53;
         let ends = [(0, 0), (0, MAX_SEQ), (1, 0), (MAX_SESSION_NUMBER, MAX_SEQ)];
         for (session, seq) in ends {
-            assert!(has_place(session, seq));
-            assert_eq!(split_place(place(session, seq)), (session, seq));
+            assert!(fits_row_number(session, seq));
+            assert_eq!(split_row_number(row_number(session, seq)), (session, seq));
         }
-        assert!(place(0, MAX_SEQ) < place(1, 0));
-        assert!(place(MAX_SESSION_NUMBER, MAX_SEQ) < BEYOND_PLACES);
-        assert!(part_place(MAX_SESSION_NUMBER, MAX_SEQ) < EXACT);
+        assert!(row_number(0, MAX_SEQ) < row_number(1, 0));
+        assert!(row_number(MAX_SESSION_NUMBER, MAX_SEQ) < ROW_NUMBERS_END);
+        assert!(part_row_number(MAX_SESSION_NUMBER, MAX_SEQ) < EXACT);
         const {
-            assert!(BEYOND_PLACES < EXACT);
+            assert!(ROW_NUMBERS_END < EXACT);
             assert!((MAX_SEQ + 1) * CURSORS_A_SEQ < EXACT);
         }
-        assert!(!has_place(0, MAX_SEQ + 1));
-        assert!(!has_place(MAX_SESSION_NUMBER + 1, 0));
+        assert!(!fits_row_number(0, MAX_SEQ + 1));
+        assert!(!fits_row_number(MAX_SESSION_NUMBER + 1, 0));
     }
 }

@@ -175,7 +175,7 @@ pub enum RequestForm {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutboundRequest {
     pub purpose: CallPurpose,
-    pub place: Endpoint,
+    pub endpoint: Endpoint,
     /// The headers besides `content-type`, which the request's form sets.
     pub headers: Vec<(String, String)>,
     pub body: String,
@@ -254,7 +254,7 @@ pub struct OutboundResponse<'a> {
     pub content_type: String,
     /// Seconds, from `retry-after`.
     pub retry_after: Option<i64>,
-    /// From `mcp-session-id`: the session that an MCP server has begun.
+    /// From `mcp-session-id`: the session that an MCP server started.
     pub session: Option<String>,
     /// From `www-authenticate`: what a server requires of a caller that it rejects.
     pub challenge: Option<String>,
@@ -327,44 +327,44 @@ pub struct ObjectListing {
     pub cursor: Option<String>,
 }
 
-/// Locks on the places outside that this object writes, one writer per place. A writer reads a
+/// Locks on the external texts that this object writes, one writer per text. A writer reads a
 /// text, changes it and writes it back; no other request of this object changes the text meanwhile.
-pub struct WriteLocks(Slots<PlaceWriter>);
+pub struct WriteLocks(Slots<TextWriter>);
 
-/// A writer of a place, by the hash of the place's name, so that all names are equally
+/// A writer of a text, by the hash of the text's name, so that all names are equally
 /// long.
 #[derive(Clone, Copy, PartialEq)]
-struct PlaceWriter {
-    place: [u8; 32],
+struct TextWriter {
+    name_hash: [u8; 32],
     owner: Owner,
 }
 
-impl HolderKind for PlaceWriter {
+impl HolderKind for TextWriter {
     fn owner(self) -> Owner {
         self.owner
     }
 }
 
-/// A lock that is held while a place is written.
+/// A lock that is held while a text is written.
 pub struct WriteLock<'a> {
-    _slot: Slot<'a, PlaceWriter>,
+    _slot: Slot<'a, TextWriter>,
 }
 
 impl Default for WriteLocks {
     fn default() -> Self {
-        let may_write = |out: &[PlaceWriter], writer: PlaceWriter| {
-            out.iter().all(|other| other.place != writer.place)
+        let may_write = |out: &[TextWriter], writer: TextWriter| {
+            out.iter().all(|other| other.name_hash != writer.name_hash)
         };
         Self(Slots::new(may_write, LINE))
     }
 }
 
 impl WriteLocks {
-    /// Waits until there is no other writer of `place`. `bytes`: the memory that this writer uses
-    /// meanwhile.
-    pub async fn enter(&self, place: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
-        let writer = PlaceWriter {
-            place: Sha256::digest(place).into(),
+    /// Waits until there is no other writer of the text `name`. `bytes`: the memory that this
+    /// writer uses meanwhile.
+    pub async fn enter(&self, name: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
+        let writer = TextWriter {
+            name_hash: Sha256::digest(name).into(),
             owner: Owner::current(),
         };
         let slot = self.0.take(writer, bytes).await;

@@ -63,12 +63,12 @@ mod tests {
         let mut seed = 11_u64;
         for length in 0..200 {
             let numbers: Vec<i64> = (0..length)
-                .map(|place| {
+                .map(|index| {
                     seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                    match place % 3 {
+                    match index % 3 {
                         0 => (seed >> 12) as i64 % (1 << 52),
                         1 => (seed >> 40) as i64 % 1_000,
-                        _ => place,
+                        _ => index,
                     }
                 })
                 .collect();

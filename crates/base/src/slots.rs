@@ -92,17 +92,17 @@ impl<K: HolderKind> Slots<K> {
             self.out.borrow_mut().push(kind);
             return Ok(Slot { slots: self, kind });
         }
-        let place = self.enqueue(kind, bytes)?;
+        let entry = self.enqueue(kind, bytes)?;
         poll_fn(|context| {
-            if place.waiter.is_called.get() {
+            if entry.waiter.is_called.get() {
                 return Poll::Ready(());
             }
-            place.waiter.waker.replace(Some(context.waker().clone()));
+            entry.waiter.waker.replace(Some(context.waker().clone()));
             Poll::Pending
         })
         .await;
         // The slot is transferred from the queue entry to the `Slot`.
-        place.waiter.is_called.set(false);
+        entry.waiter.is_called.set(false);
         Ok(Slot { slots: self, kind })
     }
 
@@ -164,12 +164,12 @@ impl<K: HolderKind> Slots<K> {
     fn find_next(&self) -> Option<Rc<Waiter<K>>> {
         let mut line = self.line.borrow_mut();
         let out = self.out.borrow();
-        let (place, _) = line
+        let (index, _) = line
             .iter()
             .enumerate()
             .filter(|(_, waiter)| (self.may_start)(&out, waiter.kind))
             .min_by_key(|(_, waiter)| (self.waits_since(waiter), waiter.arrived))?;
-        Some(line.remove(place))
+        Some(line.remove(index))
     }
 
     /// Reserves slots for all waiters who may start now.

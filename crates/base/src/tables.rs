@@ -124,8 +124,8 @@ pub struct MentionRows {
     /// Whether a row is shown only if its session exists: a pending import writes rows before its
     /// session.
     pub follows_session: bool,
-    /// SQL: the place of a row, as JSON without its snippet.
-    pub place: &'static str,
+    /// SQL: the location of a row, as JSON without its snippet.
+    pub location: &'static str,
     /// SQL: whether a row derives from events. `?p` is a JSON array of [id, `seq`].
     pub comes_from: Option<&'static str>,
 }
@@ -136,7 +136,7 @@ pub const MENTIONS_OF_SESSION: MentionRows = MentionRows {
     texts: &[],
     has_index: true,
     follows_session: true,
-    place: "",
+    location: "",
     comes_from: None,
 };
 

@@ -223,10 +223,10 @@ mod tests {
     fn words_are_counted_at_any_position() {
         for length in 0..40 {
             for bits in 0..1 << 9_u32 {
-                // Words and spaces in every order, at every place within eight bytes.
-                let mark = |place: u32| match (bits >> (place % 9)) & 1 {
-                    0 => ['a', '~', '!'][place as usize % 3],
-                    _ => [' ', '\n', '\t', '\r', '\u{b}', '\u{c}'][place as usize % 6],
+                // Words and spaces in every order, at every offset within eight bytes.
+                let mark = |offset: u32| match (bits >> (offset % 9)) & 1 {
+                    0 => ['a', '~', '!'][offset as usize % 3],
+                    _ => [' ', '\n', '\t', '\r', '\u{b}', '\u{c}'][offset as usize % 6],
                 };
                 let text: String = (0..length).map(mark).collect();
                 let words = text.split_whitespace().count() as i64;

@@ -16,7 +16,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_tools",
         key: &["name"],
-        place: "json_object('id', t.name)",
+        location: "json_object('id', t.name)",
         length: "octet_length(t.parameters) + coalesce(octet_length(t.server), 0)",
         rules: &[RowRule(
             Code::ToolDamaged,

@@ -57,7 +57,7 @@ fn http_a_first_message() {
     assert_eq!(request.session_id.as_ref().unwrap().as_str(), "s");
     let planned = plan(&[], &request).unwrap();
     assert_eq!(new_ids(&planned), ["u1"]);
-    assert_eq!(planned.place, TurnPosition::AtLeaf);
+    assert_eq!(planned.position, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn http_a_second_message() {
     );
     let planned = plan(&log(&[("u1", None), ("a1", None)]), &request).unwrap();
     assert_eq!(new_ids(&planned), ["u2"]);
-    assert_eq!(planned.place, TurnPosition::After("a1".to_owned()));
+    assert_eq!(planned.position, TurnPosition::After("a1".to_owned()));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn http_a_client_tools_output() {
         &planned.answers[0].answer.outcome,
         ClientOutcome::Output(value) if value.get() == r#"{"city":"Rome"}"#
     ));
-    assert_eq!(planned.place, TurnPosition::Within("a1".to_owned()));
+    assert_eq!(planned.position, TurnPosition::Within("a1".to_owned()));
     assert!(planned.edited.is_none());
 }
 
@@ -110,7 +110,7 @@ fn http_an_approval_granted_and_declined() {
         let request = request(&body);
         let planned = plan(&log(&[("u1", None), ("a1", Some(approval()))]), &request).unwrap();
         assert_eq!(planned.approvals[0].answer.approved, approved);
-        assert_eq!(planned.place, TurnPosition::Within("a1".to_owned()));
+        assert_eq!(planned.position, TurnPosition::Within("a1".to_owned()));
     }
 }
 
@@ -130,13 +130,13 @@ fn http_regenerating() {
     let unnamed = request(
         r#"{"id":"s","messages":[{"parts":[{"type":"text","text":"Say it."}],"id":"u1","role":"user"}],"trigger":"regenerate-message"}"#,
     );
-    let place = plan(&log, &unnamed).unwrap().place;
-    assert_eq!(place, TurnPosition::After("u1".to_owned()));
+    let position = plan(&log, &unnamed).unwrap().position;
+    assert_eq!(position, TurnPosition::After("u1".to_owned()));
     let named = request(
         r#"{"id":"s","messages":[{"parts":[{"type":"text","text":"Say it."}],"id":"u1","role":"user"}],"trigger":"regenerate-message","messageId":"a1"}"#,
     );
-    let place = plan(&log, &named).unwrap().place;
-    assert_eq!(place, TurnPosition::Beside("a1".to_owned()));
+    let position = plan(&log, &named).unwrap().position;
+    assert_eq!(position, TurnPosition::Beside("a1".to_owned()));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn http_an_edited_message() {
     let log = log(&[("u1", None), ("a1", None)]);
     let planned = plan(&log, &request).unwrap();
     assert!(planned.edited.is_some() && planned.new_user_messages.is_empty());
-    assert_eq!(planned.place, TurnPosition::After("u1".to_owned()));
+    assert_eq!(planned.position, TurnPosition::After("u1".to_owned()));
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn socket_regenerating_without_a_message_id() {
     );
     assert_eq!(request.trigger, Trigger::Regenerate { message_id: None });
     let log = log(&[("u1", None), ("a1", None)]);
-    let place = plan(&log, &request).unwrap().place;
-    assert_eq!(place, TurnPosition::After("u1".to_owned()));
+    let position = plan(&log, &request).unwrap().position;
+    assert_eq!(position, TurnPosition::After("u1".to_owned()));
 }
 
 #[test]

@@ -148,19 +148,19 @@ impl<'a> Shapes<'a> {
             let (json, schema) = field?;
             let is_required = rules.required.contains(json);
             let says_null = !is_required && says_null(schema, keeps_null);
-            let place = format!("{owner}{}", pascal(json));
+            let type_name = format!("{owner}{}", pascal(json));
             fields.push(Field {
                 name: rust_name(json).ok_or_else(|| {
                     format!("`{owner}.{json}` has no name in Rust that leads back to it")
                 })?,
                 docs: documentation(schema, says_null),
-                of: self.type_of(schema, &place)?,
+                of: self.type_of(schema, &type_name)?,
                 is_required,
                 says_null,
             });
             if schema.is_words() {
                 enums.push(FieldWords {
-                    name: place,
+                    name: type_name,
                     schema,
                 });
             }
@@ -168,8 +168,8 @@ impl<'a> Shapes<'a> {
         Ok((fields, enums))
     }
 
-    /// The type of a schema. `place` names it in an error, and an enum of words.
-    pub fn type_of(&self, schema: &Schema, place: &str) -> Result<Type, String> {
+    /// The type of a schema. `type_name` names it in an error, and an enum of words.
+    pub fn type_of(&self, schema: &Schema, type_name: &str) -> Result<Type, String> {
         if is_sent_message(schema) {
             return Ok(SENT_MESSAGE.into());
         }
@@ -186,22 +186,22 @@ impl<'a> Shapes<'a> {
             let nulls = rules.any_of.iter().filter(|one| one.is_null()).count();
             let mut others = rules.any_of.iter().filter(|one| !one.is_null());
             let (Some(one), None, 1) = (others.next(), others.next(), nulls) else {
-                return Err(format!("`{place}` is one of several things"));
+                return Err(format!("`{type_name}` is one of several things"));
             };
-            let bare = self.type_of(one, place)?.bare;
+            let bare = self.type_of(one, type_name)?.bare;
             return Ok(Type {
                 bare,
                 takes_null: true,
             });
         }
         if schema.is_words() {
-            return Ok(place.into());
+            return Ok(type_name.into());
         }
         let mut types = rules.types.iter().filter(|of| *of != "null");
         let bare = match (types.next(), types.next()) {
             (None, _) => return Ok("Value".into()),
-            (Some(of), None) => self.plain(of, schema, place)?,
-            (Some(_), Some(_)) => return Err(format!("`{place}` is one of several types")),
+            (Some(of), None) => self.plain(of, schema, type_name)?,
+            (Some(_), Some(_)) => return Err(format!("`{type_name}` is one of several types")),
         };
         Ok(Type {
             bare,
@@ -209,7 +209,7 @@ impl<'a> Shapes<'a> {
         })
     }
 
-    fn plain(&self, of: &str, schema: &Schema, place: &str) -> Result<String, String> {
+    fn plain(&self, of: &str, schema: &Schema, type_name: &str) -> Result<String, String> {
         let rules = &schema.rules;
         Ok(match of {
             "string" => "String".to_owned(),
@@ -218,7 +218,7 @@ impl<'a> Shapes<'a> {
             "integer" => "i64".to_owned(),
             "array" => {
                 let item = match &rules.items {
-                    Some(item) => self.type_of(item, place)?.whole(),
+                    Some(item) => self.type_of(item, type_name)?.whole(),
                     None => "Value".to_owned(),
                 };
                 match (rules.min_items, rules.max_items) {
@@ -228,12 +228,12 @@ impl<'a> Shapes<'a> {
             }
             "object" if rules.properties.is_none() => match &rules.additional_properties {
                 Some(values) if values.is_allowed.is_none() => {
-                    let value = self.type_of(values, place)?.whole();
+                    let value = self.type_of(values, type_name)?.whole();
                     format!("BTreeMap<String, {value}>")
                 }
                 _ => "Object".to_owned(),
             },
-            _ => return Err(format!("`{place}` is of the type {of}, without a name")),
+            _ => return Err(format!("`{type_name}` is of the type {of}, without a name")),
         })
     }
 

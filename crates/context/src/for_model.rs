@@ -64,7 +64,7 @@ impl ModelCutoffs {
             (Some(oldest), true) => oldest - 1,
             _ => 0,
         };
-        let at = |place: usize| seqs.get(place).copied().unwrap_or(above);
+        let at = |index: usize| seqs.get(index).copied().unwrap_or(above);
         Self {
             short_seq: cutoff_of(at(UNTRUNCATED_MESSAGES)),
             media_seq: at(keep_media),
@@ -105,9 +105,9 @@ fn rewrite(
         return None;
     }
     // The parts are a slice of `json`, so their offset follows from their address.
-    let place = message.parts.get().as_ptr().addr() - json.as_ptr().addr();
-    let head = json.get(..place)?;
-    let tail = json.get(place + message.parts.get().len()..)?;
+    let offset = message.parts.get().as_ptr().addr() - json.as_ptr().addr();
+    let head = json.get(..offset)?;
+    let tail = json.get(offset + message.parts.get().len()..)?;
     Some(format!("{head}[{}]{tail}", parts.join(",")))
 }
 

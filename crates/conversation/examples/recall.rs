@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use base::database::Database;
 use base::error::Result;
-use base::numbers::{place, split_place};
+use base::numbers::{row_number, split_row_number};
 use base::testing::Sqlite;
 use search::counter::Candidate;
 use search::fuse::{NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbors};
@@ -150,23 +150,23 @@ struct ReadTexts<'a> {
 impl CandidateSource for ReadTexts<'_> {
     fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>> {
         let mut known = self.read.borrow_mut();
-        let is_new = |event: &&IndexMatch| !known.contains_key(&event.place);
-        let places = events.iter().filter(is_new);
-        let new: Vec<IndexMatch> = places
-            .map(|IndexMatch { place, score }| IndexMatch {
-                place: *place,
+        let is_new = |event: &&IndexMatch| !known.contains_key(&event.position);
+        let unknown = events.iter().filter(is_new);
+        let new: Vec<IndexMatch> = unknown
+            .map(|IndexMatch { position, score }| IndexMatch {
+                position: *position,
                 score: *score,
             })
             .collect();
         for event in &new {
-            known.insert(event.place, None);
+            known.insert(event.position, None);
         }
         for candidate in self.reader.read(&new)? {
             known.insert((candidate.session, candidate.seq), Some(candidate));
         }
         let found = events
             .iter()
-            .filter_map(|event| known[&event.place].clone());
+            .filter_map(|event| known[&event.position].clone());
         Ok(found.collect())
     }
 }
@@ -297,7 +297,7 @@ impl std::fmt::Display for Sums {
 fn by_meaning(question: &Question, shares: Shares) -> Nearest<(i64, i64)> {
     let items = with_neighbors(question.nearness.clone(), shares.neighbours)
         .into_iter()
-        .map(|(number, near)| (split_place(number), near))
+        .map(|(number, near)| (split_row_number(number), near))
         .collect();
     Nearest::new(items)
 }
@@ -405,7 +405,7 @@ fn to_signs(vector: &mut Vec<f32>) {
 fn read_group(group: &Value, message_vectors: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
     let db = migrated();
     let mut seqs: BTreeMap<String, (i64, i64)> = BTreeMap::new();
-    let mut places: Vec<i64> = Vec::new();
+    let mut row_numbers: Vec<i64> = Vec::new();
     let mut of_ids: HashMap<String, i64> = HashMap::new();
     for message in group["messages"].as_array().unwrap() {
         let text = |field: &str| message[field].as_str().unwrap_or_default();
@@ -421,8 +421,8 @@ fn read_group(group: &Value, message_vectors: &[Vec<f32>], asked: &[Vec<f32>]) -
         let next = seqs.len() as i64 + 1;
         let (number, seq) = seqs.entry(session.to_owned()).or_insert((next, 0));
         *seq += 1;
-        places.push(place(*number, *seq));
-        of_ids.insert(text("id").to_owned(), place(*number, *seq));
+        row_numbers.push(row_number(*number, *seq));
+        of_ids.insert(text("id").to_owned(), row_number(*number, *seq));
         let metadata = message["name"]
             .as_str()
             .map(|name| format!("{{\"name\":\"{name}\"}}"));
@@ -453,10 +453,10 @@ fn read_group(group: &Value, message_vectors: &[Vec<f32>], asked: &[Vec<f32>]) -
         one.iter().zip(other).map(|(a, b)| f64::from(a * b)).sum()
     };
     let questions = questions.zip(asked).map(|(question, asked)| Question {
-        nearness: places
+        nearness: row_numbers
             .iter()
             .zip(message_vectors)
-            .map(|(place, message_vectors)| (*place, dot(asked, message_vectors)))
+            .map(|(row_number, message_vectors)| (*row_number, dot(asked, message_vectors)))
             .collect(),
         // A question in another language is counted under its language.
         kind: match group["language"].as_str() {
@@ -474,7 +474,7 @@ fn read_group(group: &Value, message_vectors: &[Vec<f32>], asked: &[Vec<f32>]) -
             .as_array()
             .unwrap()
             .iter()
-            .map(|id| split_place(of_ids[&text(id)]))
+            .map(|id| split_row_number(of_ids[&text(id)]))
             .collect(),
     });
     Group {

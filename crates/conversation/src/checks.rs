@@ -19,7 +19,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_events",
         key: &["session_id", "seq"],
-        place: EVENT,
+        location: EVENT,
         length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.tool), 0)
                + coalesce(octet_length(t.note), 0) + coalesce(octet_length(t.message), 0)
                + coalesce(octet_length(t.ends_turn), 0) + coalesce(octet_length(t.media), 0)",
@@ -100,7 +100,7 @@ pub const CHECKS: &[Check] = &[
                             AND t.seq BETWEEN :from AND :max_seq
                             AND NOT EXISTS (SELECT 1
                                               FROM cf_agents_search_docsize AS d
-                                             WHERE d.id = :place))",
+                                             WHERE d.id = :row_number))",
             ),
         ],
         ..OF_SESSION
@@ -108,7 +108,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_slices",
         key: &["session_id", "seq", "field", "part"],
-        place: PART_OF_EVENT,
+        location: PART_OF_EVENT,
         rules: &[RowRule(
             Code::SliceStray,
             "NOT EXISTS (SELECT 1
@@ -122,7 +122,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_media",
         key: &["session_id", "hash", "part"],
-        place: MEDIA,
+        location: MEDIA,
         length: "octet_length(t.text)",
         page_rows: FEW_ROWS,
         rules: &[
@@ -150,7 +150,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_media_uses",
         key: &["session_id", "hash", "seq"],
-        place: "json_object('sessionId', t.session_id, 'id', t.hash, 'seq', t.seq)",
+        location: "json_object('sessionId', t.session_id, 'id', t.hash, 'seq', t.seq)",
         rules: &[RowRule(
             Code::MediaUseStray,
             "NOT EXISTS (SELECT 1
@@ -165,7 +165,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_compactions",
         key: &["session_id", "to_seq", "from_seq", "number"],
-        place: "json_object('sessionId', t.session_id, 'id', t.id)",
+        location: "json_object('sessionId', t.session_id, 'id', t.id)",
         length: "1000 * (SELECT count(*)
                            FROM cf_agents_events AS e INDEXED BY cf_agents_events_by_parent
                           WHERE e.session_id = t.session_id
@@ -201,7 +201,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_sessions",
         key: &["number"],
         owner: RowsOwner::Column("id"),
-        place: "json_object('sessionId', t.id)",
+        location: "json_object('sessionId', t.id)",
         length: "coalesce(octet_length(t.metadata), 0) + coalesce(octet_length(t.compaction), 0)
                + coalesce(octet_length(t.usage_days), 0)",
         rules: &[
@@ -238,7 +238,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_changes",
         key: &["session_id", "cursor"],
-        place: "json_object('sessionId', t.session_id, 'id', t.id)",
+        location: "json_object('sessionId', t.session_id, 'id', t.id)",
         rules: &[RowRule(
             Code::ChangeAhead,
             "EXISTS (SELECT 1
@@ -254,7 +254,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_waiting",
         key: &["session_id", "number", "part"],
-        place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
+        location: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         rules: &[RowRule(
             Code::WaitingIncomplete,
             is_part_lost!("cf_agents_waiting"),
@@ -264,7 +264,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_last_turns",
         key: &["session_id"],
-        place: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
+        location: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         length: "coalesce(octet_length(t.state), 0)",
         rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.state"))],
         ..OF_SESSION
@@ -276,7 +276,7 @@ pub const CHECKS: &[Check] = &[
             "t.id BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
                       AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
         ),
-        place: NUMBERED,
+        location: NUMBERED,
         rules: &[RowRule(
             Code::IndexStray,
             "CASE
@@ -296,7 +296,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_search_parts",
         key: &["rowid_"],
         owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
-        place: "json_object('seq', t.seq)",
+        location: "json_object('seq', t.seq)",
         rules: &[
             RowRule(
                 Code::IndexStray,
@@ -318,7 +318,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_search_progress",
         key: &["number"],
         owner: RowsOwner::Range("t.number = (SELECT s.number FROM cf_agents_sessions AS s WHERE s.id = ?s)"),
-        place: "json_object('seq', t.number)",
+        location: "json_object('seq', t.number)",
         rules: &[RowRule(
             Code::IndexStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.number = t.number)",
@@ -332,7 +332,7 @@ pub const CHECKS: &[Check] = &[
             "t.place BETWEEN (SELECT s.number << 32 FROM cf_agents_sessions AS s WHERE s.id = ?s)
                          AND (SELECT (s.number << 32) + :max_seq FROM cf_agents_sessions AS s WHERE s.id = ?s)",
         ),
-        place: "json_object('seq', t.place)",
+        location: "json_object('seq', t.place)",
         rules: &[RowRule(
             Code::VectorStray,
             "NOT EXISTS (SELECT 1
@@ -352,7 +352,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_failed_turns",
         key: &["session_id", "slot"],
-        place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
+        location: "json_object('sessionId', t.session_id, 'seq', t.seq)",
         length: "octet_length(t.record)",
         rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.record"))],
         ..OF_SESSION
@@ -360,7 +360,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_path_digests",
         key: &["digest", "session_id"],
-        place: "json_object('sessionId', t.session_id, 'seq', t.seq)",
+        location: "json_object('sessionId', t.session_id, 'seq', t.seq)",
         // The event may have been deleted. Its `seq` is never reused.
         rules: &[RowRule(
             Code::PathEndWrong,

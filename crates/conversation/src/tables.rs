@@ -83,7 +83,7 @@ pub const EVENTS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "seq"],
         texts: &["t.content", "t.message", "t.tool", "t.metadata", "t.note"],
-        place: "json_object('kind', 'event', 'sessionId', t.session_id, 'id', t.id)",
+        location: "json_object('kind', 'event', 'sessionId', t.session_id, 'id', t.id)",
         comes_from: Some("t.id IN (SELECT value ->> 0 FROM json_each(?p))"),
         ..MENTIONS_OF_SESSION
     }),
@@ -110,7 +110,7 @@ pub const SLICES: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "seq", "field", "part"],
         texts: &[SLICE],
-        place: "json_object('kind', 'event', 'sessionId', t.session_id, 'id',
+        location: "json_object('kind', 'event', 'sessionId', t.session_id, 'id',
                             (SELECT e.id
                                FROM cf_agents_events AS e
                               WHERE e.session_id = t.session_id
@@ -131,7 +131,7 @@ pub const COMPACTIONS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "to_seq", "from_seq", "number"],
         texts: &["t.summary"],
-        place: "json_object('kind', 'summary', 'sessionId', t.session_id, 'id', t.id)",
+        location: "json_object('kind', 'summary', 'sessionId', t.session_id, 'id', t.id)",
         // Matches on other branches are filtered out afterwards.
         comes_from: Some(
             "EXISTS (SELECT 1
@@ -263,7 +263,7 @@ pub const SESSIONS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.name", "t.metadata", "t.tags"],
-        place: "json_object('kind', 'session', 'sessionId', t.id)",
+        location: "json_object('kind', 'session', 'sessionId', t.id)",
         follows_session: false,
         ..MENTIONS_OF_SESSION
     }),

@@ -25,7 +25,7 @@ pub async fn ask<T: DeserializeOwned>(
 ) -> Result<T> {
     let request = OutboundRequest {
         purpose: CallPurpose::Memory,
-        place: Endpoint::Directory {
+        endpoint: Endpoint::Directory {
             part: part.to_owned(),
         },
         headers: secret_header(outbound).into_iter().collect(),

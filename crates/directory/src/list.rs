@@ -91,24 +91,24 @@ impl Walk<'_> {
     /// Adds the next agents of all parts. The root lists a part at the position that its
     /// names have in the list.
     async fn all(&mut self, after: &str) -> Result<Option<String>> {
-        let mut place = after.to_owned();
+        let mut position = after.to_owned();
         let mut opened = 0;
         if let Some(beginning) = beginning(after) {
             if let Some(last) = self.part(beginning, after).await? {
                 return Ok(Some(last));
             }
             opened += 1;
-            place = beginning.to_owned();
+            position = beginning.to_owned();
         }
         loop {
-            let behind = match beginning(&place) {
+            let behind = match beginning(&position) {
                 Some(beginning) => format!("{beginning}{END}"),
-                None => place.clone(),
+                None => position.clone(),
             };
             if self.agents.len() >= self.limit || opened >= MAX_PARTS {
                 return Ok(Some(behind));
             }
-            let page = self.ask(ROOT, &place).await?;
+            let page = self.ask(ROOT, &position).await?;
             let Some(count) = page.agents.len().checked_sub(1) else {
                 return Ok(None);
             };
@@ -127,7 +127,7 @@ impl Walk<'_> {
                 if is_last {
                     return Ok(None);
                 }
-                place = name;
+                position = name;
                 if self.agents.len() >= self.limit || opened >= MAX_PARTS {
                     break;
                 }

@@ -25,7 +25,7 @@ use store::stored::{self, find_stored, write_stored};
 const LEAVING_MS: i64 = 2 * PATIENCE_MS;
 
 /// The lock under which an agent makes one directory call at a time.
-const PLACE: &str = "directory";
+const LOCK_NAME: &str = "directory";
 
 /// An agent that belongs in the directory.
 pub struct Member<'a> {
@@ -121,7 +121,7 @@ impl Member<'_> {
     }
 
     async fn lock(&self) -> Option<WriteLock<'_>> {
-        self.outbound.writers().enter(PLACE, 0).await.ok()
+        self.outbound.writers().enter(LOCK_NAME, 0).await.ok()
     }
 
     fn entry(&self, life: &str) -> DirectoryEntry {

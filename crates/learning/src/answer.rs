@@ -147,15 +147,15 @@ fn check(change: &RawValue, label: &str, shown: Option<&[MaterialEvent]>) -> Opt
     let events = match shown {
         Some(shown) => {
             let names = change.events.unwrap_or(List(Vec::new())).0;
-            let places: Option<Vec<usize>> =
+            let indexes: Option<Vec<usize>> =
                 names.iter().map(|name| find_shown(shown, name)).collect();
-            let mut places = places?;
-            places.sort_unstable();
-            places.dedup();
-            if places.is_empty() {
+            let mut indexes = indexes?;
+            indexes.sort_unstable();
+            indexes.dedup();
+            if indexes.is_empty() {
                 return None;
             }
-            places
+            indexes
         }
         None => Vec::new(),
     };
@@ -197,13 +197,13 @@ fn find_shown(shown: &[MaterialEvent], name: &str) -> Option<usize> {
         .strip_prefix('e')
         .and_then(|number| number.parse::<usize>().ok())
         .and_then(|number| number.checked_sub(1))
-        .filter(|place| *place < shown.len() && short_name(*place) == name);
+        .filter(|index| *index < shown.len() && short_name(*index) == name);
     by_number.or_else(|| shown.iter().position(|event| event.id == name))
 }
 
 /// The short name of the event at this index.
-pub fn short_name(place: usize) -> String {
-    format!("e{}", place + 1)
+pub fn short_name(index: usize) -> String {
+    format!("e{}", index + 1)
 }
 
 /// A key for a fact: its first meaningful words.

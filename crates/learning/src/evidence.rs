@@ -146,16 +146,16 @@ impl KeyTerms {
 /// Removes the endings of possessives: "boss's" becomes "boss".
 pub fn without_possessives(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let is_in_word = |place: usize| chars.get(place).copied().is_some_and(char::is_alphanumeric);
-    let is_possessive = |place: usize| {
-        matches!(chars.get(place), Some('\'' | '’'))
-            && matches!(chars.get(place + 1), Some('s' | 'S'))
-            && place.checked_sub(1).is_some_and(is_in_word)
-            && !is_in_word(place + 2)
+    let is_in_word = |index: usize| chars.get(index).copied().is_some_and(char::is_alphanumeric);
+    let is_possessive = |index: usize| {
+        matches!(chars.get(index), Some('\'' | '’'))
+            && matches!(chars.get(index + 1), Some('s' | 'S'))
+            && index.checked_sub(1).is_some_and(is_in_word)
+            && !is_in_word(index + 2)
     };
-    let remaining = chars.iter().enumerate().filter(|(place, _)| {
-        let follows = place.checked_sub(1).is_some_and(is_possessive);
-        !follows && !is_possessive(*place)
+    let remaining = chars.iter().enumerate().filter(|(index, _)| {
+        let follows = index.checked_sub(1).is_some_and(is_possessive);
+        !follows && !is_possessive(*index)
     });
     remaining.map(|(_, char)| char).collect()
 }

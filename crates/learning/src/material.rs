@@ -68,7 +68,7 @@ pub fn load_material(
     watermark: &LearningWatermark,
     capacity: &RequestCapacity,
 ) -> Result<Option<Material>> {
-    let places = load_times_after(db, session_id, watermark.learned_seq, MAX_EVENTS)?;
+    let times = load_times_after(db, session_id, watermark.learned_seq, MAX_EVENTS)?;
     let unknown_until = load_unknown_until(db)?;
     let mut material = Material {
         after_seq: watermark.learned_seq,
@@ -78,7 +78,7 @@ pub fn load_material(
     };
     let mut bytes = 0;
     let most_chars = capacity.events / MAX_CHAR_SHARE;
-    for EventTime { seq, written_at } in places {
+    for EventTime { seq, written_at } in times {
         let is_foreign = seq <= watermark.copied_seq || written_at <= unknown_until;
         if let Some((mut event, authority)) = load_event(db, session_id, seq, is_foreign)? {
             if material.shown.is_empty() {

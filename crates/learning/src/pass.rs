@@ -145,10 +145,10 @@ async fn run_pass_once(
     if material.shown.is_empty() {
         return Ok(task(&target).store(&ReadAnswer::default(), None)?);
     }
-    check_capacity(db, &target.place).map_err(|error| PassError {
+    check_capacity(db, &target.origin).map_err(|error| PassError {
         error,
         is_nonsense: false,
-        is_callers: !target.place.scope.is_agent(),
+        is_callers: !target.origin.scope.is_agent(),
     })?;
     let payer = material.authority.limits.as_ref();
     let memory = &Memory { payer, ..*memory };
@@ -158,7 +158,7 @@ async fn run_pass_once(
     // The block may have been redefined in the meantime.
     let before = target;
     let target = find_target()?;
-    if target.place != before.place {
+    if target.origin != before.origin {
         // The model saw the entries of another block.
         postpone(db, session_id, memory.host.now_ms())?;
         return Ok(PassResult {
@@ -263,11 +263,11 @@ impl PassTask<'_> {
         let mut has_applied = false;
         for change in &mut changes {
             if change.status == ChangeStatus::Applied {
-                apply(self.memory, &self.target.place, change)?;
+                apply(self.memory, &self.target.origin, change)?;
                 has_applied = true;
             }
         }
-        if has_applied && self.target.place.scope.is_agent() {
+        if has_applied && self.target.origin.scope.is_agent() {
             ask_when_idle(self.memory.db, self.settings, now_ms)?;
         }
         let stored = StoredProposal {
@@ -281,7 +281,7 @@ impl PassTask<'_> {
                 decided_at: has_applied.then_some(now_ms),
                 decided_by: has_applied.then_some(DecidedBy::Trust),
                 refused,
-                scope: self.target.place.scope,
+                scope: self.target.origin.scope,
             },
             changes,
         };
@@ -400,7 +400,7 @@ impl PassTask<'_> {
             return Ok(Vec::new());
         }
         let shown = &self.material.shown;
-        let named = wanted.events.iter().filter_map(|place| shown.get(*place));
+        let named = wanted.events.iter().filter_map(|index| shown.get(*index));
         let mut alike = Vec::new();
         for taken in find_retractions(named.map(|event| event.text.as_str())) {
             alike.extend(find_alike(self.memory, self.target, &taken.subject)?);
@@ -412,7 +412,7 @@ impl PassTask<'_> {
         let named = wanted
             .events
             .iter()
-            .filter_map(|place| self.material.shown.get(*place));
+            .filter_map(|index| self.material.shown.get(*index));
         named
             .map(|event| EvidenceEvent {
                 session_id: self.session_id.as_str().to_owned(),

@@ -19,9 +19,9 @@ pub fn render_pass_prompt(
     shown: &[MaterialEvent],
     instructions: Option<&str>,
 ) -> String {
-    let events = (0..).zip(shown).map(|(place, event)| {
+    let events = (0..).zip(shown).map(|(index, event)| {
         let mut line = json!({
-            "event": short_name(place),
+            "event": short_name(index),
             "from": event.speaker.name(),
             "text": event.text,
         });

@@ -42,7 +42,7 @@ pub async fn find_related(
     capacity: &RequestCapacity,
 ) -> Result<Vec<Entry>> {
     let block = &target.block;
-    let begun_at = memory.host.now_ms();
+    let started_at = memory.host.now_ms();
     let mut asks_meanings = true;
     let mut rankings = Vec::new();
     for query in queries_for(shown) {
@@ -51,7 +51,7 @@ pub async fn find_related(
             let found = search(memory, std::slice::from_ref(block), &asked).await?;
             // A model that fails once would fail in each search of this learning pass.
             let has_failed = found.vectors.is_some_and(|vectors| vectors.error.is_some());
-            let has_time = memory.host.now_ms() - begun_at < MEANINGS_MS;
+            let has_time = memory.host.now_ms() - started_at < MEANINGS_MS;
             asks_meanings = has_time && !has_failed;
             found.results
         } else {
@@ -62,8 +62,8 @@ pub async fn find_related(
     }
     let mut touched: Vec<Entry> = Vec::new();
     let mut bytes = 0;
-    for place in 0..MAX_ENTRIES {
-        for key in rankings.iter().filter_map(|keys| keys.get(place)) {
+    for rank in 0..MAX_ENTRIES {
+        for key in rankings.iter().filter_map(|keys| keys.get(rank)) {
             let is_here = touched.iter().any(|entry| entry.key == *key);
             let entry = if is_here {
                 None

@@ -51,7 +51,7 @@ fn learns_nothing() -> Error {
 #[derive(Clone, Debug)]
 pub struct PassTarget {
     pub block: Definition,
-    pub place: ProposalOrigin,
+    pub origin: ProposalOrigin,
 }
 
 impl PassTarget {
@@ -61,36 +61,36 @@ impl PassTarget {
         session_id: &Id,
         authority: &Authority,
     ) -> Result<Self> {
-        let place = |scope| ProposalOrigin {
+        let origin_of = |scope| ProposalOrigin {
             session_id: Some(session_id.clone()),
             scope,
         };
         if authority.memory_scope.writes_agent() {
             return Ok(Self {
                 block: into_block(memory, settings)?,
-                place: place(ProposalScope::Agent),
+                origin: origin_of(ProposalScope::Agent),
             });
         }
         if let Some(block) = find_own(memory, settings, session_id)? {
             return Ok(Self {
                 block,
-                place: place(ProposalScope::Session),
+                origin: origin_of(ProposalScope::Session),
             });
         }
         Ok(Self {
             block: into_block(memory, settings)?,
-            place: place(ProposalScope::Narrowed),
+            origin: origin_of(ProposalScope::Narrowed),
         })
     }
 
     /// Whether every change needs review, because the caller may not write the block.
     pub fn is_narrowed(&self) -> bool {
-        self.place.scope == ProposalScope::Narrowed
+        self.origin.scope == ProposalScope::Narrowed
     }
 
     /// The entry of this key and its version, if the pass may see it.
     pub fn find_entry(&self, memory: &Memory<'_>, key: &str) -> Result<Option<(Entry, i64)>> {
-        match (&self.place.session_id, self.is_narrowed()) {
+        match (&self.origin.session_id, self.is_narrowed()) {
             (Some(id), true) => find_of_session(memory.db, &self.block, key, id),
             _ => find_with_version(memory.db, &self.block, key),
         }

@@ -98,7 +98,7 @@ fn find_source(
     let named: Vec<&MaterialEvent> = change
         .events
         .iter()
-        .filter_map(|place| shown.get(*place))
+        .filter_map(|index| shown.get(*index))
         .collect();
     // The least trusted source among the events that the model names.
     for speaker in [Origin::Tool, Origin::Import] {

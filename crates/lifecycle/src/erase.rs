@@ -1,5 +1,5 @@
-//! Erases places that `findMentions` found, all of them or none, by deletions that purge: each
-//! place's text, and what was derived from it.
+//! Erases mentions that `findMentions` found, all of them or none, by deletions that purge: each
+//! mention's text, and what was derived from it.
 
 use std::collections::BTreeMap;
 
@@ -27,41 +27,41 @@ use store::callbacks;
 use store::erased::Erasure;
 use store::erasing::ErasingDatabase;
 
-/// The most places of one request.
-pub const MAX_PLACES: usize = 100;
+/// The most mentions of one request.
+pub const MAX_MENTIONS: usize = 100;
 
-/// The places that a request erased.
-pub struct ErasedPlaces {
-    /// How many of the places were there.
+/// The mentions that a request erased.
+pub struct ErasedMentions {
+    /// How many of the mentions existed.
     pub found: usize,
     pub erasure: Erasure,
 }
 
-/// Erases these places in one transaction. A place that no longer exists counts as not found.
-pub fn erase_places(
+/// Erases these mentions in one transaction. A mention that no longer exists counts as not found.
+pub fn erase_mentions(
     db: &dyn Database,
     host: &dyn Host,
-    places: &[Mention],
-) -> Result<ErasedPlaces> {
-    let places: Vec<Target<'_>> = places
+    mentions: &[Mention],
+) -> Result<ErasedMentions> {
+    let targets: Vec<Target<'_>> = mentions
         .iter()
         .enumerate()
-        .map(|(index, place)| Target::read(index, place))
+        .map(|(index, mention)| Target::read(index, mention))
         .collect::<Result<_>>()?;
     atomically(db, || {
         let db = ErasingDatabase::of_purge(db)?;
-        let mut found = erase_events(&db, host, &places)?;
-        for place in &places {
-            found += usize::from(place.erase(&db, host)?);
+        let mut found = erase_events(&db, host, &targets)?;
+        for target in &targets {
+            found += usize::from(target.erase(&db, host)?);
         }
-        Ok(ErasedPlaces {
+        Ok(ErasedMentions {
             found,
             erasure: db.finish()?,
         })
     })
 }
 
-/// A place with the fields that its kind needs.
+/// A mention with the fields that its kind needs.
 enum Target<'a> {
     Event(&'a Id, &'a Id),
     Summary(&'a Id, &'a Id),
@@ -78,7 +78,7 @@ enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    fn read(index: usize, place: &'a Mention) -> Result<Self> {
+    fn read(index: usize, mention: &'a Mention) -> Result<Self> {
         let missing = |field: &str| {
             let field = format!("places[{index}].{field}");
             let message =
@@ -86,20 +86,20 @@ impl<'a> Target<'a> {
             Error::invalid(&field, message)
         };
         let session = || {
-            place
+            mention
                 .session_id
                 .as_ref()
                 .ok_or_else(|| missing("sessionId"))
         };
-        let id = || place.id.as_ref().ok_or_else(|| missing("id"));
-        let key = || place.key.as_deref().ok_or_else(|| missing("key"));
-        let version = || place.version.ok_or_else(|| missing("version"));
+        let id = || mention.id.as_ref().ok_or_else(|| missing("id"));
+        let key = || mention.key.as_deref().ok_or_else(|| missing("key"));
+        let version = || mention.version.ok_or_else(|| missing("version"));
         let label = || {
-            let label = place.label.as_deref().ok_or_else(|| missing("label"))?;
+            let label = mention.label.as_deref().ok_or_else(|| missing("label"))?;
             Label::parse(label).map_err(|_| missing("label"))
         };
-        let scope = place.session_id.as_ref().map_or("", Id::as_str);
-        Ok(match place.kind {
+        let scope = mention.session_id.as_ref().map_or("", Id::as_str);
+        Ok(match mention.kind {
             MentionKind::Event => Target::Event(session()?, id()?),
             MentionKind::Summary => Target::Summary(session()?, id()?),
             MentionKind::Session => Target::Session(session()?),
@@ -107,7 +107,7 @@ impl<'a> Target<'a> {
             MentionKind::Block => Target::Text(scope, label()?, version()?),
             MentionKind::Entry => Target::Entry(scope, label()?, key()?),
             MentionKind::Document => Target::Document(scope, label()?, key()?),
-            MentionKind::Version => match &place.key {
+            MentionKind::Version => match &mention.key {
                 Some(key) => Target::ItemVersion(scope, label()?, key, version()?),
                 None => Target::Text(scope, label()?, version()?),
             },
@@ -118,7 +118,7 @@ impl<'a> Target<'a> {
         })
     }
 
-    /// `false`: the place no longer exists, or is an event, which [`erase_events`] handles.
+    /// `false`: the target no longer exists, or is an event, which [`erase_events`] handles.
     fn erase(&self, db: &ErasingDatabase<'_>, host: &dyn Host) -> Result<bool> {
         Ok(match self {
             Target::Event(..) => false,
@@ -174,11 +174,15 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Erases the events among the places, session by session.
-fn erase_events(db: &ErasingDatabase<'_>, host: &dyn Host, places: &[Target<'_>]) -> Result<usize> {
+/// Erases the events among the targets, session by session.
+fn erase_events(
+    db: &ErasingDatabase<'_>,
+    host: &dyn Host,
+    targets: &[Target<'_>],
+) -> Result<usize> {
     let mut sessions: BTreeMap<&str, (&Id, Vec<Id>)> = BTreeMap::new();
-    for place in places {
-        if let Target::Event(session_id, id) = place {
+    for target in targets {
+        if let Target::Event(session_id, id) = target {
             let (_, ids) = sessions
                 .entry(session_id.as_str())
                 .or_insert_with(|| (session_id, Vec::new()));

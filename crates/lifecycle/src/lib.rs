@@ -3,7 +3,7 @@
 //!
 //! Texts are deleted in two more ways. Retention deletes texts by their age (`retention/`). A purge
 //! erases texts for good (`purge.rs`) and signs a receipt (`receipt.rs`): `mentions.rs` finds the
-//! places of a text, and `erase.rs` erases them.
+//! mentions of a text, and `erase.rs` erases them.
 //!
 //! `restores.rs` tracks the restore of a backup that is in progress. `verify/` checks the content
 //! of the tables. `foreign.rs` reads the rows that the Agents SDK left in an object that became

@@ -1,4 +1,4 @@
-//! The tables that `findMentions` searches, and how a row of each becomes a place.
+//! The tables that `findMentions` searches, and how a row of each becomes a mention.
 
 use super::tables::tables;
 use base::tables::{InMentions, MentionRows, RowOwner, Table};

@@ -1,9 +1,9 @@
-//! Finds every place that contains a text or that is derived from an event: in logs, memory,
+//! Finds every row that contains a text or that is derived from an event: in logs, memory,
 //! versions, summaries, frozen prompts. A request reads a bounded part of the tables; its cursor
 //! names the row where the next request continues.
 //!
 //! The tables are read, not the index of words: the index has no summaries and no versions, it may
-//! be incomplete, and a place that it lacks would not be erased. SQLite searches the texts itself,
+//! be incomplete, and a row that it lacks would not be erased. SQLite searches the texts itself,
 //! so only the snippets are loaded into memory.
 
 use crate::json_schema::JsonSchema;
@@ -118,7 +118,7 @@ pub struct Mentions {
     pub cursor: Option<String>,
 }
 
-/// Finds up to `limit` places. `only`: only in this session.
+/// Finds up to `limit` mentions. `only`: only in this session.
 pub fn find_mentions(
     db: &dyn Database,
     wanted: &Wanted<'_>,
@@ -233,21 +233,21 @@ struct WantedSeqs {
 
 /// A matching row.
 struct FoundMention {
-    place: Mention,
+    mention: Mention,
     key: Vec<SqlValue>,
 }
 
 row! {
-    for FoundMention(place: &str, snippet: &str, key: &str) {
-        place: &str = place,
+    for FoundMention(mention: &str, snippet: &str, key: &str) {
+        mention: &str = mention,
         snippet: Option<String> = snippet,
         key: Vec<SqlValue> = key,
     }
     {
-        let unread = |_| Error::storage("a place that can't be read");
-        let place: Mention = json::decode(place).map_err(unread)?;
+        let unread = |_| Error::storage("a mention that can't be read");
+        let mention: Mention = json::decode(mention).map_err(unread)?;
         Ok(Self {
-            place: Mention { snippet, ..place },
+            mention: Mention { snippet, ..mention },
             key,
         })
     }
@@ -261,7 +261,7 @@ impl TableSearch<'_> {
         after: &[SqlValue],
         limit: usize,
         capacity: &mut PageBudget,
-        places: &mut Vec<Mention>,
+        mentions: &mut Vec<Mention>,
     ) -> Result<Option<Vec<SqlValue>>> {
         let Some(condition) = self.condition() else {
             return Ok(None);
@@ -289,7 +289,7 @@ impl TableSearch<'_> {
               ORDER BY {order}
               LIMIT ?{limit}",
             columns = FoundMention::columns(
-                self.searched.rows.place,
+                self.searched.rows.location,
                 &snippet,
                 &self.searched.rows.key.join(", ")
             ),
@@ -303,11 +303,11 @@ impl TableSearch<'_> {
         let is_full = found.len() >= limit;
         let mut last = end.key;
         let mut sessions = BTreeMap::new();
-        for FoundMention { place, key } in found {
-            if self.is_on_its_path(&place, &key, &mut sessions)? {
-                places.push(place);
+        for FoundMention { mention, key } in found {
+            if self.is_on_its_path(&mention, &key, &mut sessions)? {
+                mentions.push(mention);
             }
-            // A full page ends at its last place, and the rows after it are read again.
+            // A full page ends at its last mention, and the rows after it are read again.
             if is_full {
                 last = key;
             }
@@ -316,15 +316,15 @@ impl TableSearch<'_> {
     }
 
     /// Whether a summary covers one of the wanted events: an event on a branch beside the summary
-    /// may have a number between those of the summary's ends. `true` for any other place.
+    /// may have a number between those of the summary's ends. `true` for any other mention.
     fn is_on_its_path(
         &self,
-        place: &Mention,
+        mention: &Mention,
         key: &[SqlValue],
         sessions: &mut BTreeMap<String, WantedSeqs>,
     ) -> Result<bool> {
         let (Wanted::Events(ids), MentionKind::Summary, Some(session_id)) =
-            (self.wanted, place.kind, &place.session_id)
+            (self.wanted, mention.kind, &mention.session_id)
         else {
             return Ok(true);
         };

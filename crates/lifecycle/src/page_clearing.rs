@@ -94,7 +94,7 @@ impl ClearedObject<'_> {
             return Ok(());
         }
         step(&clearing)?;
-        let begun_pages = fill_beginning(db, renewed.pages)?;
+        let head_pages = fill_beginning(db, renewed.pages)?;
         db.take_writes()?;
         if !self.commit().await {
             return Ok(());
@@ -105,7 +105,7 @@ impl ClearedObject<'_> {
         self.commit().await;
         let written = RewrittenPages {
             rows: renewed.rows,
-            pages: 2 * (filled.pages + renewed.pages + log_pages + begun_pages),
+            pages: 2 * (filled.pages + renewed.pages + log_pages + head_pages),
             file_pages: renewed.file_pages.max(grown_pages),
         };
         clearing.succeed(&written, self.host.now_ms());

@@ -112,7 +112,7 @@ pub struct OwnRows<'a> {
 row! {
     /// The last row of a page. `key`: the columns of the key.
     pub struct PageEnd(key: &str) {
-        pub rows: i64 = "place",
+        pub rows: i64 = "position",
         pub bytes: i64 = "total",
         pub key: Vec<SqlValue> = key,
     }
@@ -167,7 +167,7 @@ impl TableRows<'_> {
         params.extend([capacity.rows.into(), capacity.bytes.into()]);
         let sql = format!(
             "SELECT {columns}
-               FROM (SELECT {key}, row_number() OVER (ORDER BY {key}) AS place,
+               FROM (SELECT {key}, row_number() OVER (ORDER BY {key}) AS position,
                             sum(bytes) OVER (ORDER BY {key}) AS total
                        FROM (SELECT {key}, {length} AS bytes
                                FROM {name} AS t
@@ -175,8 +175,8 @@ impl TableRows<'_> {
                               ORDER BY {order}
                               LIMIT ?{rows}))
               WHERE total <= ?{bytes}
-                 OR place = 1
-              ORDER BY place DESC
+                 OR position = 1
+              ORDER BY position DESC
               LIMIT 1",
             columns = PageEnd::columns(&key),
             length = self.length,

@@ -37,7 +37,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_blocks",
         key: &["number"],
         owner: RowsOwner::Column("scope"),
-        place: BLOCK,
+        location: BLOCK,
         rules: &[RowRule(
             Code::BlockDamaged,
             concat!(
@@ -54,7 +54,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_block_versions",
         key: &["scope", "key", "version"],
         owner: RowsOwner::Column("scope"),
-        place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)",
+        location: "json_object('sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)",
         rules: &[RowRule(Code::VersionNumberWrong, "t.version < 1")],
         ..OF_AGENT
     },
@@ -62,7 +62,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_entries",
         key: &["number"],
         owner: RowsOwner::Column("scope"),
-        place: ITEM,
+        location: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
         rules: &[
             RowRule(Code::NoteDamaged, is_no_json!("t.note")),
@@ -106,7 +106,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_entries_search_docsize",
         key: &["id"],
-        place: "json_object('seq', t.id)",
+        location: "json_object('seq', t.id)",
         rules: &[RowRule(
             Code::IndexStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.id)",
@@ -116,7 +116,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_entry_vectors",
         key: &["number"],
-        place: "json_object('seq', t.number)",
+        location: "json_object('seq', t.number)",
         rules: &[RowRule(
             Code::VectorStray,
             "NOT EXISTS (SELECT 1 FROM cf_agents_entries AS e WHERE e.number = t.number)",
@@ -127,7 +127,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_skills",
         key: &["scope", "block", "key"],
         owner: RowsOwner::Column("scope"),
-        place: ITEM,
+        location: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
         rules: &[
             RowRule(Code::NoteDamaged, is_no_json!("t.note")),
@@ -139,7 +139,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_item_versions",
         key: &["scope", "block", "key", "slot"],
         owner: RowsOwner::Column("scope"),
-        place: "json_object('sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
+        location: "json_object('sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
         length: "octet_length(t.note)",
         rules: &[
             RowRule(Code::NoteDamaged, is_no_json!("t.note")),
@@ -156,7 +156,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_replacements",
         key: &["scope", "block", "key", "replacer"],
         owner: RowsOwner::Column("scope"),
-        place: ITEM,
+        location: ITEM,
         rules: &[RowRule(
             Code::ReplacementStray,
             "NOT EXISTS (SELECT 1
@@ -173,7 +173,7 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_item_counts",
         key: &["scope", "block"],
         owner: RowsOwner::Column("scope"),
-        place: OF_BLOCK,
+        location: OF_BLOCK,
         // Some 400 bytes of the index for each entry and each version that is counted.
         length: "400 * ((SELECT count(*)
                            FROM cf_agents_entries AS e
@@ -187,20 +187,20 @@ pub const CHECKS: &[Check] = &[
         table: "cf_agents_skill_listings",
         key: &["scope", "block"],
         owner: RowsOwner::Column("scope"),
-        place: OF_BLOCK,
+        location: OF_BLOCK,
         ..OF_AGENT
     },
     Check {
         table: "cf_agents_loaded_skills",
         key: &["session_id", "block", "key"],
-        place: "json_object('sessionId', t.session_id, 'label', t.block, 'key', t.key)",
+        location: "json_object('sessionId', t.session_id, 'label', t.block, 'key', t.key)",
         ..OF_SESSION
     },
     Check {
         table: "cf_agents_prompts",
         key: &["scope"],
         owner: RowsOwner::Column("scope"),
-        place: "json_object('sessionId', nullif(t.scope, ''))",
+        location: "json_object('sessionId', nullif(t.scope, ''))",
         length: "octet_length(t.sections)",
         rules: &[RowRule(Code::PromptDamaged, is_no_json!("t.sections"))],
         ..OF_AGENT
@@ -209,7 +209,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_proposals",
         key: &["number"],
-        place: "json_object('id', CAST(t.number AS TEXT))",
+        location: "json_object('id', CAST(t.number AS TEXT))",
         length: "octet_length(t.note) + octet_length(t.changes)",
         rules: &[RowRule(
             Code::ProposalDamaged,

@@ -16,7 +16,7 @@ use base::columns::{find, find_value, load};
 use base::database::{Database, Delete, SqlValue};
 use base::error::{Code, Error, Result};
 use base::json;
-use base::numbers::BEYOND_PLACES;
+use base::numbers::ROW_NUMBERS_END;
 use base::row;
 use base::tags::{Metadata, Tags};
 use base::tokens;
@@ -178,7 +178,7 @@ row! {
     }
 }
 
-fn place(block: &Definition) -> [SqlValue; 2] {
+fn row_key(block: &Definition) -> [SqlValue; 2] {
     [block.scope.as_str().into(), block.content_key().into()]
 }
 
@@ -193,7 +193,7 @@ pub fn find_newest(db: &dyn Database, block: &Definition) -> Result<Option<Versi
           LIMIT 1",
         Version::COLUMNS
     );
-    find(db, &sql, &place(block))
+    find(db, &sql, &row_key(block))
 }
 
 pub fn find_version(
@@ -209,7 +209,7 @@ pub fn find_version(
             AND version = ?3",
         Version::COLUMNS
     );
-    let [scope, key] = place(block);
+    let [scope, key] = row_key(block);
     find(db, &sql, &[scope, key, version.into()])
 }
 
@@ -228,8 +228,10 @@ pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Resul
     );
     let mut versions: Vec<Version> = Vec::new();
     for _ in 0..limit {
-        let below = versions.last().map_or(BEYOND_PLACES, |older| older.version);
-        let [scope, key] = place(block);
+        let below = versions
+            .last()
+            .map_or(ROW_NUMBERS_END, |older| older.version);
+        let [scope, key] = row_key(block);
         let Some(version) = find(db, &sql, &[scope, key, below.into()])? else {
             break;
         };
@@ -264,7 +266,7 @@ pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Versi
 /// When a version was written; 0: it is not stored. If the clock is set back, a version
 /// still isn't older than the previous one.
 fn find_written_at(db: &dyn Database, block: &Definition, version: i64) -> Result<i64> {
-    let [scope, key] = place(block);
+    let [scope, key] = row_key(block);
     let sql = "SELECT written_at
                  FROM cf_agents_block_versions
                 WHERE scope = ?1
@@ -301,7 +303,7 @@ pub fn write_version(
         ..Version::default()
     };
     insert_version(db, &block.scope, &block.content_key(), &version)?;
-    let [scope, key] = place(block);
+    let [scope, key] = row_key(block);
     Delete::from(
         BLOCK_VERSIONS,
         "scope = ?1

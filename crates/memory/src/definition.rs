@@ -95,8 +95,8 @@ pub struct Definition {
     pub max_tokens: Option<i64>,
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
-    /// The resolved source of this agent's block: see [`Definition::placed`].
-    pub place: BlockLocation,
+    /// The resolved source of this agent's block: see [`Definition::resolve_for`].
+    pub location: BlockLocation,
     pub when_changed: WhenChanged,
     /// As the definition sets it. `None`: depends on the backend.
     pub model_writes: Option<bool>,
@@ -134,7 +134,7 @@ impl DefineBlock {
             description: self.description.filter(nothing),
             max_tokens,
             default_content: self.default_content.filter(nothing),
-            place: unplaced(),
+            location: unresolved(),
             when_changed: self
                 .when_changed
                 .unwrap_or_else(|| WhenChanged::default_of(self.source.as_ref())),
@@ -151,16 +151,16 @@ impl DefineBlock {
 
 impl Definition {
     /// Resolves this definition's source for the agent with this name.
-    pub fn placed(self, agent_name: &str) -> Self {
-        let place = match &self.source {
-            Some(source) => source.place(agent_name, self.is_sessions()),
+    pub fn resolve_for(self, agent_name: &str) -> Self {
+        let location = match &self.source {
+            Some(source) => source.locate(agent_name, self.is_sessions()),
             None => BlockLocation::Here(None),
         };
-        Self { place, ..self }
+        Self { location, ..self }
     }
 
     pub fn backend(&self) -> BlockBackend<'_> {
-        match &self.place {
+        match &self.location {
             BlockLocation::Here(_) => BlockBackend::Object,
             BlockLocation::There(source) => source.backend(),
             BlockLocation::Nowhere(reason) => BlockBackend::Nowhere { reason },
@@ -170,7 +170,7 @@ impl Definition {
     /// The key of the block whose content is used, if it is stored in this agent: the block
     /// itself, or another one that the source names.
     pub fn content_key(&self) -> String {
-        match &self.place {
+        match &self.location {
             BlockLocation::Here(Some(label)) => label.key(),
             BlockLocation::Here(None) | BlockLocation::There(_) | BlockLocation::Nowhere(_) => {
                 self.label.key()
@@ -212,9 +212,9 @@ impl Definition {
     }
 }
 
-/// The source of a definition that [`Definition::placed`] has not resolved: no content is
+/// The source of a definition that [`Definition::resolve_for`] has not resolved: no content is
 /// read or written there.
-pub fn unplaced() -> BlockLocation {
+pub fn unresolved() -> BlockLocation {
     BlockLocation::Nowhere("its agent is unknown".to_owned())
 }
 

@@ -5,7 +5,7 @@
 use super::backends::nowhere;
 use super::block::{Block, BlockContent, load_content_here, read_or_omit};
 use super::content::find_newest;
-use super::definition::{Definition, WhenChanged, unplaced};
+use super::definition::{Definition, WhenChanged, unresolved};
 use super::label::Label;
 use super::origin::Origin;
 use super::source::{BlockBackend, BlockLocation, BlockSource};
@@ -67,7 +67,7 @@ impl DefinitionRow<'_> {
             max_tokens: self.max_tokens,
             default_content: self.default_content.map(str::to_owned),
             source,
-            place: unplaced(),
+            location: unresolved(),
             when_changed: match self.when_changed {
                 "remind" => WhenChanged::Remind,
                 _ => WhenChanged::Wait,
@@ -160,7 +160,9 @@ pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Ve
         blocks.push(row.definition()?);
     }
     let blocks = blocks.into_iter();
-    Ok(blocks.map(|block| block.placed(memory.agent)).collect())
+    Ok(blocks
+        .map(|block| block.resolve_for(memory.agent))
+        .collect())
 }
 
 pub fn find_definition(
@@ -176,7 +178,7 @@ pub fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option
     match find_row_of(memory.db, scope, label)? {
         Some(row) => match row.read::<DefinitionRow>()? {
             row if row.is_removed => Ok(None),
-            row => Ok(Some(row.definition()?.placed(memory.agent))),
+            row => Ok(Some(row.definition()?.resolve_for(memory.agent))),
         },
         None => Ok(find_default(memory, scope, label)),
     }
@@ -218,7 +220,7 @@ fn find_default(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Defin
         return None;
     }
     let found = memory.deployed.find_block(&label.key())?;
-    Some(found.placed(memory.agent))
+    Some(found.resolve_for(memory.agent))
 }
 
 /// Defines a block, or changes its definition. `may_call_outside`: the caller may choose the block's
@@ -241,8 +243,8 @@ fn write_definition(
     block: Definition,
     may_call_outside: bool,
 ) -> Result<(Definition, Option<BlockContent>)> {
-    let mut block = block.placed(memory.agent);
-    check_place(&block)?;
+    let mut block = block.resolve_for(memory.agent);
+    check_location(&block)?;
     if let Some(binding) = block.backend().binding()
         && !memory.outbound.is_bound(binding)
     {
@@ -294,8 +296,8 @@ fn write_definition(
 
 /// Rejects a source that can't be resolved although it is not a template. A template may be
 /// unresolvable for one agent: the same definition is sent to many.
-pub fn check_place(block: &Definition) -> Result<()> {
-    match &block.place {
+pub fn check_location(block: &Definition) -> Result<()> {
+    match &block.location {
         BlockLocation::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
         BlockLocation::Here(_) | BlockLocation::There(_) | BlockLocation::Nowhere(_) => Ok(()),
     }
@@ -497,8 +499,8 @@ pub fn remove(
             }
             Some(_) => {}
             None => {
-                let place = [scope.column().into(), label.key().into()];
-                Delete::from(BLOCKS, "scope = ?1 AND key = ?2", &place).run(memory.db)?;
+                let row_key = [scope.column().into(), label.key().into()];
+                Delete::from(BLOCKS, "scope = ?1 AND key = ?2", &row_key).run(memory.db)?;
             }
         }
         let purged = purge && delete_content(memory.db, scope.column(), &label.key())?;

@@ -19,8 +19,8 @@ use super::item_note::ItemNote;
 use super::kind::BlockKind;
 use super::origin::texts_of;
 use super::past::{
-    self, ItemDeleted, ItemDeletion, MAX_ENTRY_VERSIONS, insert_deletion, insert_past,
-    next_version, place,
+    self, ItemDeleted, ItemDeletion, MAX_ENTRY_VERSIONS, insert_deletion, insert_past, item_ref,
+    next_version,
 };
 use super::replacing::{forget_replacement, note_replacement, replace, restore_replaced};
 use super::source::BlockBackend;
@@ -117,7 +117,7 @@ pub fn write_here(
     let (db, host) = (memory.db, memory.host);
     atomically(db, || {
         let content_key = block.content_key();
-        let item = place(block, &content_key, text.key);
+        let item = item_ref(block, &content_key, text.key);
         let before = find_row(db, block, text.key)?;
         let replaced = before.as_ref().map(|before| &before.entry.validity);
         let replaced = replaced.map_or_else(Vec::new, |validity| validity.supersedes.clone());
@@ -257,7 +257,7 @@ pub fn delete_here(
             return Ok(ItemDeleted::default());
         };
         let content_key = block.content_key();
-        let item = place(block, &content_key, key);
+        let item = item_ref(block, &content_key, key);
         let deletion = ItemDeletion {
             now_ms: host.now_ms().max(entry.updated_at),
             last: entry.into_past(note.clone()),
@@ -318,7 +318,7 @@ pub async fn get(
                 return Ok(None);
             };
             let content_key = block.content_key();
-            let item = place(block, &content_key, key);
+            let item = item_ref(block, &content_key, key);
             Ok(Some(EntryDetails {
                 entry,
                 version: note.version,

@@ -55,13 +55,13 @@ pub struct CandidateEntry {
 }
 
 /// Finds the likeliest entries of some blocks for one of so many queries, and counts the query's
-/// words in these blocks, as if all entries were in one. `begun` has the entries of each block with
-/// the query's prefixes.
+/// words in these blocks, as if all entries were in one. `prefix_entries` has each block's
+/// entries with the query's prefixes.
 pub fn load_matches(
     db: &dyn Database,
     blocks: &[Definition],
     query: &WordQuery,
-    begun: &[PrefixEntries],
+    prefix_entries: &[PrefixEntries],
     filter: Option<&Filter>,
     queries: usize,
 ) -> Result<CandidateEntries> {
@@ -75,8 +75,8 @@ pub fn load_matches(
     let all = blocks.iter().map(|block| block.counts.entries).sum();
     let terms: Vec<QueryTerm> = (0..)
         .zip(stems)
-        .map(|(place, stem)| {
-            let of_block = |block: &BlockSearch<'_>| block.words_at(place).unwrap_or_default();
+        .map(|(index, stem)| {
+            let of_block = |block: &BlockSearch<'_>| block.words_at(index).unwrap_or_default();
             let words = || blocks.iter().map(of_block);
             let found = words().map(|word| word.found).sum();
             QueryTerm {
@@ -97,14 +97,17 @@ pub fn load_matches(
     }
     let mut entries = Vec::new();
     let mut is_cut = false;
-    for (place, block) in blocks.iter().enumerate() {
-        let begun = begun.get(place).filter(|_| query.phrases.is_empty());
+    for (block_index, block) in blocks.iter().enumerate() {
+        let prefix_entries = prefix_entries
+            .get(block_index)
+            .filter(|_| query.phrases.is_empty());
         let lists: Vec<&[i64]> = query
             .prefixes
             .iter()
-            .filter_map(|prefix| Some(begun?.entries_of(prefix)))
+            .filter_map(|prefix| Some(prefix_entries?.entries_of(prefix)))
             .collect();
-        is_cut |= begun.is_some_and(|begun| begun.is_cut && !lists.is_empty());
+        is_cut |=
+            prefix_entries.is_some_and(|prefix_entries| prefix_entries.is_cut && !lists.is_empty());
         let asked = if query.phrases.is_empty() {
             block.query_words(
                 &terms,
@@ -119,7 +122,7 @@ pub fn load_matches(
         entries.extend(found.map(|(number, score)| CandidateEntry {
             number,
             score,
-            block: place,
+            block: block_index,
         }));
     }
     entries.sort_by(|a, b| b.score.total_cmp(&a.score).then(b.number.cmp(&a.number)));
@@ -192,11 +195,11 @@ impl<'a> BlockSearch<'a> {
         Ok(searched)
     }
 
-    fn words_at(&self, place: usize) -> Option<WordInBlock> {
+    fn words_at(&self, index: usize) -> Option<WordInBlock> {
         let words = self
             .ranges
             .iter()
-            .filter_map(|range| range.words.get(place));
+            .filter_map(|range| range.words.get(index));
         words.map(|(word, ..)| *word).reduce(std::ops::Add::add)
     }
 
@@ -294,9 +297,9 @@ impl<'a> BlockSearch<'a> {
             .zip(terms)
             .filter(|(_, term)| stems.contains(&term.stem))
             .min_by_key(|(_, term)| term.found);
-        let rarest: Option<usize> = rarest.map(|(place, _)| place);
+        let rarest: Option<usize> = rarest.map(|(index, _)| index);
         let of_range = |range: &SearchedRange| {
-            let counted = rarest.and_then(|place| range.words.get(place));
+            let counted = rarest.and_then(|index| range.words.get(index));
             *is_cut |= counted.is_some_and(|(.., is_part)| *is_part);
             let least = counted.map_or(range.range.first, |(_, least, _)| *least);
             vec![json!([query.phrases_to_fts(), 1.0, least])]
@@ -310,7 +313,7 @@ impl<'a> BlockSearch<'a> {
         &self,
         db: &dyn Database,
         asked: &[Vec<serde_json::Value>],
-        begun: &[&[i64]],
+        by_prefix: &[&[i64]],
         filter: Option<&Filter>,
         most: usize,
     ) -> Result<Vec<(i64, f64)>> {
@@ -319,12 +322,12 @@ impl<'a> BlockSearch<'a> {
         }
         let ranges = self.ranges.iter().enumerate();
         let mut found: Vec<String> = ranges
-            .map(|(place, SearchedRange { range, .. })| {
+            .map(|(index, SearchedRange { range, .. })| {
                 let (join, is_own) = Self::ownership(*range);
                 let last = range.last;
                 format!(
                     "SELECT found.rowid AS number, wanted.value ->> 1 AS weight
-                       FROM json_each(?1, '$.words[{place}]') AS wanted
+                       FROM json_each(?1, '$.words[{index}]') AS wanted
                       CROSS JOIN cf_agents_entries_search AS found
                       {join}
                       WHERE found.cf_agents_entries_search MATCH wanted.value ->> 0
@@ -335,8 +338,8 @@ impl<'a> BlockSearch<'a> {
             .collect();
         found.push(
             "SELECT entry.value, 1.0
-               FROM json_each(?1, '$.begun') AS begun
-              CROSS JOIN json_each(begun.value) AS entry"
+               FROM json_each(?1, '$.prefixes') AS prefix
+              CROSS JOIN json_each(prefix.value) AS entry"
                 .to_owned(),
         );
         let passes = filter.map_or_else(String::new, |filter| {
@@ -359,7 +362,7 @@ impl<'a> BlockSearch<'a> {
             found.join(" UNION ALL ")
         );
         let mut params = vec![
-            json::encode(&json!({"words": asked, "begun": begun}))?.into(),
+            json::encode(&json!({"words": asked, "prefixes": by_prefix}))?.into(),
             self.scope.into(),
             self.content_key.as_str().into(),
         ];

@@ -73,7 +73,7 @@ fn scan_block(
           ORDER BY number DESC
           LIMIT {PAGE}"
     );
-    let mut begun = PrefixEntries::default();
+    let mut found = PrefixEntries::default();
     for NumberRange { first, mut last } in find_ranges(db, &counts)? {
         loop {
             let page: Vec<(i64, Option<String>, String)> = load(
@@ -89,17 +89,17 @@ fn scan_block(
             let is_last = page.len() < PAGE;
             for (number, title, content) in page {
                 if *bytes_left == 0 {
-                    begun.is_cut = true;
-                    return Ok(begun);
+                    found.is_cut = true;
+                    return Ok(found);
                 }
                 let text = text_of(title.as_deref(), &content);
                 *bytes_left = bytes_left.saturating_sub(text.len());
                 for prefix in scan.find_in(&text) {
-                    let entries = begun.entries.entry(prefix.to_owned()).or_default();
+                    let entries = found.entries.entry(prefix.to_owned()).or_default();
                     if entries.len() < MAX_PREFIX_ENTRIES {
                         entries.push(number);
                     } else {
-                        begun.is_cut = true;
+                        found.is_cut = true;
                     }
                 }
                 last = number - 1;
@@ -109,5 +109,5 @@ fn scan_block(
             }
         }
     }
-    Ok(begun)
+    Ok(found)
 }

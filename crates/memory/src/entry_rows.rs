@@ -8,7 +8,7 @@ use super::entry::{Entry, find_by_key};
 use super::entry_index::index_entry;
 use super::entry_number::take_number;
 use super::item_note::ItemNote;
-use super::past::{self, ItemRef, PastVersion, place};
+use super::past::{self, ItemRef, PastVersion, item_ref};
 use super::replacing::note_replacement;
 use base::columns::{find, load, load_values};
 use base::database::Database;
@@ -227,7 +227,7 @@ pub fn load_versions(
 ) -> Result<Vec<Version>> {
     let content_key = block.content_key();
     let newest = find_row(db, block, key)?.map(EntryRow::into_past);
-    past::load_all(db, &place(block, &content_key, key), newest, limit)
+    past::load_all(db, &item_ref(block, &content_key, key), newest, limit)
 }
 
 /// One version of an entry, if it is still stored.
@@ -239,5 +239,5 @@ pub fn find_version(
 ) -> Result<Option<Version>> {
     let content_key = block.content_key();
     let newest = find_row(db, block, key)?.map(EntryRow::into_past);
-    past::find_version(db, &place(block, &content_key, key), newest, version)
+    past::find_version(db, &item_ref(block, &content_key, key), newest, version)
 }

@@ -11,7 +11,7 @@ use super::entry_prefixes::scan_blocks;
 use super::entry_query::{EntryQuery, Moment};
 use super::found_entry::{FoundEntry, PastEntry};
 use super::item_note::ItemNote;
-use super::past::{PastVersion, place};
+use super::past::{PastVersion, item_ref};
 use super::past_search::{MAX_PAST_BYTES, PastText, find_at, load_past_texts};
 use super::validity::FactState;
 use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
@@ -46,7 +46,7 @@ pub fn find(
     let (most, filter) = (asked.most(), asked.filter);
     let queries = WordQuery::parse_all(asked.queries);
     let prefixes: Vec<String> = queries.iter().flat_map(WordQuery::prefixes_alone).collect();
-    let begun = scan_blocks(db, blocks, &prefixes)?;
+    let prefix_entries = scan_blocks(db, blocks, &prefixes)?;
     let past_text = match moment.as_of {
         Some(at_ms) => load_then(db, blocks, filter, at_ms)?,
         None => Vec::new(),
@@ -55,7 +55,7 @@ pub fn find(
     let mut rows: HashMap<i64, FoundRow> = HashMap::new();
     let mut stems: Vec<String> = Vec::new();
     let mut rankings = Vec::new();
-    for (place, query) in queries.iter().enumerate() {
+    for (index, query) in queries.iter().enumerate() {
         if query.is_empty() {
             continue;
         }
@@ -63,7 +63,7 @@ pub fn find(
             entries,
             terms,
             is_cut: is_part,
-        } = load_matches(db, blocks, query, &begun, filter, queries.len())?;
+        } = load_matches(db, blocks, query, &prefix_entries, filter, queries.len())?;
         is_cut |= is_part;
         let mut matching = load_ranked(db, blocks, &entries)?;
         if let Some(at_ms) = moment.as_of {
@@ -73,7 +73,7 @@ pub fn find(
             matching.extend(past_text.map(|past| past.row.clone()));
         }
         let ranked = rank(&matching, query, &terms);
-        rankings.push(fuse_found(ranked, nearest.get(place)));
+        rankings.push(fuse_found(ranked, nearest.get(index)));
         rows.extend(matching.into_iter().map(|row| (row.number, row)));
         stems.extend(terms.into_iter().map(|term| term.stem));
     }
@@ -84,8 +84,8 @@ pub fn find(
         .map(|(number, _)| *number)
         .filter(|number| !rows.contains_key(number))
         .collect();
-    for place in 0..blocks.len() {
-        let strangers = load_entries(db, blocks, place, &unknown)?;
+    for block_index in 0..blocks.len() {
+        let strangers = load_entries(db, blocks, block_index, &unknown)?;
         rows.extend(strangers.into_iter().map(|row| (row.number, row)));
     }
     let prefixes: Vec<String> = queries
@@ -173,11 +173,11 @@ fn load_ranked(
     ranked: &[CandidateEntry],
 ) -> Result<Vec<FoundRow>> {
     let mut rows: HashMap<i64, FoundRow> = HashMap::new();
-    for place in 0..blocks.len() {
-        let of_block = ranked.iter().filter(|one| one.block == place);
+    for block_index in 0..blocks.len() {
+        let of_block = ranked.iter().filter(|one| one.block == block_index);
         let numbers: Vec<i64> = of_block.map(|one| one.number).collect();
         if !numbers.is_empty() {
-            let loaded = load_entries(db, blocks, place, &numbers)?;
+            let loaded = load_entries(db, blocks, block_index, &numbers)?;
             rows.extend(loaded.into_iter().map(|row| (row.number, row)));
         }
     }
@@ -265,7 +265,7 @@ impl FoundRow {
         // The text was written later, and has no earlier `validFrom`.
         if moment.as_of.is_some() && self.begins() > at_ms {
             let content_key = block.content_key();
-            let past = find_at(db, &place(block, &content_key, &self.key), at_ms, filter)?;
+            let past = find_at(db, &item_ref(block, &content_key, &self.key), at_ms, filter)?;
             let holds = |past: &PastVersion| {
                 let state = past.note.validity.state(at_ms, None);
                 state == FactState::Holds
@@ -377,10 +377,10 @@ fn load_then(
         // Each block has a range of numbers of its own, larger than the number of scanned texts.
         let first = 1 + ((block as i64) << 32);
         let texts = (first..).zip(texts);
-        rows.extend(texts.map(|(place, PastText { key, past, number })| {
+        rows.extend(texts.map(|(text_number, PastText { key, past, number })| {
             EntryTextRow::new(FoundRow {
                 // A deleted entry has no number.
-                number: number.unwrap_or(-place),
+                number: number.unwrap_or(-text_number),
                 key,
                 title: past.title,
                 content: past.content.unwrap_or_default(),

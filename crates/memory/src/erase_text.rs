@@ -16,7 +16,7 @@ pub fn erase_text(
     label: &Label,
     version: i64,
 ) -> Result<bool> {
-    let place: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
+    let version_key: [SqlValue; 3] = [scope.into(), label.key().into(), version.into()];
     // A frozen prompt contains the version of its time.
     forget_prompts(db, scope)?;
     erase_of_block(db, scope, &label.key(), None)?;
@@ -29,7 +29,7 @@ pub fn erase_text(
                           FROM cf_agents_block_versions AS newer
                          WHERE newer.scope = ?1
                            AND newer.key = ?2)",
-        &place,
+        &version_key,
     );
     if older.run(db)? > 0 {
         return Ok(true);
@@ -40,7 +40,7 @@ pub fn erase_text(
         condition: "scope = ?1
                     AND key = ?2
                     AND version = ?3",
-        params: &place,
+        params: &version_key,
     };
     if db.overwrite(&texts)? == 0 {
         return Ok(false);
@@ -52,7 +52,7 @@ pub fn erase_text(
           WHERE scope = ?1
             AND key = ?2
             AND version = ?3",
-        &place,
+        &version_key,
     )?;
     db.count(|erased| erased.versions += 1);
     forget_prompts(db, scope)?;

@@ -172,8 +172,8 @@ impl AnswerSearch<'_> {
             (None, None) => Vec::new(),
         };
         let calls = calls.into_iter().rev();
-        let placed = calls.map(|(id, part, state)| (id, LoggedCall { seq, part, state }));
-        Ok(placed.collect())
+        let logged = calls.map(|(id, part, state)| (id, LoggedCall { seq, part, state }));
+        Ok(logged.collect())
     }
 
     fn read_parts(&self, fields: &str, asked_at: i64) -> Vec<(String, Option<usize>, LoggedState)> {

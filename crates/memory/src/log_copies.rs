@@ -114,7 +114,7 @@ fn forget_loaded(
     } else {
         Vec::new()
     };
-    let place: [SqlValue; 5] = [
+    let params: [SqlValue; 5] = [
         session_id.as_str().into(),
         sought.label.key().into(),
         sought.key.into(),
@@ -127,17 +127,17 @@ fn forget_loaded(
             AND (?4 IS NULL OR loaded_at <= ?4)
             AND key NOT IN (SELECT value FROM json_each(?5))";
     if find_open_turn(db, session_id)?.is_none() {
-        let deleted = Delete::from(LOADED_SKILLS, IS_MEANT, &place).run(db)?;
+        let deleted = Delete::from(LOADED_SKILLS, IS_MEANT, &params).run(db)?;
         return Ok(deleted > 0);
     }
     let erased = db.overwrite(&Overwrite {
         table: LOADED_SKILLS,
         columns: &["content"],
         condition: &format!("{IS_MEANT} AND content IS NOT NULL"),
-        params: &place,
+        params: &params,
     })?;
     let sql = format!("UPDATE cf_agents_loaded_skills SET content = NULL WHERE {IS_MEANT}");
-    db.run(&sql, &place)?;
+    db.run(&sql, &params)?;
     db.count(|counts| counts.loaded_documents += erased);
     Ok(erased > 0)
 }

@@ -370,7 +370,7 @@ pub fn load_all(
 }
 
 /// Identifies an item of a block that is stored in this object.
-pub fn place<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemRef<'a> {
+pub fn item_ref<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemRef<'a> {
     ItemRef {
         scope: &block.scope,
         block: content_key,

@@ -29,7 +29,7 @@ pub enum PromptFormat {
 }
 
 /// The prompt of these blocks, in their order. The section of a block that doesn't fit has a notice
-/// in place of the content.
+/// instead of the content.
 pub fn render(blocks: &[Block], format: PromptFormat) -> String {
     let mut prompt = String::new();
     let mut written = 0;

@@ -143,13 +143,13 @@ pub fn purge_block(
 
 /// Erases a definition's description and default text. The block stays.
 pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) -> Result<bool> {
-    let place = [SqlValue::from(scope), label.key().into()];
+    let block_key = [SqlValue::from(scope), label.key().into()];
     let texts = Overwrite {
         table: BLOCKS,
         columns: &["description", "default_content", "metadata", "tags"],
         condition: "scope = ?1
                     AND key = ?2",
-        params: &place,
+        params: &block_key,
     };
     if db.overwrite(&texts)? == 0 {
         return Ok(false);
@@ -162,7 +162,7 @@ pub fn erase_definition(db: &ErasingDatabase<'_>, scope: &str, label: &Label) ->
                 tags = NULL
           WHERE scope = ?1
             AND key = ?2",
-        &place,
+        &block_key,
     )?;
     Ok(true)
 }
@@ -288,7 +288,7 @@ impl<'a> ItemKeys<'a> {
         }
     }
 
-    fn place(&self) -> ItemRef<'_> {
+    fn item_ref(&self) -> ItemRef<'_> {
         ItemRef {
             scope: self.scope,
             block: &self.block,
@@ -299,7 +299,7 @@ impl<'a> ItemKeys<'a> {
 
 /// Erases an entry. `false`: it did not exist. Its earlier versions are erased in any case.
 pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
-    let item = keys.place();
+    let item = keys.item_ref();
     erase_of_block(db, item.scope, item.block, Some(item.key))?;
     let sql = sql!(
         "SELECT ",
@@ -330,7 +330,7 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
 
 /// As [`erase_entry_at`], for a document.
 pub fn erase_document_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<bool> {
-    let item = keys.place();
+    let item = keys.item_ref();
     let deleted = Delete::from(
         SKILLS,
         "scope = ?1
@@ -353,7 +353,7 @@ pub fn erase_document_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Resul
 /// Erases one earlier version of an entry or a document, or the record of its deletion, which has a
 /// key and no text. `false`: there is no such version.
 pub fn erase_version(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>, version: i64) -> Result<bool> {
-    let item = keys.place();
+    let item = keys.item_ref();
     let [scope, block, key] = params_of(&item);
     let deleted: Vec<(bool,)> = Delete::from(
         ITEM_VERSIONS,

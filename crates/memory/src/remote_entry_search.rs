@@ -122,7 +122,7 @@ fn merge_results(mut lists: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry
         return lists.pop().unwrap_or_default();
     }
     let mut entries: Vec<FoundEntry> = Vec::new();
-    let mut places: HashMap<(Option<String>, String), usize> = HashMap::new();
+    let mut indexes: HashMap<(Option<String>, String), usize> = HashMap::new();
     let mut rankings = Vec::new();
     for results in lists {
         let mut ranking = Vec::new();
@@ -131,11 +131,11 @@ fn merge_results(mut lists: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry
                 Some(_) => String::new(),
                 None => entry.content.clone(),
             };
-            let place = *places
+            let index = *indexes
                 .entry((entry.key.clone(), content))
                 .or_insert(entries.len());
-            ranking.push((place, entry.score));
-            if place == entries.len() {
+            ranking.push((index, entry.score));
+            if index == entries.len() {
                 entries.push(entry);
             }
         }
@@ -143,10 +143,10 @@ fn merge_results(mut lists: Vec<Vec<FoundEntry>>, most: usize) -> Vec<FoundEntry
     }
     let merged = merge(rankings).into_iter().take(most);
     merged
-        .filter_map(|(place, score)| {
+        .filter_map(|(index, score)| {
             Some(FoundEntry {
                 score,
-                ..entries.get(place)?.clone()
+                ..entries.get(index)?.clone()
             })
         })
         .collect()

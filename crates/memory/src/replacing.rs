@@ -155,7 +155,7 @@ pub fn note_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) ->
         "INSERT INTO cf_agents_replacements (scope, block, key, replacer)
          VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO NOTHING",
-        &place_of(replacer, key),
+        &row_key(replacer, key),
     )
 }
 
@@ -167,11 +167,11 @@ pub fn forget_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) 
             AND block = ?2
             AND key = ?3
             AND replacer = ?4",
-        &place_of(replacer, key),
+        &row_key(replacer, key),
     )
 }
 
-fn place_of(replacer: &ItemRef<'_>, key: &str) -> [SqlValue; 4] {
+fn row_key(replacer: &ItemRef<'_>, key: &str) -> [SqlValue; 4] {
     [
         replacer.scope.into(),
         replacer.block.into(),

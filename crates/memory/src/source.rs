@@ -144,7 +144,7 @@ impl BlockSource {
 
     /// Where the content is stored for the agent of this name. `is_sessions`: the block belongs to
     /// one of its sessions.
-    pub fn place(&self, agent_name: &str, is_sessions: bool) -> BlockLocation {
+    pub fn locate(&self, agent_name: &str, is_sessions: bool) -> BlockLocation {
         match self.filled_in(agent_name) {
             Err(reason) => BlockLocation::Nowhere(reason),
             Ok(source) if source.agent.as_deref() != Some(agent_name) => {
@@ -430,7 +430,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                source(json).place(agent, false),
+                source(json).locate(agent, false),
                 expected,
                 "{json} of {agent}"
             );
@@ -460,9 +460,9 @@ mod tests {
             (r#"{"r2Prefix":"s/{1}/"}"#, "a/../b"),
             (r#"{"r2Prefix":"s/{1}/"}"#, ""),
         ] {
-            let place = source(json).place(agent, false);
+            let location = source(json).locate(agent, false);
             assert!(
-                matches!(place, BlockLocation::Nowhere(_)),
+                matches!(location, BlockLocation::Nowhere(_)),
                 "{json} of {agent:?}"
             );
         }
@@ -474,8 +474,8 @@ mod tests {
             (r#"{"agent":"user:{2}"}"#, "user:42"),
             (r#"{"agent":"alice","label":"memory"}"#, "alice"),
         ] {
-            let place = source(json).place(agent, true);
-            assert!(matches!(place, BlockLocation::Nowhere(_)), "{json}");
+            let location = source(json).locate(agent, true);
+            assert!(matches!(location, BlockLocation::Nowhere(_)), "{json}");
         }
     }
 }

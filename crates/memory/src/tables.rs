@@ -100,7 +100,7 @@ pub const BLOCKS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.description", "t.default_content", "t.metadata", "t.tags"],
-        place: "json_object('kind', 'definition', 'sessionId', nullif(t.scope, ''), 'label', t.key)",
+        location: "json_object('kind', 'definition', 'sessionId', nullif(t.scope, ''), 'label', t.key)",
         ..MENTIONS_OF_SESSION
     }),
 };
@@ -119,7 +119,7 @@ pub const BLOCK_VERSIONS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["scope", "key", "version"],
         texts: &["t.content", "t.reason"],
-        place: concat!(
+        location: concat!(
             "json_object('kind', iif(",
             is_newest!(),
             ", 'block', 'version'), 'sessionId', nullif(t.scope, ''), 'label', t.key, 'version', t.version)"
@@ -141,7 +141,7 @@ pub const ENTRIES: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
-        place: "json_object('kind', 'entry', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
+        location: "json_object('kind', 'entry', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
         comes_from: Some(NOTE_COMES_FROM),
         ..MENTIONS_OF_SESSION
     }),
@@ -167,7 +167,7 @@ pub const SKILLS: &Table = &Table {
             NOTE_METADATA,
             NOTE_TAGS,
         ],
-        place: "json_object('kind', 'document', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
+        location: "json_object('kind', 'document', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key)",
         comes_from: Some(NOTE_COMES_FROM),
         ..MENTIONS_OF_SESSION
     }),
@@ -187,7 +187,7 @@ pub const ITEM_VERSIONS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["scope", "block", "key", "slot"],
         texts: &["t.key", "t.title", "t.content", NOTE_METADATA, NOTE_TAGS],
-        place: "json_object('kind', 'version', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
+        location: "json_object('kind', 'version', 'sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
         comes_from: Some(NOTE_COMES_FROM),
         ..MENTIONS_OF_SESSION
     }),
@@ -245,7 +245,7 @@ pub const LOADED_SKILLS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "block", "key"],
         texts: &["t.key", "t.content"],
-        place: "json_object('kind', 'loadedDocument', 'sessionId', t.session_id, 'label', t.block, 'key', t.key)",
+        location: "json_object('kind', 'loadedDocument', 'sessionId', t.session_id, 'label', t.block, 'key', t.key)",
         ..MENTIONS_OF_SESSION
     }),
 };
@@ -262,7 +262,7 @@ pub const PROPOSALS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.changes"],
-        place: "json_object('kind', 'proposal', 'sessionId', nullif(t.session_id, ''), 'id', cast(t.number AS TEXT))",
+        location: "json_object('kind', 'proposal', 'sessionId', nullif(t.session_id, ''), 'id', cast(t.number AS TEXT))",
         comes_from: Some(
             "EXISTS (SELECT 1
                        FROM json_each(t.changes) AS change,
@@ -289,7 +289,7 @@ pub const PROMPTS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["scope"],
         texts: &["t.prompt"],
-        place: "json_object('kind', 'prompt', 'sessionId', nullif(t.scope, ''))",
+        location: "json_object('kind', 'prompt', 'sessionId', nullif(t.scope, ''))",
         ..MENTIONS_OF_SESSION
     }),
 };

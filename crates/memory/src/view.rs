@@ -52,7 +52,7 @@ pub fn get_in_view(
 }
 
 /// The blocks that a scope sees, read from every backend. A block that doesn't fit in the answer
-/// has the reason in place of its content.
+/// has the reason instead of its content.
 pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
     read_blocks(memory, &load_view(memory, scope)?).await
 }
@@ -111,11 +111,11 @@ fn is_left_out(block: &Block) -> bool {
 
 /// Reads blocks from their backends. If a backend is unavailable, its block has the reason.
 pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
-    let begun_ms = memory.host.now_ms();
+    let started_ms = memory.host.now_ms();
     let mut read = Vec::with_capacity(blocks.len());
     let mut bytes = 0;
     for block in blocks {
-        let is_late = memory.host.now_ms() - begun_ms >= TOTAL_PATIENCE_MS;
+        let is_late = memory.host.now_ms() - started_ms >= TOTAL_PATIENCE_MS;
         let mut block = if is_late && !block.backend().is_this_object() {
             Block::new(
                 block,

@@ -97,9 +97,9 @@ impl WholeRows {
         db.rows(&sql, &params)
     }
 
-    /// The place of a row that [`Self::load`] returned. In a table without slots, the third column
-    /// is another one.
-    pub fn place_of(&self, row: &Row) -> Result<LastRow> {
+    /// The position of a row that [`Self::load`] returned. In a table without slots, the third
+    /// column is another one.
+    pub fn position_of(&self, row: &Row) -> Result<LastRow> {
         let (block, key, slot): (String, SqlValue, Option<i64>) = row.read()?;
         let slot = slot.filter(|_| self.has_slots()).unwrap_or(-1);
         Ok(LastRow { block, key, slot })

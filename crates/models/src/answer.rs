@@ -100,13 +100,13 @@ impl AnswerBuilder {
         }
     }
 
-    /// Whether a call with this key was begun.
+    /// Whether a call with this key was started.
     pub fn has_call(&self, key: Option<i64>) -> bool {
         self.calls.iter().any(|call| call.key == key)
     }
 
     pub fn add_call(&mut self, piece: &CallPiece<'_>) {
-        let Some(index) = self.place(piece) else {
+        let Some(index) = self.find_or_add_call(piece) else {
             return;
         };
         let Some(call) = self.calls.get_mut(index) else {
@@ -142,7 +142,7 @@ impl AnswerBuilder {
     }
 
     /// The index of the call that a piece belongs to. Adds the call if it is new.
-    fn place(&mut self, piece: &CallPiece<'_>) -> Option<usize> {
+    fn find_or_add_call(&mut self, piece: &CallPiece<'_>) -> Option<usize> {
         let is_empty = piece.id.is_empty() && piece.name.is_empty();
         // Workers AI ends a call with an empty piece.
         if is_empty && piece.arguments.is_empty() {
@@ -236,8 +236,8 @@ impl AnswerBuilder {
         self.finish = Some(reason);
     }
 
-    /// The number of calls that were begun.
-    pub fn calls_begun(&self) -> usize {
+    /// The number of calls that were started.
+    pub fn count_calls(&self) -> usize {
         self.calls.len()
     }
 

@@ -416,7 +416,7 @@ mod tests {
             ]),
         ];
         for number in 0..kinds.len().pow(5) {
-            let picks = (0..5).map(|place| number / kinds.len().pow(place) % kinds.len());
+            let picks = (0..5).map(|index| number / kinds.len().pow(index) % kinds.len());
             let list: Vec<Value> = picks
                 .flat_map(|kind| kinds[kind].as_array().unwrap().clone())
                 .collect();

@@ -33,7 +33,7 @@ struct Thoughts<'a> {
 
 /// Starts a thinking block.
 pub fn begin(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
-    let calls = answer.calls_begun();
+    let calls = answer.count_calls();
     let provider_data = answer.provider_data().get_or_insert_with(|| json!({}));
     let has_text = provider_data.get(HAS_TEXT).is_some();
     let at = match (has_text, calls) {

@@ -1,7 +1,7 @@
-//! Calls a model: the one place that sends a request and returns its answer in parts.
+//! Calls a model: the one module that sends a request and returns its answer in parts.
 //!
 //! An overloaded model is called again as long as no part of its answer has arrived. An answer that
-//! has begun is never restarted. A model that fails is an error. The demo replaces a model only if
+//! has started is not requested again. A model that fails is an error. The demo replaces a model only if
 //! nobody named one and a local run can't serve the default.
 
 use std::collections::VecDeque;

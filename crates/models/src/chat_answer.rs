@@ -84,7 +84,7 @@ pub fn read_calls(message: &Value, answer: &mut AnswerBuilder) {
 /// Stores the extra content of the newest call. Google puts the signature of a reasoning
 /// text there, and refuses the call's result without it.
 fn keep_extra(extra: &Value, answer: &mut AnswerBuilder) {
-    let Some(newest) = answer.calls_begun().checked_sub(1) else {
+    let Some(newest) = answer.count_calls().checked_sub(1) else {
         return;
     };
     let provider_data = answer

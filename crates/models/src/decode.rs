@@ -133,7 +133,7 @@ impl Decoder {
         self.answer.is_over()
     }
 
-    /// The failure that came in place of an answer, if the request is too long.
+    /// The failure that came instead of an answer, if the request is too long.
     pub fn too_long(&self) -> Option<&ProviderError> {
         self.too_long.as_ref()
     }
@@ -223,16 +223,16 @@ const DONE: &str = "[DONE]";
 /// The model that an event names: at its top level, in its message or response, or in the result of
 /// a binding.
 fn find_model(value: &Value) -> Option<String> {
-    let places = [
+    let candidates = [
         Some(value),
         value.get("message"),
         value.get("result"),
         value.get("response"),
     ];
-    let named = places
+    let named = candidates
         .into_iter()
         .flatten()
-        .find_map(|place| place.get("model")?.as_str());
+        .find_map(|candidate| candidate.get("model")?.as_str());
     let named = named.filter(|name| !name.is_empty())?;
     named
         .get(..named.floor_char_boundary(MAX_MODEL_BYTES))

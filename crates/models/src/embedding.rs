@@ -141,7 +141,7 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
         data: Option<&'a RawValue>,
     }
     #[derive(Deserialize)]
-    struct Placed {
+    struct IndexedEmbedding {
         index: Option<usize>,
         embedding: Vec<f32>,
     }
@@ -157,10 +157,13 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
     let vectors: Vec<Vec<f32>> = match json::decode(data) {
         Ok(vectors) => vectors,
         Err(_) => {
-            let mut placed: Vec<Placed> =
+            let mut indexed: Vec<IndexedEmbedding> =
                 json::decode(data).map_err(|_| "sent an answer without vectors")?;
-            placed.sort_by_key(|one| one.index);
-            placed.into_iter().map(|placed| placed.embedding).collect()
+            indexed.sort_by_key(|one| one.index);
+            indexed
+                .into_iter()
+                .map(|indexed| indexed.embedding)
+                .collect()
         }
     };
     if vectors.len() != count {
@@ -244,7 +247,7 @@ mod tests {
         let calls = outbound.calls.borrow();
         assert_eq!(calls[0].body, r#"{"model":"m","input":["0","1"]}"#);
         assert_eq!(
-            calls[0].place,
+            calls[0].endpoint,
             base::outbound::Endpoint::Url("http://127.0.0.1:1/v1/embeddings".to_owned())
         );
     }

@@ -196,8 +196,8 @@ impl NumberInText<'_> {
 fn numbers_of(sentence: &str) -> Vec<NumberInText<'_>> {
     let mut numbers: Vec<NumberInText<'_>> = Vec::new();
     let mut rest = sentence;
-    while let Some(place) = rest.find(|c: char| c.is_ascii_digit()) {
-        let (words, tail) = rest.split_at_checked(place).unwrap_or((rest, ""));
+    while let Some(index) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (words, tail) = rest.split_at_checked(index).unwrap_or((rest, ""));
         if let Some(last) = numbers.last_mut() {
             last.after = words;
         }
@@ -217,8 +217,8 @@ fn numbers_of(sentence: &str) -> Vec<NumberInText<'_>> {
 
 /// The number at the start of a text, and its length. It may have thousands separators.
 fn read_number(text: &str) -> Option<(i64, usize)> {
-    let is_part = |(place, c): (usize, char)| {
-        let next = text.as_bytes().get(place + 1);
+    let is_part = |(index, c): (usize, char)| {
+        let next = text.as_bytes().get(index + 1);
         c.is_ascii_digit() || (c == ',' && next.is_some_and(u8::is_ascii_digit))
     };
     let length = text

@@ -98,7 +98,7 @@ impl ContextMessage {
         json::written_bytes(&self.content) + calls.chain(files).chain(provider_data).sum::<usize>()
     }
 
-    /// The event that records the message. `field` is the message's place in the request,
+    /// The event that records the message. `field` is the message's path in the request,
     /// for errors. `names` finds a tool's name by the id of its call.
     pub fn into_event(self, field: &str, names: &dyn Fn(&Id) -> Option<Id>) -> Result<NewEvent> {
         let has_calls = !self.calls().is_empty();

@@ -143,14 +143,14 @@ impl ResponsesReader {
         }
     }
 
-    fn add_text(&mut self, place: (i64, i64), text: &str, answer: &mut AnswerBuilder) {
+    fn add_text(&mut self, part: (i64, i64), text: &str, answer: &mut AnswerBuilder) {
         if text.is_empty() {
             return;
         }
-        if self.text_at.is_some_and(|before| before != place) {
+        if self.text_at.is_some_and(|before| before != part) {
             answer.add_text(BETWEEN);
         }
-        self.text_at = Some(place);
+        self.text_at = Some(part);
         answer.add_text(text);
     }
 

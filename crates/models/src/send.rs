@@ -135,14 +135,14 @@ pub async fn attempt<'a>(
         ModelEndpoint::Ai(model) => outbound.run_ai(model, body.to_owned(), limits),
         ModelEndpoint::Http { url, headers } => outbound.send(OutboundRequest {
             purpose: CallPurpose::Model,
-            place: Endpoint::Url(url.clone()),
+            endpoint: Endpoint::Url(url.clone()),
             headers: headers.clone(),
             body: body.to_owned(),
             limits,
         }),
         ModelEndpoint::Own(path) => outbound.send(OutboundRequest {
             purpose: CallPurpose::Model,
-            place: Endpoint::Service {
+            endpoint: Endpoint::Service {
                 binding: OWN_CLASS.to_owned(),
                 path: (*path).to_owned(),
             },

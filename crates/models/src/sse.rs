@@ -35,7 +35,7 @@ pub struct Parser {
     line: Vec<u8>,
     /// The last byte was a CR: a LF that follows ends no second line.
     after_cr: bool,
-    has_begun: bool,
+    has_started: bool,
     name: String,
     data: Option<String>,
     /// The id that the present event names.
@@ -88,7 +88,7 @@ impl Parser {
         let bytes = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&bytes);
         let mut line = text.as_ref();
-        if !std::mem::replace(&mut self.has_begun, true) {
+        if !std::mem::replace(&mut self.has_started, true) {
             line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
         }
         if line.is_empty() {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::calls::ApiHeaders;
 use crate::history::History;
-use crate::history_position::{HistoryPosition, find_place, find_previous, named_session};
+use crate::history_position::{HistoryPosition, find_position, find_previous, named_session};
 use crate::listener::{ApiListener, Head, Source};
 use crate::openai::referred_items::StoredItems;
 use crate::openai::responses_tools::is_function;
@@ -35,12 +35,12 @@ const OWN_MODEL: &[&str] = &["default", "session-agent"];
 
 /// The outcome of a request.
 pub enum Beginning {
-    Answer(BegunAnswer),
+    Answer(StartedAnswer),
     /// Another turn of this session runs.
     Busy(Id),
 }
 
-pub struct BegunAnswer {
+pub struct StartedAnswer {
     pub session_id: Id,
     pub is_streamed: bool,
     pub listener: ApiListener,
@@ -109,7 +109,7 @@ pub fn begin(
     let previous = asked.as_ref().and_then(|ask| ask.previous.as_ref());
     let found = match previous {
         Some(previous) => find_previous(agent, named.as_ref(), previous, &parsed.items)?,
-        None => find_place(agent, named, is_stored, &parsed.items)?,
+        None => find_position(agent, named, is_stored, &parsed.items)?,
     };
     if let Some(joined) = resume_same(agent, &head, &found.session_id, &request)? {
         return Ok(Beginning::Answer(joined));
@@ -129,8 +129,8 @@ pub fn begin(
     Ok(Beginning::Answer(follow(head, running, Some(work))))
 }
 
-fn follow(head: Head, running: Rc<RunningTurn>, work: Option<TurnWork>) -> BegunAnswer {
-    BegunAnswer {
+fn follow(head: Head, running: Rc<RunningTurn>, work: Option<TurnWork>) -> StartedAnswer {
+    StartedAnswer {
         session_id: running.session_id.clone(),
         is_streamed: head.is_streamed,
         listener: ApiListener::new(head, Source::Running(running)),
@@ -145,7 +145,7 @@ fn join(
     named: Option<&Id>,
     headers: &ApiHeaders,
     request: &str,
-) -> Result<Option<BegunAnswer>> {
+) -> Result<Option<StartedAnswer>> {
     if let Some(running) = agent.turns.find_of_request(request) {
         permit(agent.caller, CHAT_RULE, Some(&running.session_id))?;
         return Ok(Some(follow(head.clone(), running, None)));
@@ -160,7 +160,7 @@ fn join(
     let session_id = Id::parse(end.session_id).map_err(Error::storage)?;
     permit(agent.caller, CHAT_RULE, Some(&session_id))?;
     let stored = find_stored(agent.db, &session_id, end.seq)?;
-    Ok(Some(BegunAnswer {
+    Ok(Some(StartedAnswer {
         session_id,
         is_streamed: head.is_streamed,
         listener: ApiListener::new(
@@ -177,7 +177,7 @@ fn resume_same(
     head: &Head,
     session_id: &Id,
     request: &str,
-) -> Result<Option<BegunAnswer>> {
+) -> Result<Option<StartedAnswer>> {
     if agent.turns.find(session_id).is_some() {
         return Ok(None);
     }
@@ -284,7 +284,7 @@ fn to_request(
         model,
         system_instructions: parsed.system,
         client_tools: parsed.tools,
-        place: found.place,
+        position: found.position,
         answers,
         events,
     })

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-/// A call that the model has begun.
-pub struct BegunCall {
+/// A call that the model has started.
+pub struct StartedCall {
     /// The model's index of the call.
     pub index: usize,
     /// The id in the log: the provider's own, unless another call of the conversation has it.
@@ -20,7 +20,7 @@ pub struct Calls {
     tools: HashSet<String>,
     /// The number of calls of the client's tools so far, in all requests.
     client_calls: usize,
-    pub begun: Vec<BegunCall>,
+    pub started: Vec<StartedCall>,
 }
 
 impl Calls {
@@ -28,13 +28,13 @@ impl Calls {
         Self {
             tools: tools.collect(),
             client_calls: 0,
-            begun: Vec::new(),
+            started: Vec::new(),
         }
     }
 
     /// The next request to the model begins.
     pub fn begin_step(&mut self) {
-        self.begun.clear();
+        self.started.clear();
     }
 
     pub fn is_clients(&self, name: &str) -> bool {
@@ -45,7 +45,7 @@ impl Calls {
     pub fn begin(&mut self, index: usize, id: String, name: &str) -> Option<usize> {
         let number = self.is_clients(name).then_some(self.client_calls);
         self.client_calls += usize::from(number.is_some());
-        self.begun.push(BegunCall {
+        self.started.push(StartedCall {
             index,
             id,
             number,
@@ -54,8 +54,8 @@ impl Calls {
         number
     }
 
-    fn find_mut(&mut self, index: usize) -> Option<&mut BegunCall> {
-        self.begun.iter_mut().find(|call| call.index == index)
+    fn find_mut(&mut self, index: usize) -> Option<&mut StartedCall> {
+        self.started.iter_mut().find(|call| call.index == index)
     }
 
     /// Notes that a piece of a call's arguments has come. Returns the call's number in the answer.
@@ -75,6 +75,6 @@ impl Calls {
 
     /// Whether the turn continues by itself: the model called tools, but none of the client's.
     pub fn are_all_ours(&self) -> bool {
-        !self.begun.is_empty() && self.begun.iter().all(|call| call.number.is_none())
+        !self.started.is_empty() && self.started.iter().all(|call| call.number.is_none())
     }
 }

@@ -58,13 +58,13 @@ impl<'a> History<'a> {
         }
     }
 
-    /// The results of calls that wait at this place, and the items after them.
+    /// The results of calls that wait at this position, and the items after them.
     pub fn take_answers(
         &self,
         found: &HistoryPosition,
         rest: Vec<Item>,
     ) -> Result<(Vec<ClientAnswer>, Vec<Item>)> {
-        let ApiPosition::After(seq) = found.place else {
+        let ApiPosition::After(seq) = found.position else {
             return Ok((Vec::new(), rest));
         };
         let db = self.agent.db;

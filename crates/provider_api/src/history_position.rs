@@ -16,7 +16,7 @@ use conversation::session::path_digests::{PathEnd, find_longest};
 
 pub struct HistoryPosition {
     pub session_id: Id,
-    pub place: ApiPosition,
+    pub position: ApiPosition,
     /// How many items of the history the log already has.
     pub known: usize,
     /// The digest of the whole history.
@@ -67,14 +67,14 @@ pub fn find_previous(
     }
     Ok(HistoryPosition {
         session_id,
-        place: ApiPosition::After(end.seq),
+        position: ApiPosition::After(end.seq),
         known: 0,
         path,
     })
 }
 
 /// `named` is the session that the request names.
-pub fn find_place(
+pub fn find_position(
     agent: &Agent<'_>,
     named: Option<Id>,
     is_stored: bool,
@@ -96,20 +96,20 @@ pub fn find_place(
         Some((known, end))
     });
     let Some((known, end)) = found else {
-        let place = match &named {
-            Some(id) if is_stored => place_at_leaf(agent, id)?,
+        let position = match &named {
+            Some(id) if is_stored => leaf_position(agent, id)?,
             _ => ApiPosition::Root,
         };
         return Ok(HistoryPosition {
             session_id: named.unwrap_or_else(|| Id::mint_session(agent.host)),
-            place,
+            position,
             known: 0,
             path,
         });
     };
     Ok(HistoryPosition {
         session_id: Id::parse(end.session_id).map_err(Error::storage)?,
-        place: ApiPosition::After(end.seq),
+        position: ApiPosition::After(end.seq),
         known,
         path,
     })
@@ -132,7 +132,7 @@ fn find_in_stored(agent: &Agent<'_>, session_id: &Id, paths: &[String]) -> Resul
 
 /// The newest event of a session, whose messages precede the request's. Results of its
 /// calls may come next.
-fn place_at_leaf(agent: &Agent<'_>, session_id: &Id) -> Result<ApiPosition> {
+fn leaf_position(agent: &Agent<'_>, session_id: &Id) -> Result<ApiPosition> {
     if !session_exists(agent.db, session_id)? {
         return Ok(ApiPosition::Root);
     }

@@ -5,7 +5,7 @@
 //! turn's end. So it waits as long as its client does. A request whose client disconnects before is
 //! dropped.
 
-use crate::begin::{Beginning, BegunAnswer, begin};
+use crate::begin::{Beginning, StartedAnswer, begin};
 use crate::calls::ApiHeaders;
 use base::error::Result;
 use base::ids::Id;
@@ -27,11 +27,11 @@ pub async fn begin_queued(
     address: Option<&Id>,
     headers: &ApiHeaders,
     body: &[u8],
-) -> Result<BegunAnswer> {
-    let mut place = None;
+) -> Result<StartedAnswer> {
+    let mut queued = None;
     for _ in 0..MAX_TURNS_BEFORE {
         let session_id = match begin(agent, api, address, headers, body)? {
-            Beginning::Answer(begun) => return Ok(begun),
+            Beginning::Answer(started) => return Ok(started),
             Beginning::Busy(session_id) => session_id,
         };
         let when_busy = default_when_busy(agent, &session_id)?;
@@ -43,8 +43,8 @@ pub async fn begin_queued(
             break;
         }
         check_limits(agent)?;
-        if place.is_none() {
-            place = Some(agent.turns.enqueue(&session_id).ok_or_else(queue_is_full)?);
+        if queued.is_none() {
+            queued = Some(agent.turns.enqueue(&session_id).ok_or_else(queue_is_full)?);
             if when_busy == WhenBusy::Replace {
                 running.cancel();
             }

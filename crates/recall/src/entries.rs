@@ -140,7 +140,7 @@ fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
         let scores = matches.results.iter().enumerate();
         rankings.push(
             scores
-                .map(|(place, entry)| (first + place, entry.score))
+                .map(|(index, entry)| (first + index, entry.score))
                 .collect(),
         );
         entries.extend(matches.results.into_iter().map(Some));
@@ -149,8 +149,8 @@ fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
         merged.is_cut |= matches.is_cut;
     }
     merged.past.truncate(most);
-    for (place, score) in merge(rankings).into_iter().take(most) {
-        if let Some(entry) = entries.get_mut(place).and_then(Option::take) {
+    for (index, score) in merge(rankings).into_iter().take(most) {
+        if let Some(entry) = entries.get_mut(index).and_then(Option::take) {
             merged.results.push(FoundEntry { score, ..entry });
         }
     }
@@ -165,7 +165,7 @@ async fn search_here(
     let queries = asked.queries;
     let mut nearest = Vec::new();
     let mut report = None;
-    let (places, open) = open_queries(queries);
+    let (indexes, open) = open_queries(queries);
     if !open.is_empty() {
         match EmbeddingModel::find(memory.outbound) {
             Ok(None) => {}
@@ -177,7 +177,7 @@ async fn search_here(
                 };
                 let embedder = Embedder { memory, model };
                 let found = find_nearest(&embedder, &open, &store).await?;
-                nearest = spread(queries.len(), &places, found.nearest);
+                nearest = spread(queries.len(), &indexes, found.nearest);
                 report = Some(found.report);
             }
             Err(error) => report = Some(VectorReport::failed(error)),
@@ -215,11 +215,11 @@ impl VectorStore for Entries<'_> {
         wanted: &VectorFilter<'_>,
         cursor: Option<&VectorCursor>,
     ) -> Result<VectorBatch> {
-        let (place, after) = match cursor {
-            Some(VectorCursor::InBlock(place, key)) => (*place, key.as_str()),
+        let (block_index, after) = match cursor {
+            Some(VectorCursor::InBlock(block_index, key)) => (*block_index, key.as_str()),
             _ => (0, ""),
         };
-        let Some(block) = self.blocks.get(place) else {
+        let Some(block) = self.blocks.get(block_index) else {
             return Ok(VectorBatch::default());
         };
         let wanted = WantedVectors {
@@ -229,10 +229,10 @@ impl VectorStore for Entries<'_> {
             limit: wanted.batch,
         };
         let found = entry_vectors::load_batch(self.db, block, after, &wanted)?;
-        let found = found.map(|found| VectorBatch::of_entries(found, place, wanted.limit));
+        let found = found.map(|found| VectorBatch::of_entries(found, block_index, wanted.limit));
         let mut batch = found.unwrap_or_default();
-        if batch.next.is_none() && place + 1 < self.blocks.len() {
-            batch.next = Some(VectorCursor::InBlock(place + 1, String::new()));
+        if batch.next.is_none() && block_index + 1 < self.blocks.len() {
+            batch.next = Some(VectorCursor::InBlock(block_index + 1, String::new()));
         }
         Ok(batch)
     }

@@ -9,7 +9,7 @@ use super::nearest::{
 use super::{open_queries, signs, spread};
 use base::database::Database;
 use base::error::Result;
-use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
+use base::numbers::{self, MAX_SEQ, MAX_SESSION_NUMBER, ROW_NUMBERS_END, split_row_number};
 use conversation::index::find::{SearchHit, find};
 use conversation::index::progress::find_number;
 use conversation::index::request::SearchRequest;
@@ -48,8 +48,8 @@ pub async fn search(memory: &Memory<'_>, search: &SearchRequest<'_>) -> Result<E
         })
     };
     let model = EmbeddingModel::find(memory.outbound);
-    let (places, queries) = open_queries(search.queries);
-    if model == Ok(None) || !load_config(db, deployed)?.vectors || places.is_empty() {
+    let (indexes, queries) = open_queries(search.queries);
+    if model == Ok(None) || !load_config(db, deployed)?.vectors || indexes.is_empty() {
         return by_words(None);
     }
     let model = match model {
@@ -62,10 +62,10 @@ pub async fn search(memory: &Memory<'_>, search: &SearchRequest<'_>) -> Result<E
     let by_meaning = find_nearest(&embedder, &queries, &store).await?;
     let nearest = by_meaning.nearest.into_iter().map(|nearest| {
         let items = nearest.items().iter();
-        let to_place = |(number, nearness): &(i64, f64)| (split_place(*number), *nearness);
-        Nearest::new(items.map(to_place).collect())
+        let to_position = |(number, nearness): &(i64, f64)| (split_row_number(*number), *nearness);
+        Nearest::new(items.map(to_position).collect())
     });
-    let nearest = spread(search.queries.len(), &places, nearest.collect());
+    let nearest = spread(search.queries.len(), &indexes, nearest.collect());
     let found = find(db, search, &nearest)?;
     Ok(EventMatches {
         hits: found.hits,
@@ -88,14 +88,19 @@ impl Events<'_> {
     /// The first and the last number that the search may return. `None`: none.
     fn find_range(&self) -> Result<Option<(i64, i64)>> {
         let Some(session_id) = self.search.session_id else {
-            return Ok(Some((0, BEYOND_PLACES - 1)));
+            return Ok(Some((0, ROW_NUMBERS_END - 1)));
         };
         let number = find_number(self.db, session_id.as_str())?;
-        Ok(number.map(|number| (numbers::place(number, 0), numbers::place(number, MAX_SEQ))))
+        Ok(number.map(|number| {
+            (
+                numbers::row_number(number, 0),
+                numbers::row_number(number, MAX_SEQ),
+            )
+        }))
     }
 
-    /// Events below a place that need a vector and have none, at most `most`, and where the check
-    /// ended. `None`: there are no more events.
+    /// Events below a row number that need a vector and have none, at most `most`, and where the
+    /// check ended. `None`: there are no more events.
     ///
     /// Only what people and the agent said gets a vector. The inputs and outputs of tools are
     /// mostly names and numbers, and most of a log: words find these events. A message of megabytes
@@ -109,9 +114,9 @@ impl Events<'_> {
         let VectorScan {
             end,
             checked,
-            places,
+            row_numbers,
         } = vector_texts::scan_vector_texts(self.db, self.search, below, MAX_CHECKED)?;
-        let numbers = read_numbers(&places.unwrap_or_default());
+        let numbers = read_numbers(&row_numbers.unwrap_or_default());
         let missing = numbers.into_iter().filter(|number| !scanned.has(*number));
         let is_full = checked >= MAX_CHECKED;
         Ok((missing.take(most).collect(), end.filter(|_| is_full)))
@@ -133,7 +138,7 @@ impl VectorStore for Events<'_> {
             return Ok(VectorBatch::default());
         };
         let below = match cursor {
-            Some(VectorCursor::Number(place)) => *place,
+            Some(VectorCursor::Number(row_number)) => *row_number,
             _ => last + 1,
         };
         let found = event_vectors::load_batch(
@@ -180,7 +185,7 @@ impl VectorStore for Events<'_> {
     /// The newest events first. Then those that are older than every vector: an agent that enables
     /// vectors late gets them from the newest message backwards.
     fn load_missing(&self, scanned: &ScannedTexts<'_>, most: usize) -> Result<Vec<i64>> {
-        let newest = numbers::place(MAX_SESSION_NUMBER, MAX_SEQ) + 1;
+        let newest = numbers::row_number(MAX_SESSION_NUMBER, MAX_SEQ) + 1;
         let (mut missing, end) = self.load_message_texts(newest, scanned, most)?;
         let oldest = scanned.numbers.last().filter(|_| scanned.is_whole);
         if let (Some(end), Some(oldest)) = (end, oldest)
@@ -206,7 +211,7 @@ impl VectorStore for Events<'_> {
     fn convert(&self, vectors: &[(i64, Vec<u8>)]) -> Result<()> {
         let vectors: Vec<(i64, String)> = vectors
             .iter()
-            .map(|(place, vector)| (*place, to_hex(vector)))
+            .map(|(row_number, vector)| (*row_number, to_hex(vector)))
             .collect();
         event_vectors::convert(self.db, &vectors)
     }
@@ -214,7 +219,7 @@ impl VectorStore for Events<'_> {
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
         let texts = vector_texts::load_texts(self.db, numbers, TEXT_CHARS)?;
         let texts = texts.into_iter().map(|text| PendingText {
-            number: text.place,
+            number: text.row_number,
             stored: text.text,
             speaker: text.speaker,
         });
@@ -224,7 +229,7 @@ impl VectorStore for Events<'_> {
     fn store(&self, text: &PendingText, model: &str, vector: &[u8]) -> Result<()> {
         let vector = to_hex(vector);
         let new = NewVector {
-            place: text.number,
+            row_number: text.number,
             model,
             vector: &vector,
             text: &text.stored,

@@ -28,19 +28,19 @@ fn open_queries(queries: &[String]) -> (Vec<usize>, Vec<String>) {
     let parsed = WordQuery::parse_all(queries);
     let open = (0..).zip(queries).zip(&parsed);
     open.filter(|(_, parsed)| parsed.is_open())
-        .map(|((place, query), _)| (place, query.clone()))
+        .map(|((index, query), _)| (index, query.clone()))
         .unzip()
 }
 
 /// Places the nearest results of the open queries at their indexes among all queries.
 fn spread<T: Copy + Eq + Hash>(
     queries: usize,
-    places: &[usize],
+    indexes: &[usize],
     nearest: Vec<Nearest<T>>,
 ) -> Vec<Nearest<T>> {
     let mut all: Vec<Nearest<T>> = (0..queries).map(|_| Nearest::default()).collect();
-    for (place, nearest) in places.iter().zip(nearest) {
-        if let Some(slot) = all.get_mut(*place) {
+    for (index, nearest) in indexes.iter().zip(nearest) {
+        if let Some(slot) = all.get_mut(*index) {
             *slot = nearest;
         }
     }

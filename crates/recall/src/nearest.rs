@@ -242,9 +242,9 @@ pub struct VectorBatch {
 }
 
 impl VectorBatch {
-    /// The batch of some entries of the block at this place. A batch of fewer than `most` is its
+    /// The batch of some entries of the block at this index. A batch of fewer than `most` is its
     /// block's last.
-    pub fn of_entries(found: EntryVectors, place: usize, most: i64) -> Self {
+    pub fn of_entries(found: EntryVectors, block_index: usize, most: i64) -> Self {
         let last = found.end.filter(|_| found.entries >= most);
         let numbers = |list: Option<String>| read_numbers(&list.unwrap_or_default());
         Self {
@@ -252,7 +252,7 @@ impl VectorBatch {
             vectors: found.vectors.unwrap_or_default().into_bytes(),
             earlier: Vec::new(),
             missing: numbers(found.missing),
-            next: last.map(|key| VectorCursor::InBlock(place, key)),
+            next: last.map(|key| VectorCursor::InBlock(block_index, key)),
         }
     }
 }

@@ -19,7 +19,7 @@ pub fn bytes_of(dimensions: usize) -> usize {
 /// Packs a vector, with the first number in the lowest bit of the first byte.
 pub fn pack(vector: &[f32]) -> Vec<u8> {
     let average = average(vector);
-    let bit = |(place, number): (usize, &f32)| u8::from(*number > average) << place;
+    let bit = |(index, number): (usize, &f32)| u8::from(*number > average) << index;
     let byte = |numbers: &[f32]| numbers.iter().enumerate().map(bit).sum();
     vector.chunks(8).map(byte).collect()
 }
@@ -58,8 +58,8 @@ impl SignQuery {
         let mut sums = Vec::with_capacity(bytes_of(vector.len()) * BYTES);
         for numbers in centered.chunks(8) {
             for bits in 0..BYTES {
-                let signed = numbers.iter().enumerate().map(|(place, number)| {
-                    let is_set = bits >> place & 1 == 1;
+                let signed = numbers.iter().enumerate().map(|(index, number)| {
+                    let is_set = bits >> index & 1 == 1;
                     if is_set { *number } else { -*number }
                 });
                 sums.push(signed.sum::<f32>() / unit);

@@ -47,7 +47,7 @@ pub struct TermCounter<'q, 'a> {
     is_about: Vec<bool>,
     is_together: Vec<bool>,
     /// Which of the prefixes begin one of the words.
-    is_begun: Vec<bool>,
+    has_match: Vec<bool>,
     is_marked: bool,
     /// The terms that the two previous words matched.
     before: [Option<usize>; 2],
@@ -75,7 +75,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
             counts: vec![0; terms],
             is_about: vec![false; terms],
             is_together: vec![false; terms],
-            is_begun: vec![false; prefixes],
+            has_match: vec![false; prefixes],
             is_marked: false,
             before: [None; 2],
         }
@@ -109,9 +109,9 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         }
         let found = self.asked.find(word);
         self.count(found);
-        for begun in self.asked.matching_prefixes(word) {
-            if let Some(is_begun) = self.is_begun.get_mut(begun) {
-                *is_begun = true;
+        for prefix in self.asked.matching_prefixes(word) {
+            if let Some(has_match) = self.has_match.get_mut(prefix) {
+                *has_match = true;
             }
         }
     }
@@ -171,7 +171,11 @@ impl<'q, 'a> TermCounter<'q, 'a> {
             counts: self.counts,
             is_about: self.is_about,
             is_together: self.is_together,
-            other_hits: self.is_begun.iter().filter(|is_begun| **is_begun).count(),
+            other_hits: self
+                .has_match
+                .iter()
+                .filter(|has_match| **has_match)
+                .count(),
             is_question: false,
             has_number: false,
             is_marked: self.is_marked,
@@ -206,13 +210,13 @@ mod tests {
                 Some(stem.as_str()) == next && before.contains(&term.stem)
             })
         });
-        let is_begun = |prefix: &&String| words.iter().any(|word| word.starts_with(*prefix));
+        let has_match = |prefix: &&String| words.iter().any(|word| word.starts_with(*prefix));
         format!(
             "{} {:?} {:?} {}",
             length,
             counts.collect::<Vec<_>>(),
             is_together.collect::<Vec<_>>(),
-            prefixes.iter().filter(is_begun).count()
+            prefixes.iter().filter(has_match).count()
         )
     }
 

@@ -84,9 +84,9 @@ pub fn skip_fast_path<'t>(text: &'t str, asked: &FirstBytes, take: &mut OnWord<'
     if taken < at {
         // The last word may continue.
         let done = bytes.get(taken..at).unwrap_or_default().iter().rev();
-        let begun = done.take_while(|byte| byte.is_ascii_alphanumeric()).count();
-        skipped -= usize::from(begun > 0);
-        rest -= begun;
+        let partial = done.take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        skipped -= usize::from(partial > 0);
+        rest -= partial;
     }
     take(skipped, "");
     text.get(rest..).unwrap_or_default()
@@ -126,10 +126,10 @@ mod tests {
     #[test]
     fn eight_bytes_are_classified_as_each_byte_alone() {
         for byte in 0..=u8::MAX {
-            for place in 0..8 {
+            for index in 0..8 {
                 for others in [b' ', b'a', b'/', b'~', 0, 0x7F] {
                     let mut block = [others; 8];
-                    block[place] = byte;
+                    block[index] = byte;
                     assert_eq!(
                         has_special(u64::from_le_bytes(block)),
                         is_special(byte),

@@ -46,17 +46,17 @@ pub fn with_neighbors(mut found: Vec<(i64, f64)>, share: f64) -> Vec<(i64, f64)>
     found.sort_unstable_by_key(|(number, _)| *number);
     let sum: f64 = found.iter().map(|(_, nearness)| nearness).sum();
     let average = sum / found.len().max(1) as f64;
-    let near = |place: Option<usize>, number: i64| {
-        let neighbour = place.and_then(|place| found.get(place));
+    let near = |index: Option<usize>, number: i64| {
+        let neighbour = index.and_then(|index| found.get(index));
         neighbour
             .filter(|(its_number, _)| *its_number == number)
             .map_or(average, |(_, nearness)| *nearness)
     };
     (0..)
         .zip(&found)
-        .map(|(place, (number, own)): (usize, &(i64, f64))| {
-            let before = near(place.checked_sub(1), number - 1);
-            let after = near(Some(place + 1), number + 1);
+        .map(|(index, (number, own)): (usize, &(i64, f64))| {
+            let before = near(index.checked_sub(1), number - 1);
+            let after = near(Some(index + 1), number + 1);
             (*number, own + share * (before + after))
         })
         .collect()
@@ -86,8 +86,8 @@ impl<T: Copy + Ord> Nearest<T> {
     }
 
     fn find(&self, item: T) -> Option<f64> {
-        let place = self.items.binary_search_by_key(&item, |(item, _)| *item);
-        self.items.get(place.ok()?).map(|(_, nearness)| *nearness)
+        let index = self.items.binary_search_by_key(&item, |(item, _)| *item);
+        self.items.get(index.ok()?).map(|(_, nearness)| *nearness)
     }
 
     /// The [`MAX_NEAREST`] nearest items, nearest first.
@@ -282,7 +282,7 @@ mod tests {
     }
 
     /// Rankings of the two sets that bench/talks.mjs makes, as words and a small
-    /// model made them: a line a question, the place of what answers it, then what
+    /// model made them: a line a question, the position of what answers it, then what
     /// words and meanings make of each text (`RECORD=1 npm run bench -- vectors`).
     struct Recorded {
         answer: usize,
@@ -295,12 +295,14 @@ mod tests {
             let columns: Vec<&str> = line.split(' ').collect();
             let by_words = columns[1].split(',').enumerate();
             let mut by_words: Vec<(usize, f64)> = by_words
-                .filter_map(|(place, score)| Some((place, score.parse::<f64>().ok()? / 100.0)))
+                .filter_map(|(position, score)| {
+                    Some((position, score.parse::<f64>().ok()? / 100.0))
+                })
                 .collect();
             by_words.sort_by(|(_, a), (_, b)| b.total_cmp(a));
             let near = columns[2].split(',').enumerate();
             let items = near
-                .map(|(place, near)| (place, near.parse::<f64>().unwrap() / 10_000.0))
+                .map(|(position, near)| (position, near.parse::<f64>().unwrap() / 10_000.0))
                 .collect();
             Recorded {
                 answer: columns[0].parse().unwrap(),
@@ -323,7 +325,7 @@ mod tests {
                 ranked
                     .iter()
                     .take(most)
-                    .any(|(place, _)| *place == question.answer)
+                    .any(|(position, _)| *position == question.answer)
             })
             .count();
         found as f64 / questions.len() as f64

@@ -19,8 +19,8 @@ pub fn merge<T: Copy + Eq + Hash + Ord>(mut rankings: Vec<Vec<(T, f64)>>) -> Vec
     }
     let mut scores: HashMap<T, f64> = HashMap::new();
     for ranking in &rankings {
-        for (place, (item, _)) in ranking.iter().enumerate() {
-            *scores.entry(*item).or_default() += HALF / (HALF + place as f64);
+        for (index, (item, _)) in ranking.iter().enumerate() {
+            *scores.entry(*item).or_default() += HALF / (HALF + index as f64);
         }
     }
     let mut merged: Vec<(T, f64)> = scores.into_iter().collect();

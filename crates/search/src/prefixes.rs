@@ -19,17 +19,17 @@ impl<'a> PrefixScan<'a> {
     }
 
     pub fn find_in(&self, text: &str) -> impl Iterator<Item = &'a str> + use<'a> {
-        let mut is_begun = vec![false; self.prefixes.len()];
+        let mut is_found = vec![false; self.prefixes.len()];
         let mut splitter = WordSplitter::default();
         let mut take = |word: &str| {
-            for (prefix, is_begun) in self.prefixes.iter().zip(&mut is_begun) {
-                *is_begun = *is_begun || word.starts_with(prefix.as_str());
+            for (prefix, is_found) in self.prefixes.iter().zip(&mut is_found) {
+                *is_found = *is_found || word.starts_with(prefix.as_str());
             }
         };
         splitter.skim(text, &self.first_bytes, &mut |_, word| take(word));
         splitter.end(&mut take);
-        let found = self.prefixes.iter().zip(is_begun);
-        found.filter_map(|(prefix, is_begun)| is_begun.then_some(prefix.as_str()))
+        let found = self.prefixes.iter().zip(is_found);
+        found.filter_map(|(prefix, is_found)| is_found.then_some(prefix.as_str()))
     }
 }
 

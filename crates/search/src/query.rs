@@ -216,9 +216,9 @@ fn asks_agent(words: &[String]) -> bool {
             || AGENT_WORDS.contains(&word.as_str())
             || word.contains('你')
     };
-    words.iter().enumerate().any(|(place, word)| {
-        let before = place.checked_sub(1).and_then(|place| words.get(place));
-        let after = words.get(place + 1);
+    words.iter().enumerate().any(|(index, word)| {
+        let before = index.checked_sub(1).and_then(|index| words.get(index));
+        let after = words.get(index + 1);
         is_agent(word)
             && !before.is_some_and(|word| POLITE_WORDS.contains(&word.as_str()))
             && !after.is_some_and(|word| POLITE_AFTER.contains(&word.as_str()))

@@ -24,7 +24,7 @@ pub struct Ranking<'a> {
 impl Ranking<'_> {
     /// One score per candidate, in the order of `candidates`.
     pub fn scores(&self, candidates: &[Candidate]) -> Vec<f64> {
-        let places: HashMap<(i64, i64), &Candidate> = candidates
+        let by_position: HashMap<(i64, i64), &Candidate> = candidates
             .iter()
             .map(|candidate| ((candidate.session, candidate.seq), candidate))
             .collect();
@@ -45,7 +45,7 @@ impl Ranking<'_> {
                     Role::Assistant => lifts.1,
                     _ => 1.0,
                 };
-                self.score(candidate, &places) * lift + 1e-6 / (1.0 + age_days)
+                self.score(candidate, &by_position) * lift + 1e-6 / (1.0 + age_days)
             })
             .collect()
     }
@@ -63,11 +63,11 @@ impl Ranking<'_> {
     fn neighbors<'c>(
         &self,
         candidate: &Candidate,
-        places: &HashMap<(i64, i64), &'c Candidate>,
+        by_position: &HashMap<(i64, i64), &'c Candidate>,
     ) -> Vec<(&'c Candidate, f64)> {
         let weights = self.weights;
         let lend = |distance: i64| {
-            let found = *places.get(&(candidate.session, candidate.seq + distance))?;
+            let found = *by_position.get(&(candidate.session, candidate.seq + distance))?;
             let share = match distance {
                 -1 if found.is_question => weights.after_question,
                 -1 => weights.after,
@@ -81,18 +81,18 @@ impl Ranking<'_> {
         [-3, -2, -1, 1, 2, 3].into_iter().filter_map(lend).collect()
     }
 
-    fn score(&self, candidate: &Candidate, places: &HashMap<(i64, i64), &Candidate>) -> f64 {
+    fn score(&self, candidate: &Candidate, by_position: &HashMap<(i64, i64), &Candidate>) -> f64 {
         let weights = self.weights;
-        let neighbours = self.neighbors(candidate, places);
+        let neighbours = self.neighbors(candidate, by_position);
         let (mut score, mut found, mut all) = (0.0, 0.0, 0.0);
-        for (place, term) in self.terms.iter().enumerate() {
-            let mut weight = self.weight(candidate, place);
-            if weight == 0.0 && candidate.is_about.get(place) == Some(&true) {
+        for (term_index, term) in self.terms.iter().enumerate() {
+            let mut weight = self.weight(candidate, term_index);
+            if weight == 0.0 && candidate.is_about.get(term_index) == Some(&true) {
                 weight = weights.about;
             }
             let lent = neighbours
                 .iter()
-                .map(|(neighbour, share)| share * self.weight(neighbour, place))
+                .map(|(neighbour, share)| share * self.weight(neighbour, term_index))
                 .fold(0.0, f64::max);
             weight += lent;
             score += term.rarity * weight;
@@ -238,7 +238,7 @@ mod tests {
         let texts = ["old coffe x", "old x coffe", "coffe old x", "old x x coffe"];
         let candidates: Vec<Candidate> = (0..)
             .zip(texts)
-            .map(|(place, text)| candidate(place * 10, text, "", &terms))
+            .map(|(index, text)| candidate(index * 10, text, "", &terms))
             .collect();
         let scores = scores(&candidates, &terms);
         assert!(scores[0] > scores[2] && scores[1] > scores[3]);

@@ -90,7 +90,7 @@ fn value(json: &str) -> Option<(&str, &str)> {
         }
         piece = if depth > 0 { pieces.next() } else { None };
     }
-    json.split_at_checked(pieces.place())
+    json.split_at_checked(pieces.offset())
 }
 
 #[cfg(test)]

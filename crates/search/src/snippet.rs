@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(String::from_utf16(&units[start..end]).unwrap(), "needle");
     }
 
-    /// The places of a text's words, and which of them are hits, found character by character.
+    /// The offsets of a text's words, and which of them are hits, found character by character.
     fn spots_plainly(
         text: &str,
         terms: &[String],

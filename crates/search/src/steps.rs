@@ -36,8 +36,8 @@ const MAX_WALKED: i64 = 15_000_000;
 const LEAST_WORDS: usize = 8;
 
 /// The steps of a word that occurs in so many texts, so many times in all.
-pub fn steps_of(texts: i64, places: i64) -> i64 {
-    texts + places / REPEATS_A_STEP
+pub fn steps_of(texts: i64, occurrences: i64) -> i64 {
+    texts + occurrences / REPEATS_A_STEP
 }
 
 /// The steps for each of so many queries.

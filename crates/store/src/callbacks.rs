@@ -199,8 +199,8 @@ pub fn find_next_due(db: &dyn Database) -> Result<Option<i64>> {
 
 /// Deletes a call of a session, or of the agent; `false`: there is no such call.
 pub fn delete_of_session(db: &dyn Database, session_id: &str, id: &Id) -> Result<bool> {
-    let place = [session_id.into(), id.as_str().into()];
-    Ok(Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &place).run(db)? > 0)
+    let key = [session_id.into(), id.as_str().into()];
+    Ok(Delete::from(CALLBACKS, "session_id = ?1 AND id = ?2", &key).run(db)? > 0)
 }
 
 /// Whether a session has calls to make.

@@ -9,7 +9,7 @@ pub const CHECKS: &[Check] = &[
         key: &["number"],
         // A call about the agent's own memory has no session.
         owner: RowsOwner::Unindexed("session_id"),
-        place: "json_object('sessionId', t.session_id, 'seq', t.number)",
+        location: "json_object('sessionId', t.session_id, 'seq', t.number)",
         length: "octet_length(t.report)",
         rules: &[RowRule(Code::CallbackDamaged, is_no_json!("t.report"))],
         ..OF_AGENT
@@ -17,7 +17,7 @@ pub const CHECKS: &[Check] = &[
     Check {
         table: "cf_agents_config",
         key: &["key"],
-        place: "json_object('id', t.key)",
+        location: "json_object('id', t.key)",
         length: "octet_length(t.value)",
         rules: &[RowRule(Code::SettingDamaged, is_no_json!("t.value"))],
         ..OF_AGENT

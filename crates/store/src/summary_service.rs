@@ -1,4 +1,4 @@
-//! The setting `summarize`: a service binding that writes summaries in place of a model.
+//! The setting `summarize`: a service binding that writes summaries instead of a model.
 //! `context/compaction/service.rs` calls it.
 
 use crate::json_schema::JsonSchema;

@@ -32,7 +32,7 @@ pub const CALLBACKS: &Table = &Table {
     mentions: InMentions::Searched(MentionRows {
         key: &["number"],
         texts: &["t.report"],
-        place: "json_object('kind', 'report', 'sessionId', nullif(t.session_id, ''), 'id', t.id)",
+        location: "json_object('kind', 'report', 'sessionId', nullif(t.session_id, ''), 'id', t.id)",
         // There is no index of rows by session.
         has_index: false,
         ..MENTIONS_OF_SESSION

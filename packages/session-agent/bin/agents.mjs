@@ -46,8 +46,8 @@ export async function runAgents(
   const { values, positionals } = parsed;
   const [name, ...more] = positionals;
   const isUnnamed = name === undefined && command !== "agents";
-  const isMisplaced = Object.keys(values).some((option) => (COMMAND_OF[option] ?? command) !== command);
-  if (isUnnamed || isMisplaced || more.length > 0) return USAGE;
+  const hasWrongOption = Object.keys(values).some((option) => (COMMAND_OF[option] ?? command) !== command);
+  if (isUnnamed || hasWrongOption || more.length > 0) return USAGE;
   const { sessionAgent } = await import("../dist/index.js");
   const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
   const agentOf = (agent) => sessionAgent(url, agent, { token: env.SESSION_AGENT_TOKEN });

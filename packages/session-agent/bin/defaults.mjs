@@ -103,9 +103,9 @@ function findDouble(list, path, field, key) {
   return undefined;
 }
 
-function findSeveral(list, place) {
+function findSeveral(list, addressesOf) {
   for (const [index, item] of (list ?? []).entries()) {
-    const [path, object, fields] = place(item, index) ?? [];
+    const [path, object, fields] = addressesOf(item, index) ?? [];
     if (fields && fields.filter((name) => object[name] != null).length !== 1)
       return `\`${path}\` must have exactly one of \`${fields.join("`, `")}\`.`;
   }

@@ -41,8 +41,8 @@ export async function runWhole(
   }
   const { values, positionals } = parsed;
   const [name, file, ...more] = positionals;
-  const isMisplaced = command === "export" ? values["allow-sources"] : values.resume;
-  if (!name || !file || more.length > 0 || isMisplaced) return USAGE;
+  const hasWrongOption = command === "export" ? values["allow-sources"] : values.resume;
+  if (!name || !file || more.length > 0 || hasWrongOption) return USAGE;
   const { sessionAgent } = await import("../dist/index.js");
   const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
   const progress = showing(stderr);

@@ -219,7 +219,7 @@ async function readEvents(session: SessionClient): Promise<{ events: Event[]; ch
     const given = kept?.event ?? foreignEventOf(one);
     if (given === undefined) continue;
     const event = createEvent(given);
-    // An event that is appended again takes the place of the first one.
+    // An event that is appended again replaces the first one.
     events.set(event.id, event);
     const change = Object.entries(event.actions.stateDelta).filter(([key]) => !kept?.skipped?.includes(key));
     changes.push(Object.fromEntries(change));

@@ -343,11 +343,11 @@ export async function nameItems(items: Item[], leafId: string | null): Promise<s
 export async function writeItems(
   session: SessionClient,
   items: Item[],
-  place: AppendPosition,
+  position: AppendPosition,
   options: CallOptions,
 ): Promise<Persisted> {
   const outcome: Persisted = { events: [], leafId: null };
-  let next: AppendPosition = place;
+  let next: AppendPosition = position;
   for (let at = 0; at < items.length; ) {
     const item = items[at]!;
     if (item.role !== undefined) {
@@ -363,7 +363,7 @@ export async function writeItems(
       outcome.leafId = leafId;
       at += events.length;
     }
-    next = Object.fromEntries(Object.keys(place).map((field) => [field, items[at - 1]!.id]));
+    next = Object.fromEntries(Object.keys(position).map((field) => [field, items[at - 1]!.id]));
   }
   return outcome;
 }

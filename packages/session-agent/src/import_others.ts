@@ -56,7 +56,7 @@ function conversationOf(id: string, conversation: Thing, check: Check): Conversa
 /** By `parent`, in the order in which each parent lists its children. */
 function childrenOf(nodes: { [id: string]: Thing }): Map<string | null, string[]> {
   const children = new Map<string | null, string[]>();
-  const place = (id: string): number => {
+  const indexInParent = (id: string): number => {
     const listed = nodes[nodes[id]!.parent]?.children;
     return Array.isArray(listed) ? listed.indexOf(id) : 0;
   };
@@ -64,7 +64,7 @@ function childrenOf(nodes: { [id: string]: Thing }): Map<string | null, string[]
     const parent = isObject(node) && nodes[node.parent] !== undefined ? node.parent : null;
     if (isObject(node)) children.set(parent, [...(children.get(parent) ?? []), id]);
   }
-  for (const ids of children.values()) ids.sort((one, other) => place(one) - place(other));
+  for (const ids of children.values()) ids.sort((one, other) => indexInParent(one) - indexInParent(other));
   return children;
 }
 

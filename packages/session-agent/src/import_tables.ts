@@ -187,7 +187,7 @@ function rejoined(base64: string): string {
   );
 }
 
-/** The message with its media in place of the pointers to them. */
+/** The message with its media instead of the pointers to them. */
 function restored(value: any, media: Media, depth: number): any {
   if (depth > DEPTH || value === null || typeof value !== "object") return value;
   if (Array.isArray(value)) return value.map((one) => restored(one, media, depth + 1));
@@ -203,10 +203,10 @@ function restored(value: any, media: Media, depth: number): any {
 }
 
 function inOrder(rows: Row[]): Row[] {
-  const place = (row: Row, n: number): [number, number] => [row.seq ?? timeOf(row.created_at) ?? 0, n];
-  const placed = rows.map((row, n) => ({ row, place: place(row, n) }));
-  return placed
-    .sort((one, other) => one.place[0] - other.place[0] || one.place[1] - other.place[1])
+  const sortKey = (row: Row, n: number): [number, number] => [row.seq ?? timeOf(row.created_at) ?? 0, n];
+  const keyed = rows.map((row, n) => ({ row, key: sortKey(row, n) }));
+  return keyed
+    .sort((one, other) => one.key[0] - other.key[0] || one.key[1] - other.key[1])
     .map(({ row }) => row);
 }
 

@@ -84,7 +84,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   }
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-    const { thread, namespace, checkpointId } = placeOf(config);
+    const { thread, namespace, checkpointId } = addressOf(config);
     if (thread === undefined) return undefined;
     const session = this.#agent.session(await checkpointsOf(thread, namespace));
     const text = await orNothing(async () => {
@@ -99,21 +99,21 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     config: RunnableConfig,
     { limit, before, filter }: CheckpointListOptions = {},
   ): AsyncGenerator<CheckpointTuple> {
-    const { thread, namespace, checkpointId } = placeOf(config ?? {});
+    const { thread, namespace, checkpointId } = addressOf(config ?? {});
     const earlierThan = before?.configurable?.checkpoint_id;
     const wanted = Object.entries(filter ?? {}).filter(([, value]) => value !== undefined);
     let left = limit ?? Infinity;
-    for await (const place of this.#places(thread)) {
-      if (namespace !== undefined && hasNamespace(config) && place.namespace !== namespace) continue;
+    for await (const found of this.#namespaces(thread)) {
+      if (namespace !== undefined && hasNamespace(config) && found.namespace !== namespace) continue;
       // A value that several checkpoints share is read once.
       const values: Values = new Map();
-      for await (const stored of this.#checkpointsDown(place)) {
+      for await (const stored of this.#checkpointsDown(found)) {
         if (left <= 0) return;
         if (checkpointId !== undefined && stored.id !== checkpointId) continue;
         if (earlierThan !== undefined && stored.id >= earlierThan) continue;
         const metadata = await this.#decode(stored.metadata);
         if (!wanted.every(([key, value]) => metadata?.[key] === value)) continue;
-        yield await this.#tupleOf(place.thread, place.namespace, stored, values);
+        yield await this.#tupleOf(found.thread, found.namespace, stored, values);
         left -= 1;
       }
     }
@@ -126,7 +126,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     newVersions: Record<string, string | number>,
   ): Promise<RunnableConfig> {
     const thread = needed(config, "thread_id");
-    const { namespace, checkpointId: parent } = placeOf(config);
+    const { namespace, checkpointId: parent } = addressOf(config);
     const { channel_values: values = {}, ...rest } = checkpoint;
     const stored: Stored = {
       id: checkpoint.id,
@@ -158,7 +158,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     taskPath: string = "",
   ): Promise<void> {
     const [thread, checkpointId] = [needed(config, "thread_id"), needed(config, "checkpoint_id")];
-    const { namespace } = placeOf(config);
+    const { namespace } = addressOf(config);
     const marker = await markerOf(namespace, checkpointId);
     const events = await Promise.all(
       writes.map(async ([channel, value], n) => {
@@ -186,7 +186,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
       await this.#create(await writesOf(thread), { langgraph: "writes", thread });
       return await append();
     });
-    // A task's writes stay. An error or an interrupt of a second try takes the first one's place.
+    // A task's writes stay. An error or an interrupt of a second try replaces the first one.
     const known = outcome.events
       .slice(1)
       .flatMap(({ inserted }, n) => (inserted || WRITES_IDX_MAP[writes[n]![0]] === undefined ? [] : [events[n]!]));
@@ -208,7 +208,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
         await this.deleteThread(thread);
         continue;
       }
-      for await (const { namespace } of this.#places(thread)) {
+      for await (const { namespace } of this.#namespaces(thread)) {
         const sessionId = await checkpointsOf(thread, namespace);
         let cursor: string | undefined;
         do {
@@ -221,7 +221,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
 
   async deleteThread(threadId: string): Promise<void> {
     const thread = String(threadId);
-    for await (const { namespace } of this.#places(thread))
+    for await (const { namespace } of this.#namespaces(thread))
       await this.#agent.deleteSession({ sessionId: await checkpointsOf(thread, namespace) });
     // It names the others, so it is deleted last.
     await this.#agent.deleteSession({ sessionId: await writesOf(thread) });
@@ -285,10 +285,10 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   }
 
   /** The namespaces of a thread, or of all threads. */
-  async *#places(thread: string | undefined): AsyncGenerator<Namespace, void, undefined> {
+  async *#namespaces(thread: string | undefined): AsyncGenerator<Namespace, void, undefined> {
     if (thread === undefined) {
       for await (const { metadata } of this.#agent.sessions()) {
-        if (metadata?.langgraph === "writes") yield* this.#places(metadata.thread);
+        if (metadata?.langgraph === "writes") yield* this.#namespaces(metadata.thread);
       }
       return;
     }
@@ -364,7 +364,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
 const hasNamespace = (config: RunnableConfig | undefined): boolean => config?.configurable?.checkpoint_ns !== undefined;
 
 /** The thread, namespace and checkpoint that a config names. */
-function placeOf({ configurable }: RunnableConfig = {}): {
+function addressOf({ configurable }: RunnableConfig = {}): {
   thread: string | undefined;
   namespace: string;
   checkpointId: string | undefined;

@@ -27,7 +27,7 @@ export interface SessionLogger {
 type Events = AppendEventsInput["events"];
 
 /** An item and its position: the `n`th item of an event. */
-interface Placed {
+interface LocatedItem {
   event: SessionEvent;
   item: Item;
   n: number;
@@ -118,13 +118,13 @@ export class SessionAgentSession
     if (wanted.length === 0) return;
     for (let attempt = 1; ; attempt += 1) {
       const { events, leafId } = await this.#path(Infinity);
-      const placed = placedItems(events);
-      const before = placed.map(({ item }) => item);
+      const located = locatedItems(events);
+      const before = located.map(({ item }) => item);
       const after = mutated(before, wanted);
       const at = before.findIndex((item, n) => item !== after[n]);
       if (at < 0) return;
       // The items after the first change are written again, on a branch.
-      const { event, n } = placed[at]!;
+      const { event, n } = located[at]!;
       const items = [...itemsOfEvent(event).slice(0, n), ...after.slice(at)];
       const rewritten = items.map((item) => ({ id: crypto.randomUUID(), ...eventOfItem(item) }));
       if (await this.#branch(rewritten, event.parentId, leafId, attempt)) return;
@@ -186,7 +186,7 @@ export class SessionAgentSession
   async #cut(suffix: Item[]): Promise<{ leafId: string | null; parentId: string | null; kept: Item[] }> {
     const { events, leafId } = await this.#path(suffix.length);
     if (suffix.length === 0) return { leafId, parentId: leafId, kept: [] };
-    const end = placedItems(events).slice(-suffix.length);
+    const end = locatedItems(events).slice(-suffix.length);
     if (end.length < suffix.length || end.some(({ item }, n) => canonical(item) !== canonical(suffix[n]))) {
       throw new Error("Session history suffix no longer matches the items that the transaction expects.");
     }
@@ -223,7 +223,7 @@ export class SessionAgentSession
   }
 }
 
-const placedItems = (events: SessionEvent[]): Placed[] =>
+const locatedItems = (events: SessionEvent[]): LocatedItem[] =>
   events.flatMap((event) => itemsOfEvent(event).map((item, n) => ({ event, item, n })));
 
 function copyOf(item: Item, n: number): Item {

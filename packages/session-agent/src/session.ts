@@ -114,7 +114,7 @@ export class SessionClient {
   #connection: Connection;
   #operate: Operate;
   /** The position and the estimated tokens of the last `modelInput`. */
-  #place: (AppendPosition & { tokensEstimate: number }) | undefined;
+  #position: (AppendPosition & { tokensEstimate: number }) | undefined;
 
   constructor(connection: Connection, id: string, operate: Operate) {
     if (typeof id !== "string" || id === "") throw new TypeError("A session's id must be a string that is not empty.");
@@ -248,13 +248,13 @@ export class SessionClient {
       options,
     );
     // A turn after an older message is a branch, so it can't conflict with other writes.
-    const place = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
-    this.#place = { ...place, tokensEstimate: context.tokensEstimate };
+    const position = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
+    this.#position = { ...position, tokensEstimate: context.tokensEstimate };
     return {
       ...promptOf(context),
       tools: this.#toolsOf(context.tools ?? [], options),
       leafId: context.leafId,
-      ...this.#place,
+      ...this.#position,
     };
   }
 
@@ -282,16 +282,16 @@ export class SessionClient {
     const options = { signal, retry, trace };
     const { messages, usage } = await readTurn(turn);
     const items = itemsOfMessages(messages);
-    const read = placeOf(from) === undefined ? this.#place : from;
-    const place = read && placeOf(read);
-    if (place === undefined)
+    const read = positionOf(from) === undefined ? this.#position : from;
+    const position = read && positionOf(read);
+    if (position === undefined)
       throw new TypeError(
         "`persist` needs the input of the turn: pass what `modelInput` returned, as in `persist(result, input)`.",
       );
-    const after = place.parentId ?? place.expectedLeafId ?? null;
+    const after = position.parentId ?? position.expectedLeafId ?? null;
     if (items.length === 0) return { events: [], leafId: after };
     const name = await nameItems(items, after);
-    const outcome = await writeItems(this, items, place, options);
+    const outcome = await writeItems(this, items, position, options);
     if (usage !== undefined) await this.#report({ id: name, ...usageOf(usage, read?.tokensEstimate) }, options);
     return outcome;
   }
@@ -323,7 +323,7 @@ export class SessionClient {
 }
 
 /** The position that a caller names, if any. */
-function placeOf({ parentId, expectedLeafId }: AppendPosition): AppendPosition | undefined {
+function positionOf({ parentId, expectedLeafId }: AppendPosition): AppendPosition | undefined {
   if (parentId !== undefined) return { parentId };
   return expectedLeafId === undefined ? undefined : { expectedLeafId };
 }

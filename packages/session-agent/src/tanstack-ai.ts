@@ -56,14 +56,14 @@ const PAUSE_MS = 1000;
 export function withSessionAgent(agent: AgentClient, { history = "request" }: MiddlewareOptions = {}): ChatMiddleware {
   const threads = new SessionAgentThreads(agent);
   /** The runs whose messages are the conversation. A run that is refused before has only what it was given. */
-  const begun = new WeakSet<object>();
+  const started = new WeakSet<object>();
   const save = async (context: ChatMiddlewareContext, more: ModelMessage[] = []): Promise<void> => {
     const messages = [...context.messages, ...more].filter((message) => !isPlaceholder(message));
     await threads.saveThread(context.threadId, messages);
   };
   // A text that was cut short is part of the conversation, because the user has seen it.
   const saveCutShort = async (context: ChatMiddlewareContext): Promise<void> => {
-    if (!begun.has(context)) return;
+    if (!started.has(context)) return;
     const { accumulatedContent: content, currentMessageId: id, messages } = context;
     const isNew = content !== "" && !messages.some((message) => message.role === "assistant" && message.id === id);
     await save(context, isNew ? [{ role: "assistant", content, ...(id !== null && { id }) }] : []);
@@ -77,7 +77,7 @@ export function withSessionAgent(agent: AgentClient, { history = "request" }: Mi
       return { messages: [...stored, ...newMessages(stored, config.messages)] };
     },
     async onStart(context) {
-      begun.add(context);
+      started.add(context);
       await save(context);
     },
     async onIteration(context, { iteration }) {

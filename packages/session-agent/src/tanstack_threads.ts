@@ -168,15 +168,15 @@ async function write(
     return { events: kept, leafId: parentId };
   }
   const named = events.map((event) => ({ id: crypto.randomUUID(), ...event }));
-  let place = { parentId, expectedLeafId: leafId };
+  let position = { parentId, expectedLeafId: leafId };
   for (let from = 0; from < named.length; from += PAGE) {
     const page = named.slice(from, from + PAGE);
-    await append(session, { events: page, ...place });
+    await append(session, { events: page, ...position });
     const last = page.at(-1)!.id;
-    place = { parentId: last, expectedLeafId: last };
+    position = { parentId: last, expectedLeafId: last };
   }
   const written = named.map((event, n) => ({ ...event, parentId: named[n - 1]?.id ?? parentId }));
-  return { events: [...kept, ...(written as SessionEvent[])], leafId: place.parentId };
+  return { events: [...kept, ...(written as SessionEvent[])], leafId: position.parentId };
 }
 
 async function append(session: SessionClient, input: Parameters<SessionClient["appendEvents"]>[0]): Promise<void> {

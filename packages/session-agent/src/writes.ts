@@ -64,12 +64,12 @@ export async function setEntry(run: Run, input: SetEntry, options?: CallOptions)
 
 export async function appendMessages(
   run: Run,
-  { messages, ...place }: AppendMessages,
+  { messages, ...position }: AppendMessages,
   options?: CallOptions,
 ): Promise<AppendedMessages> {
   const list = [...messages];
   if (list.length === 0) return { messages: [], leafId: null };
-  return await run("appendMessages", { messages: list, ...place }, options);
+  return await run("appendMessages", { messages: list, ...position }, options);
 }
 
 /** Writes the messages that were added to the context since it was built or last written. */

@@ -14,7 +14,7 @@ use crate::edge::text::Sent;
 use crate::edge::{cors, health, http, mcp, stream};
 use access::LEASE_HEADER;
 use api::authorization::{PAGE_HEADERS, answer_return, describe_client};
-use api::chat::BegunTurn;
+use api::chat::StartedTurn;
 use api::chat::begin_chat;
 use api::chat::resume_chat;
 use api::dispatch;
@@ -34,7 +34,7 @@ use base::outbound::LocalBoxFuture;
 use base::trace::{self, TRACEPARENT};
 use chat::run::listener::TurnListener;
 use chat::stream::chunks::HEADERS;
-use provider_api::begin::{BegunAnswer, find_shown_id};
+use provider_api::begin::{StartedAnswer, find_shown_id};
 use provider_api::calls::{ApiCall, ApiHeaders};
 
 pub enum ObjectAnswer {
@@ -42,7 +42,7 @@ pub enum ObjectAnswer {
     Reply(Reply, Sent, Reservation),
     /// A body that is produced while it is sent.
     Stream(JsValue),
-    Turn(BegunTurn),
+    Turn(StartedTurn),
     /// An answer in the API of a provider.
     Provider(ProviderAnswer),
     /// An answer of the Model Context Protocol.
@@ -134,7 +134,7 @@ impl Object {
                 let headers = [("content-type", "application/x-ndjson")];
                 http::stream(&body, &db.statements, &headers)
             }
-            Ok(ObjectAnswer::Turn(begun)) => self.answer_begun(begun, is_front, &db),
+            Ok(ObjectAnswer::Turn(started)) => self.answer_started(started, is_front, &db),
             Ok(ObjectAnswer::Provider(answer)) => {
                 let answer: LocalBoxFuture<'_, _> =
                     Box::pin(self.answer_provider(&head.url, answer, &db));
@@ -151,19 +151,19 @@ impl Object {
         incoming.finish(answer)
     }
 
-    fn answer_begun(
+    fn answer_started(
         self: &Rc<Self>,
-        mut begun: BegunTurn,
+        mut started: StartedTurn,
         is_front: bool,
         db: &Sqlite<'_>,
     ) -> http::ResponseResult {
-        if let Some(work) = begun.work.take() {
+        if let Some(work) = started.work.take() {
             if is_front && self.may_lease(&work, db) {
                 return self.begin_leased(work, db);
             }
             self.begin(work);
         }
-        answer_turn(begun.listener, db)
+        answer_turn(started.listener, db)
     }
 
     /// Logs how a request ended, and begins what waits for its end.
@@ -219,14 +219,14 @@ impl Object {
         answer: ProviderAnswer,
         db: &Sqlite<'_>,
     ) -> Result<web_sys::Response, JsValue> {
-        let BegunAnswer {
+        let StartedAnswer {
             session_id,
             is_streamed,
             mut listener,
             work,
         } = match answer {
             ProviderAnswer::Whole(body) => return answer_whole(body, db, &[]),
-            ProviderAnswer::Turn(begun) => *begun,
+            ProviderAnswer::Turn(started) => *started,
         };
         if let Some(work) = work {
             self.begin(work);
@@ -291,7 +291,7 @@ impl Object {
         }
     }
 
-    /// What the object answers in place of the Worker in front.
+    /// What the object answers instead of the Worker in front.
     fn answer_for_all(&self, route: &Route) -> Result<ObjectAnswer> {
         match route {
             Route::Health => Ok(ObjectAnswer::Response(health::answer())),
@@ -391,8 +391,8 @@ impl Object {
                 return begin_chat(&agent, session_id, bytes).map(ObjectAnswer::Turn);
             }
             Route::Resume { session_id, .. } => {
-                let begun = resume_chat(&agent, session_id)?;
-                return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
+                let started = resume_chat(&agent, session_id)?;
+                return Ok(started.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
             }
             Route::Provider {
                 session_id, call, ..

@@ -2,7 +2,7 @@
 //! answer; between two messages of the Worker it may sleep, and costs nothing.
 //!
 //! The Worker is lost when its socket closes, or when it is silent for too long. Then the object
-//! makes the calls itself. A turn whose answer had begun is recovered as after the object's death.
+//! makes the calls itself. A turn whose answer had started is recovered as after an eviction.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};

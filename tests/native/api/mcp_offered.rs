@@ -25,7 +25,7 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
         binding: OWN_CLASS.to_owned(),
         path: "mcp".to_owned(),
     };
-    assert_eq!(call.place, place);
+    assert_eq!(call.endpoint, place);
     let asked: Value = serde_json::from_str(&call.body).unwrap();
     assert_eq!(asked["agent"], "alice");
     let status = |status| Ok(ScriptedAnswer::text(status, "secret of the class"));

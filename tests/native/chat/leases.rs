@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::chat::turns::{calls, define, receive, said, user};
-use api::chat::{BegunTurn, begin_chat};
+use api::chat::{StartedTurn, begin_chat};
 use base::error::Code;
-use base::leased_calls::{Arrival, Lease, LeaseHolder, LeasedCall, LeasedHead, LeasedPlace, Loss};
+use base::leased_calls::{
+    Arrival, Lease, LeaseHolder, LeasedCall, LeasedEndpoint, LeasedHead, Loss,
+};
 use base::outbound::CallFailure;
 use base::testing::{Dice, ScriptedAnswer, wait_for};
 use chat::run::cycle::run;
@@ -58,7 +60,7 @@ fn waits(driven: &mut Driven<'_>) -> bool {
 }
 
 impl Alice {
-    fn drive<'a>(&'a self, lease: &'a Rc<Lease>, begun: &mut BegunTurn) -> Driven<'a> {
+    fn drive<'a>(&'a self, lease: &'a Rc<Lease>, begun: &mut StartedTurn) -> Driven<'a> {
         let work = begun.work.take().unwrap();
         Box::pin(async move {
             let agent = self.agent(&self.db);
@@ -66,7 +68,7 @@ impl Alice {
         })
     }
 
-    fn begins_as_usual(&self) -> BegunTurn {
+    fn begins_as_usual(&self) -> StartedTurn {
         let body = json!({"id": "s", "message": user("Go.")});
         begin_chat(
             &self.agent(&self.db),
@@ -161,7 +163,7 @@ fn any_chunking_yields_the_same_stream_as_a_direct_call() {
         let sent = alice.outbound.calls.borrow();
         assert_eq!(sent.len(), 1, "only the tool was called by the object");
         let calls = asked.calls.borrow();
-        let LeasedPlace::Url { url, headers } = &calls[0].place else {
+        let LeasedEndpoint::Url { url, headers } = &calls[0].endpoint else {
             panic!("a URL");
         };
         assert!(url.ends_with("/chat/completions"), "{url}");

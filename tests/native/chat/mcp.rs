@@ -142,7 +142,7 @@ fn tools_are_listed_and_called_as_the_protocol_specifies() {
     );
     assert_eq!(defined["tools"][1]["name"], "gh_b");
     let (hello, body) = alice.sent_call(0);
-    assert_eq!(hello.place, Endpoint::Url(URL.to_owned()));
+    assert_eq!(hello.endpoint, Endpoint::Url(URL.to_owned()));
     assert_eq!(body["method"], "initialize");
     assert_eq!(body["params"]["protocolVersion"], "2025-11-25");
     assert_eq!(
@@ -970,7 +970,7 @@ fn servers_are_allowed_only_at_permitted_urls() {
         binding: "GH".to_owned(),
         path: "mcp".to_owned(),
     };
-    assert_eq!(alice.sent_call(2).0.place, place);
+    assert_eq!(alice.sent_call(2).0.endpoint, place);
     alice.answers([
         begun(),
         Ok(ScriptedAnswer::text(202, "")),

@@ -203,8 +203,8 @@ impl Alice {
             .zip(forms.iter())
             .skip(from)
             .map(|(call, form)| {
-                let Endpoint::Url(url) = &call.place else {
-                    panic!("{:?}", call.place);
+                let Endpoint::Url(url) = &call.endpoint else {
+                    panic!("{:?}", call.endpoint);
                 };
                 let credential = call
                     .headers

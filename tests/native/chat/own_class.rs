@@ -34,7 +34,7 @@ impl Alice {
             path: path.to_owned(),
         };
         let calls = self.outbound.calls.borrow();
-        let is_there = |call: &&OutboundRequest| call.place == place;
+        let is_there = |call: &&OutboundRequest| call.endpoint == place;
         calls.iter().filter(is_there).cloned().collect()
     }
 }
@@ -180,7 +180,7 @@ fn a_classs_block_receives_the_session_and_a_service_does_not() {
         let asks = |alice: &Alice| {
             let calls = alice.outbound.calls.borrow();
             let is_search = |place: &Endpoint| matches!(place, Endpoint::Service { path, .. } if path == "search");
-            let searches = calls.iter().filter(|call| is_search(&call.place));
+            let searches = calls.iter().filter(|call| is_search(&call.endpoint));
             let bodies = searches.map(|call| serde_json::from_str::<Value>(&call.body).unwrap());
             bodies
                 .map(|body| body["sessionId"].clone())

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 use crate::chat::turns::{calls, define, kinds, receive, said, text_of, user};
 use access::{Caller, TokenScope};
-use api::chat::BegunTurn;
+use api::chat::StartedTurn;
 use api::dispatch::dispatch;
 use api::socket::{SocketState, handle_frame as hear_frame};
 use base::database::Database as _;
@@ -26,7 +26,7 @@ fn id(text: &str) -> Id {
 }
 
 impl Alice {
-    fn queue(&self, text: &str) -> BegunTurn {
+    fn queue(&self, text: &str) -> StartedTurn {
         let begun = self.begin(&when_busy(text, "queue")).unwrap();
         assert!(begun.work.is_none());
         begun

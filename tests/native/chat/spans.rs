@@ -339,7 +339,7 @@ fn spans_are_sent_only_to_the_collector_with_its_headers() {
     wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
     let calls = alice.outbound.calls.borrow();
     let sent = calls.last().unwrap();
-    let place = format!("{:?}", sent.place);
+    let place = format!("{:?}", sent.endpoint);
     assert!(place.contains("https://otel.example/v1/traces"), "{place}");
     let headers: Vec<&str> = sent.headers.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(headers, ["authorization"], "the request is in no trace");

@@ -49,8 +49,8 @@ fn a_service_writes_the_summary_instead_of_a_model() {
     assert_eq!(outcome["compaction"]["summary"], "They said ten numbers.");
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), 1);
-    let Endpoint::Service { binding, path } = &calls[0].place else {
-        panic!("{:?}", calls[0].place);
+    let Endpoint::Service { binding, path } = &calls[0].endpoint else {
+        panic!("{:?}", calls[0].endpoint);
     };
     assert_eq!(
         (binding.as_str(), path.as_str()),

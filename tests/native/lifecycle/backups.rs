@@ -65,7 +65,7 @@ fn a_backup_is_the_export_in_equal_parts() {
 fn renewals(alice: &Alice) -> usize {
     let calls = alice.outbound.calls.borrow();
     let own = calls.iter().filter(|call| {
-        matches!(&call.place, Endpoint::Agent { name, operation } if name == "alice" && operation == "getConfig")
+        matches!(&call.endpoint, Endpoint::Agent { name, operation } if name == "alice" && operation == "getConfig")
     });
     own.count()
 }

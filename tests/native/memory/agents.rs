@@ -183,13 +183,13 @@ impl Outbound for Town {
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.calls.borrow_mut().push(call.clone());
-        if let Endpoint::Directory { .. } = call.place
+        if let Endpoint::Directory { .. } = call.endpoint
             && self.are_parts_silent.get()
         {
             let cause = "a test has it silent".to_owned();
             return Box::pin(async { Err(CallFailure::Unreachable { cause }) });
         }
-        if let Endpoint::Url(_) | Endpoint::Service { .. } = call.place {
+        if let Endpoint::Url(_) | Endpoint::Service { .. } = call.endpoint {
             return self.script.send(call);
         }
         Box::pin(async move {
@@ -202,7 +202,7 @@ impl Outbound for Town {
                 Some("Bearer the secret of these two, long enough")
             );
             let via = parse_via(header(VIA_HEADER));
-            let outcome = match &call.place {
+            let outcome = match &call.endpoint {
                 Endpoint::Agent { name, operation } => {
                     self.run(name, operation, &call.body, &via).await
                 }
@@ -219,8 +219,8 @@ impl Outbound for Town {
                 chunks: vec![Ok(body.into_bytes())],
             }));
             // The script gives its next answer, whoever is asked.
-            let place = Endpoint::Url(String::new());
-            self.script.send(OutboundRequest { place, ..call }).await
+            let endpoint = Endpoint::Url(String::new());
+            self.script.send(OutboundRequest { endpoint, ..call }).await
         })
     }
 

@@ -114,7 +114,7 @@ impl Alice {
     /// The calls of `onMemoryChange` so far.
     fn told_changes(&self) -> Vec<OutboundRequest> {
         let calls = self.outbound.calls.borrow();
-        let is_told = |call: &&OutboundRequest| call.place == Endpoint::Url(CHANGED.to_owned());
+        let is_told = |call: &&OutboundRequest| call.endpoint == Endpoint::Url(CHANGED.to_owned());
         calls.iter().filter(is_told).cloned().collect()
     }
 

@@ -79,7 +79,7 @@ fn asked(alice: &Alice) -> Vec<(String, Value)> {
     let calls = alice.outbound.calls.borrow();
     calls
         .iter()
-        .map(|call| match &call.place {
+        .map(|call| match &call.endpoint {
             Endpoint::Service { binding, path } => {
                 assert_eq!(binding, "NOTES");
                 (path.clone(), serde_json::from_str(&call.body).unwrap())

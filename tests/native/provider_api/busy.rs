@@ -12,7 +12,7 @@ use base::error::Error;
 use base::testing::wait_for;
 use chat::run::work::TurnWork;
 use models::caller_fields::ProviderApi;
-use provider_api::begin::BegunAnswer;
+use provider_api::begin::StartedAnswer;
 use provider_api::queue::begin_queued;
 
 const API: ProviderApi = ProviderApi::ChatCompletions;
@@ -31,13 +31,13 @@ impl Alice {
         (alice, work)
     }
 
-    async fn ask_in_line(&self, body: Value) -> Result<BegunAnswer, Error> {
+    async fn ask_in_line(&self, body: Value) -> Result<StartedAnswer, Error> {
         let agent = self.agent(&self.db);
         let headers = in_session("s");
         begin_queued(&agent, API, None, &headers, body.to_string().as_bytes()).await
     }
 
-    fn said_by(&self, begun: BegunAnswer, answer: Answered) -> String {
+    fn said_by(&self, begun: StartedAnswer, answer: Answered) -> String {
         self.outbound.answer(answer);
         self.run_work(begun.work.unwrap());
         wait_for(begun.listener.whole()).unwrap()

@@ -194,7 +194,7 @@ fn a_request_is_forwarded_with_all_fields() {
     assert_eq!(sent["input"], json!([{"role": "user", "content": "hi"}]));
     assert_eq!(sent["tools"], tools);
     assert_eq!(sent["stream"], false);
-    let url = match &alice.outbound.calls.borrow().last().unwrap().place {
+    let url = match &alice.outbound.calls.borrow().last().unwrap().endpoint {
         base::outbound::Endpoint::Url(url) => url.clone(),
         place => format!("{place:?}"),
     };

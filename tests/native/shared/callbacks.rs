@@ -40,7 +40,7 @@ impl Alice {
     /// The calls of `onTurnEnd` so far.
     pub fn told_ends(&self) -> Vec<OutboundRequest> {
         let calls = self.outbound.calls.borrow();
-        let is_told = |call: &&OutboundRequest| call.place == Endpoint::Url(ENDED.to_owned());
+        let is_told = |call: &&OutboundRequest| call.endpoint == Endpoint::Url(ENDED.to_owned());
         calls.iter().filter(is_told).cloned().collect()
     }
 

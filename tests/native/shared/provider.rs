@@ -8,7 +8,7 @@ use base::testing::wait_for;
 use chat::run::listener::EventSource as _;
 use chat::run::request_writer::turn_in_progress;
 use models::caller_fields::ProviderApi;
-use provider_api::begin::{Beginning, BegunAnswer, begin};
+use provider_api::begin::{Beginning, StartedAnswer, begin};
 use provider_api::calls::ApiHeaders;
 
 /// The headers of a request.
@@ -30,7 +30,7 @@ impl Alice {
         api: ProviderApi,
         headers: &ApiHeaders,
         body: &Value,
-    ) -> Result<BegunAnswer, Error> {
+    ) -> Result<StartedAnswer, Error> {
         let agent = self.agent(&self.db);
         match begin(&agent, api, None, headers, body.to_string().as_bytes())? {
             Beginning::Answer(begun) => Ok(begun),

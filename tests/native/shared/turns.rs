@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use api::chat::{BegunTurn, begin_chat};
+use api::chat::{StartedTurn, begin_chat};
 use base::database::Database;
 use base::error::Error;
 use base::outbound::{CallFailure, Endpoint};
@@ -34,7 +34,7 @@ impl Alice {
         alice
     }
 
-    pub fn begin(&self, body: &Value) -> Result<BegunTurn, Error> {
+    pub fn begin(&self, body: &Value) -> Result<StartedTurn, Error> {
         let body = body.to_string();
         begin_chat(&self.agent(&self.db), "default", body.as_bytes())
     }
@@ -216,7 +216,7 @@ impl Alice {
     pub fn tool_calls(&self) -> Vec<Value> {
         let calls = self.outbound.calls.borrow();
         let of_tools = calls.iter().filter(|call| {
-            matches!(&call.place, Endpoint::Url(url) if url.starts_with("https://tools.example"))
+            matches!(&call.endpoint, Endpoint::Url(url) if url.starts_with("https://tools.example"))
         });
         of_tools
             .map(|call| serde_json::from_str(&call.body).unwrap())

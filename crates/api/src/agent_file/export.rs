@@ -85,7 +85,7 @@ impl AgentCursor {
             created_at,
             ..
         } = self;
-        let place = match self.events {
+        let position = match self.events {
             Some(EventsPosition { seq, events, end }) => {
                 let end =
                     end.map_or_else(String::new, |end| format!("-{}-{}", end.seq, end.cursor));
@@ -96,7 +96,7 @@ impl AgentCursor {
         let id = self.session_id.as_str();
         render(&CursorLine {
             kind: AgentLineKind::Cursor,
-            after: format!("{sessions}.{created_at}.{place}.{id}"),
+            after: format!("{sessions}.{created_at}.{position}.{id}"),
         })
     }
 
@@ -173,8 +173,8 @@ impl AgentExport {
             None => AgentSection::Sessions {
                 after_number: number,
             },
-            Some(place) => {
-                export.resume(place);
+            Some(position) => {
+                export.resume(position);
                 AgentSection::Session {
                     number,
                     export: Box::new(export),
@@ -307,13 +307,13 @@ impl AgentExport {
         if is_over {
             self.sessions += 1;
         }
-        let place = export.find_place();
-        if is_over || place.is_some() {
+        let position = export.find_position();
+        if is_over || position.is_some() {
             let cursor = AgentCursor {
                 sessions: self.sessions,
                 session_id: export.session_id().clone(),
                 created_at: export.created_at(),
-                events: place,
+                events: position,
             };
             page.push_str(&cursor.render()?);
         }
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_cursor_round_trips() {
-        let place = |end| EventsPosition {
+        let position = |end| EventsPosition {
             seq: 1200,
             events: 1100,
             end,
@@ -400,7 +400,7 @@ mod tests {
             seq: 1300,
             cursor: 1_363_148_803,
         };
-        for events in [None, Some(place(None)), Some(place(Some(end)))] {
+        for events in [None, Some(position(None)), Some(position(Some(end)))] {
             let cursor = AgentCursor {
                 sessions: 3,
                 session_id: Id::parse("a.b .c".to_owned()).unwrap(),

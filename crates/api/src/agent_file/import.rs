@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::import_marker::{self, check_restoring, write_memory};
 use super::lines::{
     AgentLine, AgentLineHead, AgentLineKind, CursorLine, DoneLine, GoneLine, ToolLine, UsageLine,
-    is_of_sessions, is_session, memory_kind, out_of_place,
+    is_of_sessions, is_session, line_out_of_order, memory_kind,
 };
 use super::own_lines::OwnLines;
 use super::proposals::{MAX_PROPOSALS, write_proposal};
@@ -272,7 +272,7 @@ impl<'a> AgentImport<'a> {
                     write_memory(db, &mut memory, self.mark.as_deref())?;
                 }
             }
-            _ => return Err(out_of_place()),
+            _ => return Err(line_out_of_order()),
         }
         self.state = AgentImportState::Writing(memory);
         Ok(())
@@ -442,7 +442,7 @@ impl<'a> AgentImport<'a> {
                 self.state = AgentImportState::Session(import);
                 Ok(())
             }
-            _ => Err(out_of_place()),
+            _ => Err(line_out_of_order()),
         }
     }
 
@@ -489,7 +489,7 @@ impl<'a> AgentImport<'a> {
             AgentLineKind::Other => {}
             _ => {
                 import.give_up(db)?;
-                return Err(out_of_place());
+                return Err(line_out_of_order());
             }
         }
         import.push_line(db, host, line, number)?;

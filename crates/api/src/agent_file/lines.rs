@@ -5,7 +5,7 @@
 //! `done` was truncated.
 //!
 //! Between them are `cursor` lines. Each has the position from which an export continues that was
-//! interrupted after it. Their places depend on the content alone.
+//! interrupted after it. Their positions depend on the content alone.
 //!
 //! The format's number changes when an older reader would misread a newer file.
 
@@ -242,11 +242,11 @@ pub fn memory_kind(line: &[u8]) -> Result<LineKind> {
     if SORTS.iter().any(|sort| sort.kind == kind) {
         Ok(kind)
     } else {
-        Err(out_of_place())
+        Err(line_out_of_order())
     }
 }
 
-pub fn out_of_place() -> Error {
+pub fn line_out_of_order() -> Error {
     Error::invalid(
         "type",
         "A line of this `type` is not allowed here. Lines must be in the order of an export: the \

@@ -37,7 +37,7 @@ pub fn add_tools(db: &dyn Database, after: &str, page: &mut String) -> Result<Op
     )
 }
 
-fn place_of(at: &ToolAddress) -> (Option<String>, Option<String>) {
+fn service_and_url(at: &ToolAddress) -> (Option<String>, Option<String>) {
     match at {
         ToolAddress::Service { binding, .. } => (Some(binding.clone()), None),
         ToolAddress::Url(url) => (None, Some(url.clone())),
@@ -45,7 +45,7 @@ fn place_of(at: &ToolAddress) -> (Option<String>, Option<String>) {
 }
 
 fn of_tool(tool: RegisteredTool, defined_at: i64) -> Result<ToolLine> {
-    let (service, url) = place_of(&tool.at);
+    let (service, url) = service_and_url(&tool.at);
     let damaged = |_| Error::corrupt_row(&tool.definition.name, "tool");
     let parameters = json::decode::<JsonObject>(tool.definition.parameters.get());
     Ok(ToolLine {
@@ -66,7 +66,7 @@ fn of_tool(tool: RegisteredTool, defined_at: i64) -> Result<ToolLine> {
 }
 
 fn of_server(server: ToolServer) -> ToolLine {
-    let (service, url) = place_of(&server.at);
+    let (service, url) = service_and_url(&server.at);
     ToolLine {
         kind: AgentLineKind::Tool,
         name: server.name,

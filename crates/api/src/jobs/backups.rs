@@ -23,7 +23,7 @@ pub const JOB: Job = Job {
             Ok(next_at.map_or(Step::Done, Step::At))
         })
     },
-    place: JobTiming::Alarm,
+    timing: JobTiming::Alarm,
     max_steps: 1,
     pause_ms: SOON_MS,
     guard_ms: Some(RETRY_MS),

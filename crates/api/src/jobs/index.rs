@@ -17,7 +17,7 @@ pub const JOB: Job = Job {
             })
         })
     },
-    place: JobTiming::Alarm,
+    timing: JobTiming::Alarm,
     max_steps: BATCHES_PER_WAKE,
     pause_ms: SOON_MS,
     guard_ms: None,

@@ -13,7 +13,7 @@ pub struct Job {
     /// When the job is due. `None`: it has no work.
     pub(super) find_due: fn(&Agent<'_>) -> Result<Option<i64>>,
     pub(super) step: for<'a> fn(&'a Agent<'_>, &'a mut Run) -> LocalBoxFuture<'a, Result<Step>>,
-    pub place: JobTiming,
+    pub timing: JobTiming,
     /// How many steps run in a row, with other requests between them.
     pub(super) max_steps: usize,
     /// The shortest time until the alarm that continues the job.

@@ -83,8 +83,8 @@ pub async fn wake(agent: &Agent<'_>) {
         turns.disconnect_silent();
     }
     let plan = plan(agent, |_| true);
-    let due = |place| {
-        let jobs = JOBS.iter().filter(move |job| job.place == place);
+    let due = |timing| {
+        let jobs = JOBS.iter().filter(move |job| job.timing == timing);
         jobs.filter(|job| plan.due.contains(&job.kind))
     };
     for job in due(JobTiming::AtOnce) {

@@ -11,7 +11,7 @@ pub const JOB: Job = Job {
     kind: JobKind::Retention,
     find_due: |agent| find_due(&agent.memory()),
     step: |agent, run| Box::pin(step(agent, run)),
-    place: JobTiming::Alarm,
+    timing: JobTiming::Alarm,
     // A pause follows, after which the platform grants a new allowance.
     max_steps: 50,
     pause_ms: SOON_MS,

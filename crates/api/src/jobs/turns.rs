@@ -11,7 +11,7 @@ pub const JOB: Job = Job {
     // Each alarm looks: a turn can be interrupted at any time.
     find_due: |_| Ok(Some(0)),
     step: |agent, _| Box::pin(async move { Ok(recover(agent).map_or(Step::Done, Step::At)) }),
-    place: JobTiming::AtOnce,
+    timing: JobTiming::AtOnce,
     max_steps: 1,
     pause_ms: CHECK_AFTER_MS,
     guard_ms: None,

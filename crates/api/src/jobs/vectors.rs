@@ -22,7 +22,7 @@ pub const JOB: Job = Job {
             })
         })
     },
-    place: JobTiming::Beside,
+    timing: JobTiming::Beside,
     max_steps: usize::MAX,
     pause_ms: SOON_MS,
     guard_ms: None,

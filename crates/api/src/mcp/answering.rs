@@ -26,13 +26,13 @@ impl<T> Answering<T> {
     /// The answer, if it is complete before any message. `None`: the answer is a stream.
     pub async fn begin(&mut self) -> Option<T> {
         poll_fn(|context| match self.answer.as_mut().poll(context) {
-            Poll::Ready(answer) if self.outbox.has_begun() => {
+            Poll::Ready(answer) if self.outbox.has_started() => {
                 self.is_over = true;
                 drop(answer);
                 Poll::Ready(None)
             }
             Poll::Ready(answer) => Poll::Ready(Some(answer)),
-            Poll::Pending if self.outbox.has_begun() => Poll::Ready(None),
+            Poll::Pending if self.outbox.has_started() => Poll::Ready(None),
             Poll::Pending => Poll::Pending,
         })
         .await
@@ -78,7 +78,7 @@ mod tests {
                 })
                 .await;
             }
-            if sender.has_begun() {
+            if sender.has_started() {
                 sender.finish("\"answer\"");
             }
             200

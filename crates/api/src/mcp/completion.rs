@@ -28,14 +28,14 @@ pub async fn complete(scope: &Scope<'_>, request: &Request) -> Result<Outcome, R
     };
     let (of, argument, context) = request.completion();
     let argument_name = field("argument.name", &argument["name"])?;
-    let begun = field("argument.value", &argument["value"])?;
+    let typed = field("argument.value", &argument["value"])?;
     let all = match of["type"].as_str() {
         Some("ref/prompt") => {
             scope.permit_one(PROMPTS)?;
             let name = field("ref.name", &of["name"])?;
             match prompts::values_of(&name, &argument_name) {
                 Some(values) => values,
-                None => offered::complete(scope, of, &argument_name, &begun, context).await?,
+                None => offered::complete(scope, of, &argument_name, &typed, context).await?,
             }
         }
         Some("ref/resource") => {
@@ -44,7 +44,7 @@ pub async fn complete(scope: &Scope<'_>, request: &Request) -> Result<Outcome, R
             let label = context.pointer("/arguments/label").and_then(Value::as_str);
             match resources::values_of(scope, &template, &argument_name, label).await? {
                 Some(values) => values,
-                None => offered::complete(scope, of, &argument_name, &begun, context).await?,
+                None => offered::complete(scope, of, &argument_name, &typed, context).await?,
             }
         }
         _ => {
@@ -52,8 +52,8 @@ pub async fn complete(scope: &Scope<'_>, request: &Request) -> Result<Outcome, R
             return Err(RpcError::params("ref", message));
         }
     };
-    let begun = begun.to_lowercase();
-    let fitting = |value: &String| value.to_lowercase().starts_with(&begun);
+    let typed = typed.to_lowercase();
+    let fitting = |value: &String| value.to_lowercase().starts_with(&typed);
     let mut values: Vec<String> = all.into_iter().filter(fitting).collect();
     values.sort_unstable();
     values.dedup();

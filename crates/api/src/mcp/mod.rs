@@ -168,7 +168,7 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
             refuse(form, Some(&id), &error, status)
         }
     };
-    match outbox.filter(|outbox| outbox.has_begun()) {
+    match outbox.filter(|outbox| outbox.has_started()) {
         Some(outbox) => end_stream(outbox, form, answer),
         None => answer,
     }

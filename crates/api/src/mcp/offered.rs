@@ -265,7 +265,7 @@ pub async fn complete(
     scope: &Scope<'_>,
     of: &Value,
     argument: &str,
-    begun: &str,
+    typed: &str,
     context: &Value,
 ) -> Result<Vec<String>, RpcError> {
     let right = match of["type"].as_str() {
@@ -281,7 +281,7 @@ pub async fn complete(
         "of": of.get("name").or_else(|| of.get("uri")),
         "isPrompt": right == PROMPT_RIGHT,
         "argument": argument,
-        "value": begun,
+        "value": typed,
         "arguments": others.cloned().unwrap_or_else(|| json!({})),
     });
     match ask(scope, what, MAX_LIST_BYTES, LIST_MS).await {
@@ -319,7 +319,7 @@ async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> C
     }
     let call = OutboundRequest {
         purpose: CallPurpose::Tool,
-        place: Endpoint::Service {
+        endpoint: Endpoint::Service {
             binding: OWN_CLASS.to_owned(),
             path: PATH.to_owned(),
         },

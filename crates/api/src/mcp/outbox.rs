@@ -13,7 +13,7 @@ const MAX_WAITING_BYTES: usize = 1 << 20;
 #[derive(Default)]
 pub struct Outbox {
     events: RefCell<String>,
-    has_begun: Cell<bool>,
+    has_started: Cell<bool>,
 }
 
 impl Outbox {
@@ -27,7 +27,7 @@ impl Outbox {
         if events.len() + line.len() > MAX_WAITING_BYTES {
             return;
         }
-        self.has_begun.set(true);
+        self.has_started.set(true);
         events.push_str(&event_of(line));
     }
 
@@ -50,8 +50,8 @@ impl Outbox {
     }
 
     /// Whether the answer is a stream already.
-    pub fn has_begun(&self) -> bool {
-        self.has_begun.get()
+    pub fn has_started(&self) -> bool {
+        self.has_started.get()
     }
 
     /// The events that were not sent to the client yet.

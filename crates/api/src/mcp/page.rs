@@ -14,7 +14,7 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 /// An item of a list.
 pub trait Listed {
     /// The item's unique name in the list.
-    fn place(&self) -> &str;
+    fn list_key(&self) -> &str;
     /// The approximate length of the item in the answer.
     fn bytes(&self) -> usize;
 }
@@ -30,7 +30,7 @@ pub fn cut<T: Listed>(items: Vec<T>, request: &Request) -> Result<Page<T>, RpcEr
     let mut items = items.into_iter();
     if let Some(cursor) = request.find_text("cursor")? {
         let last = URL_SAFE_NO_PAD.decode(cursor).unwrap_or_default();
-        if !items.any(|item| item.place().as_bytes() == last) {
+        if !items.any(|item| item.list_key().as_bytes() == last) {
             return Err(RpcError::params(
                 "cursor",
                 "`cursor` is not valid for this list, which may have changed. Start again without \
@@ -51,7 +51,7 @@ pub fn cut<T: Listed>(items: Vec<T>, request: &Request) -> Result<Page<T>, RpcEr
     }
     let last = page.last().filter(|_| has_more);
     Ok(Page {
-        next_cursor: last.map(|item| URL_SAFE_NO_PAD.encode(item.place())),
+        next_cursor: last.map(|item| URL_SAFE_NO_PAD.encode(item.list_key())),
         items: page,
     })
 }

@@ -36,7 +36,7 @@ struct Prompts {
 }
 
 impl Listed for OfferedPrompt {
-    fn place(&self) -> &str {
+    fn list_key(&self) -> &str {
         &self.name
     }
 

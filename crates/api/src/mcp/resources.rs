@@ -41,7 +41,7 @@ const TEXT: &str = "text/plain";
 const MARKDOWN: &str = "text/markdown";
 
 impl Listed for OfferedResource {
-    fn place(&self) -> &str {
+    fn list_key(&self) -> &str {
         &self.uri
     }
 
@@ -59,7 +59,7 @@ struct Resources {
 }
 
 impl Listed for OfferedTemplate {
-    fn place(&self) -> &str {
+    fn list_key(&self) -> &str {
         &self.uri_template
     }
 
@@ -101,8 +101,8 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     scope.permit_one(RESOURCES)?;
     let blocks = load_blocks(scope).await?;
     let mut resources = Vec::new();
-    for (place, block) in &blocks {
-        if scope.permit_one_in(BLOCKS, *place).is_ok() {
+    for (session_id, block) in &blocks {
+        if scope.permit_one_in(BLOCKS, *session_id).is_ok() {
             resources.push(OfferedResource {
                 uri: uri::of_block(&block.label),
                 name: block.label.as_str().to_owned(),
@@ -114,15 +114,15 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
         }
     }
     let host = scope.agent.host;
-    let begun_ms = host.now_ms();
-    for (place, block) in blocks {
-        let is_late = host.now_ms() - begun_ms >= 2 * PATIENCE_MS;
+    let started_ms = host.now_ms();
+    for (session_id, block) in blocks {
+        let is_late = host.now_ms() - started_ms >= 2 * PATIENCE_MS;
         if block.kind == BlockKind::Loadable
-            && scope.permit_one_in(LISTS, place).is_ok()
+            && scope.permit_one_in(LISTS, session_id).is_ok()
             // As for a prompt, unavailable backends may cost only a bounded total time.
             && (!is_late || block.source.0.is_null())
         {
-            resources.extend(documents_of(scope, place, &block.label).await?);
+            resources.extend(documents_of(scope, session_id, &block.label).await?);
         }
     }
     let (offered, _) = offered::list_resources(scope).await?;
@@ -140,13 +140,13 @@ async fn load_blocks<'a>(
     scope: &'a Scope<'_>,
 ) -> Result<Vec<(Option<&'a Id>, ShownBlock)>, RpcError> {
     let mut blocks: Vec<(Option<&Id>, ShownBlock)> = Vec::new();
-    for place in scope.places() {
+    for session_id in scope.block_scopes() {
         let input = json!({"contents": false});
         let rights = [BLOCKS, LISTS].concat();
-        let own: Vec<ShownBlock> = match scope.permit_one_in(&rights, place) {
+        let own: Vec<ShownBlock> = match scope.permit_one_in(&rights, session_id) {
             Ok(()) => {
                 scope
-                    .ask_for_one(&rights, "getBlocks", place, input)
+                    .ask_for_one(&rights, "getBlocks", session_id, input)
                     .await?
             }
             Err(_) => continue,
@@ -157,7 +157,7 @@ async fn load_blocks<'a>(
             !own.imported || !blocks.iter().any(is_same)
         });
         blocks.retain(|(_, block)| !own.iter().any(|own| own.label.key() == block.label.key()));
-        blocks.extend(own.into_iter().map(|block| (place, block)));
+        blocks.extend(own.into_iter().map(|block| (session_id, block)));
     }
     Ok(blocks)
 }
@@ -171,14 +171,14 @@ struct DocumentPage {
 /// The documents of one block. An unavailable backend lists none.
 async fn documents_of(
     scope: &Scope<'_>,
-    place: Option<&Id>,
+    session_id: Option<&Id>,
     label: &Label,
 ) -> Result<Vec<OfferedResource>, Error> {
     let mut documents = Vec::new();
     let mut cursor: Option<String> = None;
     loop {
         let input = json!({"label": label.as_str(), "limit": 1000, "cursor": cursor});
-        let page: DocumentPage = match scope.ask("listSkills", place, input).await {
+        let page: DocumentPage = match scope.ask("listSkills", session_id, input).await {
             Ok(page) => page,
             Err(error) if matches!(error.code, Code::StorageFailed | Code::CorruptRow) => {
                 return Err(error);
@@ -216,10 +216,11 @@ pub async fn values_of(
         SKILL_TEMPLATE => true,
         _ => return Ok(None),
     };
-    let may_list = |place| scope.permit_one_in(if is_document { LISTS } else { BLOCKS }, place);
+    let may_list =
+        |session_id| scope.permit_one_in(if is_document { LISTS } else { BLOCKS }, session_id);
     let mut blocks = load_blocks(scope).await?;
-    blocks.retain(|(place, block)| {
-        may_list(*place).is_ok() && (!is_document || block.kind == BlockKind::Loadable)
+    blocks.retain(|(session_id, block)| {
+        may_list(*session_id).is_ok() && (!is_document || block.kind == BlockKind::Loadable)
     });
     let values = match (variable, label) {
         ("label", _) => blocks
@@ -231,8 +232,8 @@ pub async fn values_of(
                 .into_iter()
                 .find(|(_, block)| block.label.as_str() == label);
             match of {
-                Some((place, block)) => {
-                    let documents = documents_of(scope, place, &block.label).await?;
+                Some((session_id, block)) => {
+                    let documents = documents_of(scope, session_id, &block.label).await?;
                     documents.into_iter().map(|found| found.name).collect()
                 }
                 None => Vec::new(),
@@ -317,9 +318,9 @@ type Found = Option<(String, &'static str)>;
 /// The session's block with this label, or else the agent's.
 async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError> {
     let mut found: Option<ShownBlock> = None;
-    for place in scope.places().collect::<Vec<_>>().into_iter().rev() {
+    for session_id in scope.block_scopes().collect::<Vec<_>>().into_iter().rev() {
         let input = json!({"label": label.as_str()});
-        let here: Option<ShownBlock> = scope.ask("getBlock", place, input).await?;
+        let here: Option<ShownBlock> = scope.ask("getBlock", session_id, input).await?;
         let Some(here) = here else {
             continue;
         };

@@ -182,12 +182,12 @@ impl Revision {
         } else {
             ""
         };
-        let begun =
+        let head =
             format!(r#"{{"resultType":"{kind}","_meta":{{"{SERVER_INFO}":{info}}},{caching}"#);
         let fields = result.strip_prefix('{').unwrap_or("}");
         match fields {
-            "}" => format!("{}{fields}", begun.trim_end_matches(',')),
-            _ => format!("{begun}{fields}"),
+            "}" => format!("{}{fields}", head.trim_end_matches(',')),
+            _ => format!("{head}{fields}"),
         }
     }
 

@@ -104,7 +104,7 @@ impl<'a> Scope<'a> {
     }
 
     /// The scopes of blocks, the agent's first. A token for one session has that session's alone.
-    pub fn places(&self) -> impl Iterator<Item = Option<&Id>> {
+    pub fn block_scopes(&self) -> impl Iterator<Item = Option<&Id>> {
         let agents = self.agent.caller.only_session().is_none().then_some(None);
         agents.into_iter().chain(self.session_id().map(Some))
     }

@@ -40,8 +40,8 @@ impl<V> Shared<V> {
     /// Removes a value.
     pub fn take(&mut self, caller: &str, key: &str) -> Option<V> {
         let is_it = |entry: &SharedEntry<V>| entry.caller == caller && entry.key == key;
-        let place = self.entries.iter().position(is_it)?;
-        self.entries.remove(place).map(|entry| entry.value)
+        let index = self.entries.iter().position(is_it)?;
+        self.entries.remove(index).map(|entry| entry.value)
     }
 
     pub fn retain(&mut self, keeps: impl Fn(&V) -> bool) {
@@ -63,12 +63,12 @@ impl<V> Shared<V> {
             // With equal shares, a caller replaces its own.
             let most = if count == own { caller } else { most };
             let is_theirs = |entry: &SharedEntry<V>| entry.caller == most;
-            let place = match self.when_full {
+            let index = match self.when_full {
                 WhenFull::Forget => self.entries.iter().position(is_theirs),
                 WhenFull::Refuse if count >= own + 2 => self.entries.iter().rposition(is_theirs),
                 WhenFull::Refuse => return false,
             };
-            place.and_then(|place| self.entries.remove(place));
+            index.and_then(|index| self.entries.remove(index));
         }
         self.entries.push_back(SharedEntry {
             caller: caller.to_owned(),

@@ -109,11 +109,11 @@ pub async fn poll(
     while followed.len() > MAX_RESOURCES {
         followed.pop_last();
     }
-    let begun_ms = host.now_ms();
+    let started_ms = host.now_ms();
     let mut marks = Map::new();
     let mut changed = Vec::new();
     for (address, old) in followed {
-        let is_late = host.now_ms() - begun_ms >= POLL_MS;
+        let is_late = host.now_ms() - started_ms >= POLL_MS;
         // If a backend is unavailable, or a class fails, the resource counts as unchanged.
         let mark = if is_late {
             None

@@ -37,7 +37,7 @@ struct Tool {
 }
 
 impl Listed for Tool {
-    fn place(&self) -> &str {
+    fn list_key(&self) -> &str {
         &self.name
     }
 

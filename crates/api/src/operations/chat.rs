@@ -46,8 +46,8 @@ impl RunAtOnce for CancelTurn {
         let session_id = &self.session_id;
         let message_id = self.message_id.as_ref().map(Id::as_str);
         if let Some(id) = message_id
-            && withdraw(agent, session_id, |place| {
-                place.message_ids.iter().any(|waiting| waiting == id)
+            && withdraw(agent, session_id, |queued| {
+                queued.message_ids.iter().any(|waiting| waiting == id)
             })?
         {
             return Reply::json(&Cancelled { cancelled: true });

@@ -158,7 +158,7 @@ impl DefineTool {
                 path: String::new(),
             },
             (None, Some(url)) => ToolAddress::Url(url),
-            _ => return Err(one_place()),
+            _ => return Err(needs_one_source()),
         };
         Ok(RegisteredTool {
             definition: ToolDefinition {
@@ -190,7 +190,7 @@ impl DefineTool {
             ));
         }
         if self.service.is_some() || self.url.is_some() {
-            return Err(one_place());
+            return Err(needs_one_source());
         }
         if self.description.is_some() || self.parameters.is_some() {
             let field = if self.description.is_some() {
@@ -203,7 +203,7 @@ impl DefineTool {
         }
         let oauth = self.oauth.unwrap_or_default();
         oauth.check()?;
-        let source = self.mcp.ok_or_else(one_place)?;
+        let source = self.mcp.ok_or_else(needs_one_source)?;
         let at = source.into_address()?;
         let path = match &at {
             ToolAddress::Service { path, .. } => path.clone(),
@@ -229,7 +229,7 @@ impl DefineTool {
     }
 }
 
-fn one_place() -> Error {
+fn needs_one_source() -> Error {
     Error::invalid(
         "service",
         "Set exactly one of `service` (a binding), `url`, or `mcp` (a server of tools).",

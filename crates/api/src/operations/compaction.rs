@@ -464,7 +464,7 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
     );
     let outcome = after.await;
     // A running turn reports its own phases.
-    if summariser.has_begun() && agent.turns.find(session_id).is_none() {
+    if summariser.has_started() && agent.turns.find(session_id).is_none() {
         agent.turn_context().notify_class(session_id, "idle");
     }
     match outcome?.and_then(|outcome| outcome.error) {

@@ -215,7 +215,7 @@ pub async fn ask(agent: &Agent<'_>, name: &str, operation: &str, body: String) -
     let silent = || Error::storage("an agent didn't respond");
     let call = OutboundRequest {
         purpose: CallPurpose::Memory,
-        place: Endpoint::Agent {
+        endpoint: Endpoint::Agent {
             name: name.to_owned(),
             operation: operation.to_owned(),
         },

@@ -37,10 +37,10 @@ impl RunAtOnce for LoadForeignRows {
                 "`cursor` must be the unchanged `cursor` of an earlier page.",
             )
         };
-        let place = match self.cursor {
+        let position = match self.cursor {
             None => ForeignPosition::default(),
             Some(text) => ForeignPosition::parse(&text).ok_or_else(refused)?,
         };
-        Reply::json(&read_page(agent.db, place)?.ok_or_else(refused)?)
+        Reply::json(&read_page(agent.db, position)?.ok_or_else(refused)?)
     }
 }

@@ -24,8 +24,8 @@ use memory::writer::MemoryWriter;
 
 fn show(agent: &Agent<'_>, proposal: StoredProposal) -> Result<Proposal> {
     let memory = agent.memory();
-    let place = proposal.place()?;
-    proposal.show(&|change| find_current(&memory, &place, change))
+    let origin = proposal.origin()?;
+    proposal.show(&|change| find_current(&memory, &origin, change))
 }
 
 fn show_all(agent: &Agent<'_>, proposals: Vec<StoredProposal>) -> Result<Vec<Proposal>> {

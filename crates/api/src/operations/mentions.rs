@@ -9,7 +9,7 @@ use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::{Limit, MAX_NAMES, list, optional_list};
-use lifecycle::erase::{MAX_PLACES, erase_places};
+use lifecycle::erase::{MAX_MENTIONS, erase_mentions};
 use lifecycle::mentions::Mentions;
 use lifecycle::mentions::{MAX_QUERY_CHARS, Mention, Wanted, find_mentions};
 use lifecycle::receipt::Receipt;
@@ -35,8 +35,8 @@ pub struct FindMentions {
     cursor: Option<String>,
 }
 
-/// The most places of one page: as many as `erase` accepts.
-const MAX_FOUND: i64 = MAX_PLACES as i64;
+/// The most mentions of one page: as many as `erase` accepts.
+const MAX_FOUND: i64 = MAX_MENTIONS as i64;
 
 /// A shorter text occurs nearly everywhere.
 const MIN_QUERY_CHARS: usize = 3;
@@ -89,8 +89,8 @@ fn check_query(query: &str) -> Result<&str> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Erase {
     /// The places, as returned by `findMentions`.
-    #[serde(deserialize_with = "list::<_, _, 1, MAX_PLACES>")]
-    #[schemars(length(min = 1, max = MAX_PLACES))]
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_MENTIONS>")]
+    #[schemars(length(min = 1, max = MAX_MENTIONS))]
     places: Vec<Mention>,
 }
 
@@ -108,11 +108,12 @@ impl Operation for Erase {
     const EFFECT: Effect = Effect::Prompts;
     type Output = EraseResult;
 
-    /// The session that contains all places. A place that belongs to the agent is in none.
+    /// The session that contains all mentions. A mention that belongs to the agent is in none.
     fn session_id(&self) -> Option<&Id> {
         let session = self.places.first()?.session_id.as_ref()?;
-        let is_there =
-            |place: &Mention| place.session_id.as_ref() == Some(session) && !place.kind.is_agents();
+        let is_there = |mention: &Mention| {
+            mention.session_id.as_ref() == Some(session) && !mention.kind.is_agents()
+        };
         self.places.iter().all(is_there).then_some(session)
     }
 }
@@ -120,7 +121,7 @@ impl Operation for Erase {
 impl RunAtOnce for Erase {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         admit_purge(agent, Self::NAME)?;
-        let erased = erase_places(agent.db, agent.host, &self.places)?;
+        let erased = erase_mentions(agent.db, agent.host, &self.places)?;
         let receipt = issue_of(agent, Self::NAME, &erased.erasure, None)?;
         let reply = Reply::json(&EraseResult {
             found: erased.found,

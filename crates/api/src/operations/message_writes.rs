@@ -57,46 +57,46 @@ pub struct AppendMessage {
     expected_leaf_id: Option<Option<Id>>,
 }
 
-/// The place of a new message.
-struct MessagePlacement {
+/// The position of a new message.
+struct MessagePosition {
     session_id: Id,
     parent_id: Option<Option<Id>>,
     expected_leaf_id: Option<Option<Id>>,
 }
 
 impl AppendMessage {
-    /// The message to write, and its place. The text that was sent is dropped here, so that a long
+    /// The message to write, and its position. Drops the text that was sent, so that a long
     /// message is in memory only once.
-    fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
+    fn split(self, agent: &Agent<'_>) -> Result<(MessagePosition, NewMessage)> {
         let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
         if message.action == Action::UserMessage && message.content.trim().is_empty() {
             check_has_content(&self.message)?;
         }
-        let place = MessagePlacement {
+        let position = MessagePosition {
             session_id: self.session_id,
             parent_id: self.parent_id,
             expected_leaf_id: self.expected_leaf_id,
         };
-        Ok((place, message))
+        Ok((position, message))
     }
 }
 
-fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Result<Reply> {
+fn append(agent: &Agent<'_>, position: MessagePosition, message: NewMessage) -> Result<Reply> {
     let growth = Growth::of(agent);
     let appended = append_message(
         agent.db,
         agent.host,
-        &place.session_id,
+        &position.session_id,
         message,
         (
-            &Parent::from_field(place.parent_id),
-            place.expected_leaf_id.as_ref(),
+            &Parent::from_field(position.parent_id),
+            position.expected_leaf_id.as_ref(),
         ),
         &|stored| growth.find_due(stored),
     )?;
     let reply = appended_reply(appended.inserted, &appended.message);
     Ok(if appended.inserted {
-        growth.mark(reply, &place.session_id, &appended.settings)
+        growth.mark(reply, &position.session_id, &appended.settings)
     } else {
         reply
     })
@@ -176,8 +176,8 @@ impl Operation for AppendMessage {
 
 impl RunAtOnce for AppendMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let (place, message) = self.split(agent)?;
-        append(agent, place, message)
+        let (position, message) = self.split(agent)?;
+        append(agent, position, message)
     }
 }
 
@@ -200,11 +200,11 @@ impl Operation for UpsertMessage {
 
 impl RunAtOnce for UpsertMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let (place, message) = self.0.split(agent)?;
-        permit_replacing(agent, &place.session_id, &message)?;
+        let (position, message) = self.0.split(agent)?;
+        permit_replacing(agent, &position.session_id, &message)?;
         if message.id.is_some()
             && let Some(updated) =
-                update_message(agent.db, agent.host, &place.session_id, &message)?
+                update_message(agent.db, agent.host, &position.session_id, &message)?
         {
             let reply = appended_reply(false, &updated.message);
             return Ok(Reply {
@@ -212,7 +212,7 @@ impl RunAtOnce for UpsertMessage {
                 ..reply
             });
         }
-        append(agent, place, message)
+        append(agent, position, message)
     }
 }
 

@@ -65,13 +65,13 @@ impl RunAtOnce for ApplyRetention {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         self.check()?;
         let memory = agent.memory();
-        let place = RetentionTarget {
+        let target = RetentionTarget {
             session_id: self.session_id,
             label: self.label,
             rules: self.retention,
         };
         if self.dry_run {
-            let found = preview(&memory, &place)?;
+            let found = preview(&memory, &target)?;
             return Reply::json(&RetentionApplied {
                 dry_run: true,
                 gone: found.counts,
@@ -81,8 +81,8 @@ impl RunAtOnce for ApplyRetention {
                 next_run_at: found.next_at,
             });
         }
-        if place.session_id.is_some() {
-            let step = step_in_session(&memory, &place, self.cursor.as_deref())?;
+        if target.session_id.is_some() {
+            let step = step_in_session(&memory, &target, self.cursor.as_deref())?;
             agent.work.pages.note(&step.left);
             for session_id in &step.changed {
                 agent.background.show(session_id);

@@ -17,7 +17,7 @@ use chat::request::known_messages::check_repeated;
 use chat::request::queued_requests::find_of_message;
 use chat::request::{ChatRequest, ClientMessage, Trigger, parse_message};
 use chat::run::resume::resume_turn;
-use chat::run::running_turns::{AwaitedTurn, Begun, RunningTurn};
+use chat::run::running_turns::{AwaitedTurn, RunningTurn, TurnStart};
 use chat::run::start::Started;
 use chat::run::start::start_permitted;
 use chat::turn::report::{TurnFinish, TurnReport, find_report};
@@ -106,10 +106,10 @@ impl RunWaiting for RunTurn {
                 return answer(agent, &session_id, &answer_id, &report);
             }
             Asked::Running(running) => running,
-            Asked::Waiting(place) => match place.begins().await {
-                Begun::Running(running) => running,
-                Begun::Never(Some(error)) => return Err(error),
-                Begun::Never(None) => return Reply::json(&TurnResult::withdrawn()),
+            Asked::Waiting(awaited) => match awaited.wait_for_start().await {
+                TurnStart::Running(running) => running,
+                TurnStart::Never(Some(error)) => return Err(error),
+                TurnStart::Never(None) => return Reply::json(&TurnResult::withdrawn()),
             },
         };
         let report = running.ends().await?;
@@ -185,7 +185,7 @@ fn ask(agent: &Agent<'_>, session_id: &Id, mut request: ChatRequest) -> Result<A
             agent.starter.begin(work);
             Ok(Asked::Running(running))
         }
-        Started::Queued(place) => Ok(Asked::Waiting(place)),
+        Started::Queued(awaited) => Ok(Asked::Waiting(awaited)),
         Started::LeftToClient { .. } => Err(Error::storage("a new message without a turn")),
     }
 }
@@ -199,9 +199,9 @@ fn find_earlier(
     message: &ClientMessage,
 ) -> Result<Option<Asked>> {
     let db = agent.db;
-    if let Some(place) = find_of_message(db, session_id, message_id)? {
-        let place = agent.turns.wait_for(session_id, &place.turn_id);
-        return Ok(Some(Asked::Waiting(place)));
+    if let Some(queued) = find_of_message(db, session_id, message_id)? {
+        let awaited = agent.turns.wait_for(session_id, &queued.turn_id);
+        return Ok(Some(Asked::Waiting(awaited)));
     }
     if !session_exists(db, session_id)? {
         return Ok(None);

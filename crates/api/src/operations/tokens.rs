@@ -1,4 +1,4 @@
-//! Mints tokens, which a browser holds in place of the secret.
+//! Mints tokens, which a browser holds instead of the secret.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -159,7 +159,7 @@ impl RunAtOnce for MintToken {
 }
 
 impl MintToken {
-    /// The rights that a class gives one request, in place of a token. The next request is granted
+    /// The rights that a class gives one request, instead of a token. The next request is granted
     /// its own rights, so limits without a `holder` would count each request separately.
     pub fn grant(self, agent: &Agent<'_>) -> Result<TokenScope> {
         if self.limits.is_some() && self.holder.is_none() {

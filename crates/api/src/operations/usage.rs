@@ -143,7 +143,7 @@ impl GetUsage {
     }
 
     fn turns(&self, agent: &Agent<'_>) -> Result<UsagePage> {
-        let before = self.cursor.as_deref().map(parse_place).transpose()?;
+        let before = self.cursor.as_deref().map(parse_position).transpose()?;
         let page = load_ended_turns(
             agent.db,
             self.session_id.as_ref(),
@@ -152,7 +152,7 @@ impl GetUsage {
             self.limit(),
         )?;
         let usage = page.turns.into_iter().map(|turn| UsageEntry {
-            session_id: Some(turn.place.session_id),
+            session_id: Some(turn.position.session_id),
             event_id: Some(turn.event_id),
             ended_at: Some(turn.at),
             input_tokens: turn.spent.input_tokens,
@@ -167,7 +167,7 @@ impl GetUsage {
             usage: usage.collect(),
             cursor: page
                 .next
-                .map(|place| format!("{}:{}", place.seq, place.session_id)),
+                .map(|position| format!("{}:{}", position.seq, position.session_id)),
         })
     }
 
@@ -232,7 +232,7 @@ impl GetUsage {
     }
 }
 
-fn parse_place(cursor: &str) -> Result<EventPosition> {
+fn parse_position(cursor: &str) -> Result<EventPosition> {
     let (seq, session_id) = cursor.split_once(':').ok_or_else(bad_cursor)?;
     let seq: i64 = seq.parse().map_err(|_| bad_cursor())?;
     Ok(EventPosition {

@@ -47,15 +47,15 @@ impl<'de> Cursor<'de> {
         self.at += 1;
     }
 
-    pub fn place(&self) -> usize {
+    pub fn offset(&self) -> usize {
         self.at
     }
 
     /// The same text from another position on.
-    pub fn at(&self, place: usize) -> Self {
+    pub fn at(&self, offset: usize) -> Self {
         Self {
             text: self.text,
-            at: place,
+            at: offset,
         }
     }
 

@@ -32,7 +32,7 @@ pub struct Pieces<'a> {
 
 impl Pieces<'_> {
     /// The end offset of the last token.
-    pub fn place(&self) -> usize {
+    pub fn offset(&self) -> usize {
         self.at.min(self.text.len())
     }
 }

@@ -45,7 +45,7 @@ pub fn count_values(bytes: &[u8], common: &[&str]) -> Option<usize> {
                 let mut cursor = Cursor::new(known).at(at);
                 cursor.skip_value().ok()?;
                 cursor.next_byte();
-                cursor.place()
+                cursor.offset()
             }
         };
         count += 1;
@@ -138,10 +138,10 @@ impl<'de> Reader<'de> {
             return Ok(None);
         }
         self.cursor.next_byte();
-        let place = self.cursor.place();
+        let offset = self.cursor.offset();
         let key = self.cursor.string()?;
         self.cursor.take(b':')?;
-        Ok(Some((place, key)))
+        Ok(Some((offset, key)))
     }
 
     #[inline(never)]
@@ -363,16 +363,16 @@ struct Fields<'a, 'de> {
 }
 
 impl Fields<'_, '_> {
-    /// Leaves the object, or adds the current field's name to the error. Types' code reads each
-    /// field in a place of its own: the name is added once, here, and not in each place. An object
+    /// Leaves the object, or adds the current field's name to the error. Each field
+    /// has its own reading code; the name is added here, once for all of them. An object
     /// that can't be left is reported at the text's end: if it were reported here, each type's code
     /// would have to free what it has read.
     #[inline(never)]
     fn end(&mut self, error: Option<&mut ReadError>) {
         match (error, self.key) {
             (None, _) => self.reader.is_broken |= self.reader.leave(b'}').is_err(),
-            (Some(error), Some(place)) if self.is_at_value => {
-                if let Ok(key) = self.reader.cursor.at(place).string() {
+            (Some(error), Some(offset)) if self.is_at_value => {
+                if let Ok(key) = self.reader.cursor.at(offset).string() {
                     error.put_field(&key);
                 }
             }
@@ -385,10 +385,10 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
     type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> ReadResult<Option<K::Value>> {
-        let Some((place, key)) = self.reader.next_key(self.key.is_none())? else {
+        let Some((offset, key)) = self.reader.next_key(self.key.is_none())? else {
             return Ok(None);
         };
-        self.key = Some(place);
+        self.key = Some(offset);
         seed.deserialize(Key(&key)).map(Some)
     }
 

@@ -231,7 +231,7 @@ fn a_leased_call_has_a_span_like_a_direct_one() {
     });
     let call = OutboundRequest {
         purpose: CallPurpose::Model,
-        place: Endpoint::Url("https://m.example/v1".to_owned()),
+        endpoint: Endpoint::Url("https://m.example/v1".to_owned()),
         headers: vec![("authorization".to_owned(), "Bearer k".to_owned())],
         body: "{}".to_owned(),
         limits: LIMITS,
@@ -267,7 +267,7 @@ fn a_leased_call_has_a_span_like_a_direct_one() {
         assert_eq!(span.ended_at_ms - span.started_at_ms, 7);
         let code = span.failure.as_ref().map(|(code, _)| code.as_str());
         assert_eq!(code, failure);
-        let LeasedPlace::Url { headers, .. } = &heard.asked.borrow()[0].place else {
+        let LeasedEndpoint::Url { headers, .. } = &heard.asked.borrow()[0].endpoint else {
             panic!("a URL");
         };
         let of_span = Trace {
@@ -286,7 +286,7 @@ fn a_leased_call_has_a_span_like_a_direct_one() {
 fn messages_round_trip() {
     let call = LeasedCall {
         number: 4,
-        place: LeasedPlace::Url {
+        endpoint: LeasedEndpoint::Url {
             url: "https://m.example/v1".to_owned(),
             headers: vec![("authorization".to_owned(), "Bearer k".to_owned())],
         },

@@ -89,7 +89,7 @@ pub struct Script {
     /// Pauses never end.
     pub sleeps_on: std::cell::Cell<bool>,
     pub calls: RefCell<Vec<OutboundRequest>>,
-    /// Answers in place of `answers`, if it is set.
+    /// Answers instead of `answers`, if it is set.
     pub replies: Option<Replies>,
     /// After the last answer, a request stays unanswered instead of failing.
     pub falls_silent: std::cell::Cell<bool>,
@@ -257,7 +257,7 @@ impl Script {
         form: RequestForm,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
-        if let Endpoint::Directory { .. } = call.place {
+        if let Endpoint::Directory { .. } = call.endpoint {
             // There is one agent, for every caller and prefix.
             let page = serde_json::json!({
                 "agents": [{"name": "alice", "createdAt": 0}],

@@ -9,7 +9,7 @@ use crate::outbound::{CallFailure, Endpoint, host_and_port, redact_url};
 pub fn note_call(
     queue: Option<&SpanQueue>,
     call: Option<&Trace>,
-    place: &Endpoint,
+    endpoint: &Endpoint,
     times: (i64, i64),
     outcome: Result<u16, &CallFailure>,
 ) {
@@ -24,7 +24,7 @@ pub fn note_call(
             .number("server.port", port)
             .text("url.full", &without_secrets(url))
     };
-    let span = match place {
+    let span = match endpoint {
         Endpoint::Url(url) => span("POST".to_owned(), url),
         Endpoint::Service { binding, path } => span(
             format!("POST {binding}"),
@@ -86,10 +86,17 @@ mod tests {
     #[test]
     fn a_call_records_its_host_but_no_path_or_credential() {
         let queue = SpanQueue::default();
-        let place = Endpoint::Url("https://key:secret@tools.example/a/secret?k=secret".to_owned());
-        note_call(Some(&queue), Some(&trace(true)), &place, (1, 2), Ok(503));
-        note_call(Some(&queue), Some(&trace(false)), &place, (1, 2), Ok(200));
-        note_call(Some(&queue), None, &place, (1, 2), Ok(200));
+        let endpoint =
+            Endpoint::Url("https://key:secret@tools.example/a/secret?k=secret".to_owned());
+        note_call(Some(&queue), Some(&trace(true)), &endpoint, (1, 2), Ok(503));
+        note_call(
+            Some(&queue),
+            Some(&trace(false)),
+            &endpoint,
+            (1, 2),
+            Ok(200),
+        );
+        note_call(Some(&queue), None, &endpoint, (1, 2), Ok(200));
         let spans = queue.take_batch();
         assert_eq!(spans.len(), 1);
         let printed = format!("{:?}", spans[0]);
@@ -112,7 +119,7 @@ mod tests {
             operation: "setBlock".to_owned(),
         };
         let url = |url: &str| Endpoint::Url(url.to_owned());
-        for (place, host, port, full) in [
+        for (endpoint, host, port, full) in [
             (
                 url("https://a.example"),
                 "a.example",
@@ -141,7 +148,7 @@ mod tests {
             (service("mcp"), "TOOLS", 443, "https://TOOLS/REDACTED"),
             (agent, "agent", 443, "https://agent/"),
         ] {
-            note_call(Some(&queue), Some(&trace(true)), &place, (1, 2), Ok(200));
+            note_call(Some(&queue), Some(&trace(true)), &endpoint, (1, 2), Ok(200));
             let span = queue.take_batch().remove(0);
             let text = |text: &str| AttributeValue::Text(text.to_owned());
             for expected in [

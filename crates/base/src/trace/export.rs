@@ -150,7 +150,7 @@ async fn send(
     let headers = outbound.find_setting(Setting::OtelHeaders);
     let request = OutboundRequest {
         purpose: CallPurpose::Trace,
-        place: Endpoint::Url(address.to_owned()),
+        endpoint: Endpoint::Url(address.to_owned()),
         headers: parse_headers(headers.as_deref().unwrap_or_default()),
         body: otlp::render(
             service.as_deref().unwrap_or("session-agent"),

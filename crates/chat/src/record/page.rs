@@ -13,9 +13,9 @@ use base::error::{Error, Result};
 use base::ids::Id;
 use base::json::MAX_INTEGER;
 use base::packed::{pack, unpack};
-use conversation::log::session_places::{find_id_of, load_at, load_namesakes};
+use conversation::log::session_lookup::{find_id_of, load_at, load_namesakes};
 use conversation::log::turn_ends::{NextTurn, TurnWalk, find_turn_end};
-use conversation::session::activity::{SessionPosition, load_places};
+use conversation::session::activity::{SessionPosition, load_positions};
 use conversation::session::stored_turns::{StoredTurn, load_of_session};
 
 /// The most events that a page scans where no link leads from turn to turn.
@@ -270,7 +270,7 @@ struct OpenSession {
     turns: SessionTurns,
     /// The next turn to show.
     head: Box<CompletedTurn>,
-    head_place: RecordedTurnPosition,
+    head_position: RecordedTurnPosition,
     last_shown: Option<RecordedTurnPosition>,
 }
 
@@ -343,7 +343,7 @@ impl AllSessionsWalk<'_> {
             }
             let index = (0..self.open.len()).max_by_key(|index| {
                 let open = self.open.get(*index);
-                open.map(|open| (open.head.ended_at, open.head_place, open.turns.number))
+                open.map(|open| (open.head.ended_at, open.head_position, open.turns.number))
             });
             let Some(index) = index else {
                 // Sessions are left only if the budget is spent.
@@ -361,7 +361,7 @@ impl AllSessionsWalk<'_> {
     fn show(&mut self, index: usize) -> Result<()> {
         let mut open = self.open.swap_remove(index);
         self.cursor.shown_at = open.head.ended_at;
-        open.last_shown = Some(open.head_place);
+        open.last_shown = Some(open.head_position);
         let next = open.turns.next(self.db, &mut self.budget)?;
         let OpenSession {
             turns,
@@ -376,10 +376,10 @@ impl AllSessionsWalk<'_> {
 
     fn keep(&mut self, turns: SessionTurns, next: Next, last_shown: Option<RecordedTurnPosition>) {
         match next {
-            Next::Turn(head, head_place) => self.open.push(OpenSession {
+            Next::Turn(head, head_position) => self.open.push(OpenSession {
                 turns,
                 head,
-                head_place,
+                head_position,
                 last_shown,
             }),
             Next::Pause => self.paused.push((turns.number, turns.position(last_shown))),
@@ -448,22 +448,22 @@ impl AllSessionsWalk<'_> {
             number: opened.1,
         };
         let most = MAX_OPENED as i64 + 1;
-        let mut places = load_places(self.db, most, Some(opened))?;
+        let mut positions = load_positions(self.db, most, Some(opened))?;
         if opened.active_at < MAX_INTEGER {
             // Sessions that were written to since the first page.
             let open = self.open.iter().map(|open| open.turns.number);
             let paused = self.paused.iter().map(|(number, _)| *number);
             let known: BTreeSet<i64> = open.chain(paused).collect();
-            let newest = load_places(self.db, most + known.len() as i64, None)?;
+            let newest = load_positions(self.db, most + known.len() as i64, None)?;
             let moved = newest.into_iter().filter(|position| {
                 position.active_at > began_at
                     && *position > opened
                     && !known.contains(&position.number)
             });
-            places.splice(0..0, moved);
-            places.truncate(MAX_OPENED + 1);
+            positions.splice(0..0, moved);
+            positions.truncate(MAX_OPENED + 1);
         }
-        load_at(self.db, &places)
+        load_at(self.db, &positions)
     }
 }
 

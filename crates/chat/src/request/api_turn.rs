@@ -17,7 +17,7 @@ pub struct ApiTurn {
     /// The request has a key, so its answer may be requested again after the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_key: bool,
-    /// The id by which the answer may be requested, and by which a request may name its place.
+    /// The id by which the answer may be requested, and by which a request may name its position.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
     pub memory: MemoryUse,

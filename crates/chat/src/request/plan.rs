@@ -58,7 +58,7 @@ pub enum TurnPosition {
 
 #[derive(Debug)]
 pub struct RequestPlan<'a> {
-    pub place: TurnPosition,
+    pub position: TurnPosition,
     /// The messages to append, in this order, before the model is called.
     pub new_user_messages: Vec<&'a ClientMessage>,
     /// A stored user message that was sent again under its id to be edited. Its text
@@ -142,7 +142,7 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
     let newest_stored = newest_known.and_then(|message| log.find(message.id.as_ref()));
 
     let mut planned = RequestPlan {
-        place: TurnPosition::AtLeaf,
+        position: TurnPosition::AtLeaf,
         new_user_messages: new_messages(rest)?,
         edited: None,
         answers: Vec::new(),
@@ -156,11 +156,11 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
     match &request.trigger {
         Trigger::Regenerate { message_id } => {
             let has_new = !planned.new_user_messages.is_empty();
-            planned.place = regenerated(message_id.as_ref(), newest_stored, &log, has_new)?;
+            planned.position = regenerated(message_id.as_ref(), newest_stored, &log, has_new)?;
         }
         Trigger::Submit { message_id } => {
             if let Some(stored) = newest_stored {
-                planned.place = TurnPosition::After(stored.id.clone());
+                planned.position = TurnPosition::After(stored.id.clone());
             }
             let is_edited = rest.is_empty() && newest_stored.is_some_and(|stored| stored.is_users);
             planned.edited = newest_known.filter(|message| {
@@ -292,7 +292,7 @@ fn take_answers(planned: &mut RequestPlan<'_>, log: &Log<'_>, request: &ChatRequ
         .collect();
     // If the request also has new user messages, the turn follows those instead.
     if let (Some(asking), true) = (answered.last(), planned.new_user_messages.is_empty()) {
-        planned.place = TurnPosition::Within(asking.id.clone());
+        planned.position = TurnPosition::Within(asking.id.clone());
     }
 }
 

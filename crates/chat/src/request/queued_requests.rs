@@ -164,8 +164,12 @@ pub fn find_of_message(
     message_id: &Id,
 ) -> Result<Option<QueuePosition>> {
     let line = load_queue(db, session_id)?;
-    let is_eligible =
-        |place: &QueuePosition| place.message_ids.iter().any(|id| id == message_id.as_str());
+    let is_eligible = |queued: &QueuePosition| {
+        queued
+            .message_ids
+            .iter()
+            .any(|id| id == message_id.as_str())
+    };
     Ok(line.into_iter().find(is_eligible))
 }
 
@@ -173,7 +177,7 @@ pub fn find_of_message(
 pub fn find_request(
     db: &dyn Database,
     session_id: &Id,
-    place: &QueuePosition,
+    queued: &QueuePosition,
 ) -> Result<Option<QueuedRequest>> {
-    Ok(json::decode(&load_text(db, session_id, place)?).ok())
+    Ok(json::decode(&load_text(db, session_id, queued)?).ok())
 }

@@ -52,7 +52,7 @@ pub struct ApiRequest {
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
     pub client_tools: Vec<ToolDefinition>,
-    pub place: ApiPosition,
+    pub position: ApiPosition,
     /// The results of calls that wait for the caller at that position.
     pub answers: Vec<ClientAnswer>,
     /// The events that the log lacks, in order.
@@ -115,14 +115,14 @@ impl RequestWriter<'_> {
             self.create_session()?;
         }
         let config = load_config(db, self.deployed)?;
-        let known = match request.place {
+        let known = match request.position {
             ApiPosition::After(seq) => {
                 let copied_seq = get_tip(db, self.session_id)?.copied_seq;
                 load_message(db, self.session_id, seq, copied_seq)?
             }
             ApiPosition::Root => None,
         };
-        let mut parent = match request.place {
+        let mut parent = match request.position {
             ApiPosition::Root => None,
             ApiPosition::After(seq) => Some(event_id(db, self.session_id, seq)?),
         };
@@ -140,8 +140,8 @@ impl RequestWriter<'_> {
             memory_scope = memory_scope.min(self.memory_scope_of(asked)?);
         }
         for some in request.events.chunks(MAX_EVENTS) {
-            let place = parent.map_or(Parent::Root, Parent::After);
-            let appended = append(db, host, self.session_id, some, &place, None)?;
+            let after = parent.map_or(Parent::Root, Parent::After);
+            let appended = append(db, host, self.session_id, some, &after, None)?;
             let last = appended.events.into_iter().next_back();
             parent = last
                 .map(|last| Id::parse(last.id))
@@ -218,7 +218,7 @@ impl RequestWriter<'_> {
         };
         let message_id = &known.stored.id;
         let planned = RequestPlan {
-            place: TurnPosition::Within(message_id.clone()),
+            position: TurnPosition::Within(message_id.clone()),
             new_user_messages: Vec::new(),
             edited: None,
             answers: request

@@ -12,18 +12,18 @@ use base::ids::Id;
 pub struct Awaited<R> {
     session_id: Id,
     turn_id: String,
-    begun: RefCell<Option<Begun<R>>>,
+    start: RefCell<Option<TurnStart<R>>>,
     wakers: RefCell<Vec<Waker>>,
 }
 
 /// The result of waiting for a turn.
-pub enum Begun<R> {
+pub enum TurnStart<R> {
     Running(Rc<R>),
     /// The turn will not start. `None`: its message was withdrawn.
     Never(Option<Error>),
 }
 
-impl<R> Clone for Begun<R> {
+impl<R> Clone for TurnStart<R> {
     fn clone(&self) -> Self {
         match self {
             Self::Running(running) => Self::Running(Rc::clone(running)),
@@ -37,7 +37,7 @@ impl<R> Awaited<R> {
         Self {
             session_id: session_id.clone(),
             turn_id: turn_id.to_owned(),
-            begun: RefCell::default(),
+            start: RefCell::default(),
             wakers: RefCell::default(),
         }
     }
@@ -50,18 +50,18 @@ impl<R> Awaited<R> {
         self.session_id == *session_id && self.turn_id == turn_id
     }
 
-    pub fn resolve(&self, begun: Begun<R>) {
-        self.begun.replace(Some(begun));
+    pub fn resolve(&self, start: TurnStart<R>) {
+        self.start.replace(Some(start));
         for waker in self.wakers.take() {
             waker.wake();
         }
     }
 
     /// Waits until the turn starts or is cancelled.
-    pub async fn begins(&self) -> Begun<R> {
+    pub async fn wait_for_start(&self) -> TurnStart<R> {
         poll_fn(|context| {
-            if let Some(begun) = &*self.begun.borrow() {
-                return Poll::Ready(begun.clone());
+            if let Some(start) = &*self.start.borrow() {
+                return Poll::Ready(start.clone());
             }
             self.wakers.borrow_mut().push(context.waker().clone());
             Poll::Pending

@@ -133,7 +133,7 @@ impl CallbackSender<'_> {
 
     fn request(self, call: &Callback) -> Result<OutboundRequest> {
         let CallbackMessage {
-            place,
+            endpoint,
             delivery_id,
             body,
         } = if call.reports_turn() {
@@ -158,7 +158,7 @@ impl CallbackSender<'_> {
         }
         Ok(OutboundRequest {
             purpose: CallPurpose::Tool,
-            place,
+            endpoint,
             headers,
             body,
             limits: LIMITS,

@@ -32,7 +32,7 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
 /// continues the turn, or the next queued message.
 fn find_next_work(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     let first = queued_requests::find_first(agent.db, session_id)?;
-    if !first.is_some_and(|place| place.is_first())
+    if !first.is_some_and(|queued| queued.is_first())
         && let Some(work) = accept_out_of_band_results(agent, session_id)?
     {
         return Ok(Some(work));

@@ -24,7 +24,7 @@ use crate::stream::chunk_writer::ChunkWriter;
 use crate::stream::chunks::Chunk;
 use crate::tools::input::question::{MAX_ASKING_CALLS, MAX_STEP_BYTES, stored_bytes};
 use crate::tools::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
-use crate::turn::answer_position::find_place;
+use crate::turn::answer_position::find_answer_position;
 use crate::turn::store::save_turn;
 use crate::turn::window::TurnWindow;
 use crate::turn::{
@@ -78,9 +78,9 @@ struct TurnCaller {
 
 /// Runs a new turn.
 pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
-    let (writer, begun) = replay(&turn, &WholeOutputs::default());
+    let (writer, replayed) = replay(&turn, &WholeOutputs::default());
     let drive = TurnDriver::new(context, running, turn, writer);
-    drive.emit(begun);
+    drive.emit(replayed);
     let outcome = drive.run_steps().await;
     drive.finish(outcome).await;
     context.notify_class(&running.session_id, "idle");
@@ -162,8 +162,8 @@ impl<'a> TurnDriver<'a> {
     async fn compact_for_turn(&self) -> Result<(), Broken> {
         let config = self.config()?;
         let memory = &self.context.memory;
-        let place = find_place(memory.db, &self.turn.borrow())?;
-        if let Some(leaf_seq) = place.seq {
+        let position = find_answer_position(memory.db, &self.turn.borrow())?;
+        if let Some(leaf_seq) = position.seq {
             let session_id = &self.running.session_id;
             let turn_tools = self.turn_tools(&config)?;
             let choice = self.choice(&config)?;
@@ -258,7 +258,7 @@ impl<'a> TurnDriver<'a> {
         if self.has_approved() {
             self.note_approved(&self.turn_tools(&config)?);
         }
-        self.note_begun(calls);
+        self.record_start(calls);
         // Stored before any call is made, so that no call that may have taken effect is
         // repeated.
         self.save()?;
@@ -313,7 +313,7 @@ impl<'a> TurnDriver<'a> {
         turn_tools: &TurnTools<'_>,
         (index, call): &'c (usize, TurnCall),
     ) -> (usize, &'c TurnCall, CallState) {
-        self.note_begun(&[*index]);
+        self.record_start(&[*index]);
         let step = self.turn.borrow().record.steps.len().saturating_sub(1);
         let part = part_of(&tool_part(step, *index));
         (*index, call, run_in(part, turn_tools.run(call)).await)

@@ -1,4 +1,4 @@
-//! Turns whose models a Worker may wait for in the object's place.
+//! Turns whose models a Worker may wait for instead of the object.
 
 use crate::run::agent::Agent;
 use crate::turn::Turn;

@@ -6,7 +6,7 @@ use crate::request::api_turn::ApiTurn;
 use crate::run::callbacks;
 use crate::run::whole_outputs::{forget, load};
 use crate::turn::Turn;
-use crate::turn::answer_position::{find_place, question_deleted};
+use crate::turn::answer_position::{find_answer_position, question_deleted};
 use crate::turn::report::TurnReport;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
@@ -77,14 +77,14 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     let mut ends_by_itself = false;
     let mut answer = None;
     if let Some(first) = events.first_mut() {
-        let place = find_place(db, turn)?;
-        let parent = match place.find_id(db, &turn.session_id)? {
+        let position = find_answer_position(db, turn)?;
+        let parent = match position.find_id(db, &turn.session_id)? {
             Some(id) => Parent::After(id),
             None => Parent::Root,
         };
         // Other messages were appended in the meantime, so the addition becomes a message
         // of its own.
-        let recorded_id = (!place.has_moved).then_some(turn.message_id.as_str());
+        let recorded_id = (!position.has_moved).then_some(turn.message_id.as_str());
         let record = &report.record(turn, ended_at, recorded_id);
         let json = if turn.is_run {
             json::encode(&FactsWithRecord {
@@ -101,7 +101,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
         let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
         // If other messages were appended after the turn's message, the turn's addition
         // becomes a message of its own.
-        if let (Some(first), true) = (appended.events.first(), place.has_moved) {
+        if let (Some(first), true) = (appended.events.first(), position.has_moved) {
             message_id.clone_from(&first.id);
         }
         if let (Some(api), Some(last)) = (&turn.api, appended.events.last()) {

@@ -3,7 +3,7 @@
 
 use std::rc::{Rc, Weak};
 
-use crate::run::running_turns::{AwaitedTurn, Begun, ReplayedMessage, RunningTurn};
+use crate::run::running_turns::{AwaitedTurn, ReplayedMessage, RunningTurn, TurnStart};
 use crate::stream::chunks::{Chunk, SSE_DONE, sse};
 use crate::stream::problem::StreamProblem;
 use base::error::Result;
@@ -11,7 +11,7 @@ use models::FinishReason;
 
 /// A turn's answer, as it is sent to one client.
 pub struct TurnListener {
-    /// The turn that has not begun yet.
+    /// The turn that has not started yet.
     awaited: Option<Rc<AwaitedTurn>>,
     running: Option<Rc<RunningTurn>>,
     /// Chunks to send before the chunk of number `next`.
@@ -59,7 +59,7 @@ impl TurnListener {
         }
     }
 
-    /// Sends these chunks first, in place of the turn's own start: a client that resumes
+    /// Sends these chunks first, instead of the turn's own start: a client that resumes
     /// begins with an empty message.
     pub fn begin_with(&mut self, running: &RunningTurn, chunks: &[Chunk]) -> Result<()> {
         let start = Chunk::Start {
@@ -96,8 +96,8 @@ impl TurnListener {
     pub async fn next(&mut self) -> Option<String> {
         if let Some(awaited) = self.awaited.take() {
             match awaited.begins().await {
-                Begun::Running(running) => self.running = Some(running),
-                Begun::Never(error) => self.prelude.push(
+                TurnStart::Running(running) => self.running = Some(running),
+                TurnStart::Never(error) => self.prelude.push(
                     match error {
                         Some(error) => Chunk::Error {
                             error_text: error.into_message(),

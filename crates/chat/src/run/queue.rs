@@ -55,7 +55,7 @@ pub fn enqueue(
         .copied()
         .collect();
     if new.is_empty() {
-        // The request was repeated: it keeps its place in the queue.
+        // The request was repeated: it keeps its position in the queue.
         let last = messages.last().and_then(|message| message.id.as_ref());
         let queued = last.and_then(|id| known.iter().find(|queued| waits(queued, id)));
         let queued = queued.ok_or_else(turn_in_progress)?;

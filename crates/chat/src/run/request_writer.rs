@@ -166,7 +166,7 @@ impl RequestWriter<'_> {
                 still_open.push(answer.tool_call_id().to_owned());
             }
             let mut planned = RequestPlan {
-                place: TurnPosition::Within(message_id.clone()),
+                position: TurnPosition::Within(message_id.clone()),
                 new_user_messages: Vec::new(),
                 edited: None,
                 answers: Vec::new(),
@@ -243,7 +243,7 @@ impl RequestWriter<'_> {
             authority: &authority,
         };
         let approved = answers.take_answers(planned, known)?;
-        let mut parent = self.parent(&planned.place, known)?;
+        let mut parent = self.parent(&planned.position, known)?;
         let run_answer = if options.is_run {
             Some(self.find_run_answer(planned, known)?)
         } else {
@@ -255,7 +255,7 @@ impl RequestWriter<'_> {
         }
         let continued = find_continued(planned, known);
         if let Some(known) = continued {
-            parent = match &planned.place {
+            parent = match &planned.position {
                 TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id)?,
                 _ => find_answers_end(self.db, self.session_id, &known.stored.id)?,
             };
@@ -288,7 +288,7 @@ impl RequestWriter<'_> {
                 budget: None,
             };
             // A turn that continues after a client's answer is the same turn.
-            meter.admit(!matches!(planned.place, TurnPosition::Within(_)))?;
+            meter.admit(!matches!(planned.position, TurnPosition::Within(_)))?;
         }
         let asked = parent
             .as_ref()
@@ -355,11 +355,15 @@ impl RequestWriter<'_> {
             ..Note::of(self.principal.authority())
         });
         let parent = parent.map_or(Parent::Root, Parent::After);
-        let place = (&parent, None);
-        let appended =
-            append_message(self.db, self.host, self.session_id, message, place, &|_| {
-                None
-            })?;
+        let parent_and_tip = (&parent, None);
+        let appended = append_message(
+            self.db,
+            self.host,
+            self.session_id,
+            message,
+            parent_and_tip,
+            &|_| None,
+        )?;
         Id::parse(appended.message.id).map_err(Error::storage)
     }
 
@@ -392,7 +396,7 @@ impl RequestWriter<'_> {
     /// The id of the message that will answer a message of `runTurn`. If the message is stored
     /// already, its note has the id.
     fn find_run_answer(&self, planned: &RequestPlan<'_>, known: &[KnownMessage]) -> Result<Id> {
-        if let TurnPosition::After(id) = &planned.place
+        if let TurnPosition::After(id) = &planned.position
             && planned.new_user_messages.is_empty()
             && let Some(asked) = find_known(known, id)
             && let Some(first) = asked.rows.first()
@@ -422,8 +426,8 @@ impl RequestWriter<'_> {
     }
 
     /// The event that the answer, or the first new message, follows.
-    fn parent(&self, place: &TurnPosition, known: &[KnownMessage]) -> Result<Option<Id>> {
-        match place {
+    fn parent(&self, position: &TurnPosition, known: &[KnownMessage]) -> Result<Option<Id>> {
+        match position {
             TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id),
             TurnPosition::After(id) => find_last_id(self.db, self.session_id, id),
             TurnPosition::Within(id) => find_answers_end(self.db, self.session_id, id),
@@ -455,7 +459,7 @@ fn find_continued<'k>(
     planned: &RequestPlan<'_>,
     known: &'k [KnownMessage],
 ) -> Option<&'k KnownMessage> {
-    let continued = match &planned.place {
+    let continued = match &planned.position {
         TurnPosition::Within(id) => find_known(known, id),
         TurnPosition::AtLeaf if planned.is_continuation() => {
             known.last().filter(|known| !known.stored.is_users)

@@ -15,7 +15,7 @@ use crate::request::api_turn::ApiTurn;
 use crate::request::queued_requests::MAX_WAITING;
 pub use crate::run::audience::{Audience, ClientReply};
 use crate::run::awaited::Awaited;
-pub use crate::run::awaited::Begun;
+pub use crate::run::awaited::TurnStart;
 use crate::run::checks::TurnChecks;
 use crate::stream::answer_events::AnswerEvent;
 use crate::stream::problem::StreamProblem;
@@ -139,7 +139,7 @@ impl RunningTurns {
         }
         self.offered.take();
         for awaited in self.awaited.take().iter().filter_map(Weak::upgrade) {
-            awaited.resolve(Begun::Never(None));
+            awaited.resolve(TurnStart::Never(None));
         }
     }
 
@@ -148,8 +148,8 @@ impl RunningTurns {
     pub fn enqueue(&self, session_id: &Id) -> Option<Rc<Id>> {
         let mut queued_sessions = self.queued_sessions.borrow_mut();
         queued_sessions.retain(|queued_session| queued_session.strong_count() > 0);
-        let places = queued_sessions.iter().filter_map(Weak::upgrade);
-        if places
+        let waiting = queued_sessions.iter().filter_map(Weak::upgrade);
+        if waiting
             .filter(|queued_session| **queued_session == *session_id)
             .count()
             >= MAX_WAITING
@@ -165,8 +165,8 @@ impl RunningTurns {
     pub fn wait_for(&self, session_id: &Id, turn_id: &str) -> Rc<AwaitedTurn> {
         let mut awaited = self.awaited.borrow_mut();
         awaited.retain(|turn| turn.strong_count() > 0);
-        let mut places = awaited.iter().filter_map(Weak::upgrade);
-        if let Some(turn) = places.find(|turn| turn.is_of(session_id, turn_id)) {
+        let mut turns = awaited.iter().filter_map(Weak::upgrade);
+        if let Some(turn) = turns.find(|turn| turn.is_of(session_id, turn_id)) {
             return turn;
         }
         let turn = Rc::new(AwaitedTurn::new(session_id, turn_id));
@@ -179,19 +179,19 @@ impl RunningTurns {
     pub fn give_up(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
         self.resolve_all(
             |turn| turn.is_of(session_id, turn_id),
-            || Begun::Never(error.cloned()),
+            || TurnStart::Never(error.cloned()),
         );
     }
 
     /// Cancels all queued turns of a session.
     fn abandon_all(&self, session_id: &Id) {
-        self.resolve_all(|turn| turn.is_in(session_id), || Begun::Never(None));
+        self.resolve_all(|turn| turn.is_in(session_id), || TurnStart::Never(None));
     }
 
     fn resolve_all(
         &self,
         is_eligible: impl Fn(&AwaitedTurn) -> bool,
-        begun: impl Fn() -> Begun<RunningTurn>,
+        start: impl Fn() -> TurnStart<RunningTurn>,
     ) {
         self.awaited.borrow_mut().retain(|turn| {
             let Some(turn) = turn.upgrade() else {
@@ -199,7 +199,7 @@ impl RunningTurns {
             };
             let is_eligible = is_eligible(&turn);
             if is_eligible {
-                turn.resolve(begun());
+                turn.resolve(start());
             }
             !is_eligible
         });
@@ -255,7 +255,7 @@ impl RunningTurns {
             .insert(turn.session_id.as_str().to_owned(), Rc::clone(&running));
         self.resolve_all(
             |awaited| awaited.is_of(&turn.session_id, &turn.id),
-            || Begun::Running(Rc::clone(&running)),
+            || TurnStart::Running(Rc::clone(&running)),
         );
         running
     }

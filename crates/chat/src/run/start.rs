@@ -51,8 +51,8 @@ pub fn start_permitted(
             || Delivery::of_memory(agent.policy, agent.name).issued(id);
     }
     let request = &*request;
-    if let Some(place) = enqueue(agent, session_id, request, turn_id)? {
-        return Ok(Started::Queued(place));
+    if let Some(awaited) = enqueue(agent, session_id, request, turn_id)? {
+        return Ok(Started::Queued(awaited));
     }
     let reservation = agent.turns.reserve(request.retained_bytes())?;
     let writer = RequestWriter::of(agent, session_id, agent.caller.principal());

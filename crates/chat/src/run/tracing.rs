@@ -257,7 +257,7 @@ impl TurnSpans<'_> {
     fn find_output(&self, step: &StepRecord) -> Option<String> {
         // The record has an entry for each request, and the turn a step for each answer.
         let answers = self.turn.record.steps.iter();
-        let place = answers
+        let index = answers
             .filter(|other| other.model.is_some() && other.failure.is_none())
             .position(|other| std::ptr::eq(other, step))?;
         let answer = self
@@ -265,7 +265,7 @@ impl TurnSpans<'_> {
             .steps
             .iter()
             .filter(|step| !step.is_logged)
-            .nth(place)?;
+            .nth(index)?;
         let mut parts = vec![json!({"type": "text", "content": answer.text})];
         for call in &answer.calls {
             let arguments = json::decode_tree(call.arguments.as_str()).ok();

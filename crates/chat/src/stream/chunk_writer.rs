@@ -69,7 +69,7 @@ impl ChunkWriter {
         }]
     }
 
-    /// Whether a step has begun, and has not ended.
+    /// Whether a step has started and has not ended.
     pub fn is_in_step(&self) -> bool {
         self.position == StreamPosition::InStep
     }
@@ -252,7 +252,7 @@ impl ChunkWriter {
         )
     }
 
-    /// Makes sure that a step is open. `false`: the message has not begun, or has
+    /// Makes sure that a step is open. `false`: the message has not started, or has
     /// ended.
     fn enter_step(&mut self, out: &mut Vec<Chunk>) -> bool {
         if self.position == StreamPosition::BetweenSteps {

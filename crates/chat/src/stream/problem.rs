@@ -7,7 +7,7 @@ use super::chunks::{Chunk, SSE_DONE, sse};
 pub enum StreamProblem {
     /// The client read nothing for too long after the end of the turn.
     TooSlow,
-    /// The turn continues in another place.
+    /// The turn continues elsewhere.
     Interrupted,
 }
 

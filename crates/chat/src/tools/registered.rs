@@ -68,7 +68,7 @@ impl RegisteredTool {
     /// A hash of the tool's address and headers, and of its server's description. The hash
     /// identifies the tool but doesn't reveal its address.
     pub fn fingerprint(&self) -> String {
-        let (kind, place, path) = match &self.at {
+        let (kind, address, path) = match &self.at {
             ToolAddress::Service { binding, path } => ("service", binding, path.as_str()),
             ToolAddress::Url(url) => ("url", url, ""),
         };
@@ -78,7 +78,7 @@ impl RegisteredTool {
             Some(tool) => format!(" {path} {}", tool.digest),
             None => String::new(),
         };
-        let asked_of = format!("{kind} {place}{headers}{of_server}");
+        let asked_of = format!("{kind} {address}{headers}{of_server}");
         let mut digits = format!("{:x}", Sha256::digest(asked_of));
         digits.truncate(2 * FINGERPRINT_BYTES);
         digits
@@ -114,7 +114,7 @@ impl RegisteredTool {
         }
         let call = OutboundRequest {
             purpose: CallPurpose::Tool,
-            place: Endpoint::Service {
+            endpoint: Endpoint::Service {
                 binding: OWN_CLASS.to_owned(),
                 path: APPROVAL_PATH.to_owned(),
             },
@@ -272,7 +272,7 @@ impl RegisteredTool {
         headers.extend(resolved.headers.iter().cloned());
         let call = OutboundRequest {
             purpose: CallPurpose::Tool,
-            place: self.at.to_endpoint(),
+            endpoint: self.at.to_endpoint(),
             headers,
             body,
             limits: self.limits.of_call(),

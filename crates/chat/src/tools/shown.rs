@@ -129,7 +129,7 @@ pub struct ServerInfo {
     pub left_out: Vec<OmittedTool>,
 }
 
-/// The text that is shown in place of a header's value.
+/// The text that is shown instead of a header's value.
 const SET: &str = "set";
 
 fn redact_headers(headers: &mut BTreeMap<String, String>) {

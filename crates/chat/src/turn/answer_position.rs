@@ -1,4 +1,4 @@
-//! The place of a turn's answer. The answer follows the message that it answers, and
+//! The position of a turn's answer. The answer follows the message that it answers, and
 //! everything that was appended behind that message while the turn ran. Otherwise the
 //! answer would be a sibling of the appended messages, and no later context would show
 //! them.
@@ -34,8 +34,8 @@ pub struct AnswerPosition {
     pub has_moved: bool,
 }
 
-/// The current place of the answer. Fails if the message to be answered was deleted.
-pub fn find_place(db: &dyn Database, turn: &Turn) -> Result<AnswerPosition> {
+/// The current position of the answer. Fails if the message to be answered was deleted.
+pub fn find_answer_position(db: &dyn Database, turn: &Turn) -> Result<AnswerPosition> {
     let Some(id) = &turn.parent_id else {
         return Ok(AnswerPosition {
             seq: None,

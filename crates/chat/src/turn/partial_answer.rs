@@ -86,8 +86,8 @@ impl PartialAnswer {
     pub fn tokens(&self) -> i64 {
         let calls = self.calls.iter();
         let whole: i64 = calls.map(|call| tokens::estimate(&call.arguments)).sum();
-        let begun = i64::try_from(self.argument_bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
-        tokens::estimate(&self.text) + tokens::estimate(&self.reasoning) + whole.max(begun)
+        let partial = i64::try_from(self.argument_bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
+        tokens::estimate(&self.text) + tokens::estimate(&self.reasoning) + whole.max(partial)
     }
 
     /// Records when the model's first output arrived.

@@ -48,7 +48,7 @@ pub trait Summarizer {
     fn summarize<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, NewSummary>;
 
     /// Is called when a compaction after an append begins.
-    fn notify_begun(&self, _session_id: &Id) {}
+    fn notify_started(&self, _session_id: &Id) {}
 
     /// Is called with the outcome of a compaction that was not a dry run.
     fn notify(&self, _session_id: &Id, _outcome: &CompactionOutcome) {}

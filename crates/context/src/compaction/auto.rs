@@ -159,7 +159,7 @@ pub async fn after_append(
             leaf.seq,
         )
     {
-        compactor.summariser.notify_begun(session_id);
+        compactor.summariser.notify_started(session_id);
         last = compact_for_turn(
             compactions,
             compactor,
@@ -202,7 +202,7 @@ pub async fn after_append(
             capacity: None,
         };
         if last.is_none() {
-            compactor.summariser.notify_begun(session_id);
+            compactor.summariser.notify_started(session_id);
         }
         let outcome = compactor.compact(&task).await?;
         compactions.note(session_id, &outcome);

@@ -33,9 +33,9 @@ pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<
     let start = protected.min(first_summary.unwrap_or(usize::MAX));
     let first_open = units.iter().position(|unit| unit.is_open);
     let end = tail_start(units, settings).min(first_open.unwrap_or(usize::MAX));
-    let is_tied = |place: usize| units.get(place).is_some_and(|unit| unit.is_tied);
-    let start = (start..end).find(|place| !is_tied(*place))?;
-    let end = (start..=end).rev().find(|place| !is_tied(*place))?;
+    let is_tied = |index: usize| units.get(index).is_some_and(|unit| unit.is_tied);
+    let start = (start..end).find(|index| !is_tied(*index))?;
+    let end = (start..=end).rev().find(|index| !is_tied(*index))?;
     let middle = units.get(start..end)?;
     let has_news = middle.iter().any(|unit| unit.summary.is_none());
     has_news.then_some(start..end)

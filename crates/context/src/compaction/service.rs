@@ -1,4 +1,4 @@
-//! A service binding that writes summaries in place of a model, in any language. It receives `POST
+//! A service binding that writes summaries instead of a model, in any language. It receives `POST
 //! summarize` with `{agent, prompt, maxTokens}` and returns `{summary}`. `prompt` contains the
 //! instructions and the part of the conversation.
 
@@ -54,7 +54,7 @@ pub async fn ask(
     }
     let call = OutboundRequest {
         purpose: CallPurpose::Model,
-        place: Endpoint::Service {
+        endpoint: Endpoint::Service {
             binding: binding.to_owned(),
             path: PATH.to_owned(),
         },

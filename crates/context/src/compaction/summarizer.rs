@@ -29,7 +29,7 @@ pub struct ModelSummarizer<'a> {
     payer: SummaryPayer<'a>,
     /// The model that is being called, and the tokens of the request.
     under_way: Cell<Option<(String, i64)>>,
-    has_begun: Cell<bool>,
+    has_started: Cell<bool>,
 }
 
 /// Whose limits apply to a summary, in addition to the agent's own.
@@ -77,13 +77,13 @@ impl<'a> ModelSummarizer<'a> {
             memory,
             payer,
             under_way: Cell::default(),
-            has_begun: Cell::new(false),
+            has_started: Cell::new(false),
         }
     }
 
     /// Whether a class was notified that a compaction begins.
-    pub fn has_begun(&self) -> bool {
-        self.has_begun.get()
+    pub fn has_started(&self) -> bool {
+        self.has_started.get()
     }
 
     /// The request that was in progress when the summary was cancelled.
@@ -106,13 +106,13 @@ impl Summarizer for ModelSummarizer<'_> {
         })
     }
 
-    fn notify_begun(&self, session_id: &Id) {
+    fn notify_started(&self, session_id: &Id) {
         let notice =
             || json::text(&json!({"sessionId": session_id.as_str(), "phase": "compacting"}));
         self.memory
             .outbound
             .notify_class(ClassNotice::Status, &notice);
-        self.has_begun.set(true);
+        self.has_started.set(true);
     }
 
     fn notify(&self, session_id: &Id, outcome: &CompactionOutcome) {

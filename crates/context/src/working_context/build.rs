@@ -7,7 +7,7 @@ use super::documents::find_documents;
 use super::media::{media_cutoff, name_older_files};
 use super::message::{from_overlay, from_row};
 use super::truncate::shorten_older;
-use super::window::{PlacedMessage, close_pairs};
+use super::window::{NumberedMessage, close_pairs};
 use base::budget::{AnswerCapacity, MAX_ANSWER_BYTES};
 use base::database::Database;
 use base::error::Result;
@@ -142,26 +142,28 @@ pub fn build_working_context(
             })
         })?;
     }
-    let mut placed = Vec::new();
+    let mut numbered = Vec::new();
     while let Some((seq, messages)) = items.pop() {
         let messages = messages.into_iter();
-        placed.extend(messages.map(|message| PlacedMessage { seq, message }));
+        numbered.extend(messages.map(|message| NumberedMessage { seq, message }));
     }
-    let next_seq = placed.last().map_or(1, |placed| placed.seq + 1);
-    placed.extend(
+    let next_seq = numbered.last().map_or(1, |numbered| numbered.seq + 1);
+    numbered.extend(
         (next_seq..)
             .zip(added)
-            .map(|(seq, message)| PlacedMessage { seq, message }),
+            .map(|(seq, message)| NumberedMessage { seq, message }),
     );
-    let mut placed = close_pairs(placed);
-    let mut documents = find_documents(&placed, &loaded);
+    let mut numbered = close_pairs(numbered);
+    let mut documents = find_documents(&numbered, &loaded);
     system_instructions.append(&mut documents.instructions);
-    shorten_older(&mut placed);
-    let line = media_cutoff(placed.iter().rev(), keep_media);
-    name_older_files(&mut placed, line);
-    documents.place(&mut placed);
-    let mut messages: Vec<ContextMessage> =
-        placed.into_iter().map(|placed| placed.message).collect();
+    shorten_older(&mut numbered);
+    let line = media_cutoff(numbered.iter().rev(), keep_media);
+    name_older_files(&mut numbered, line);
+    documents.write_to(&mut numbered);
+    let mut messages: Vec<ContextMessage> = numbered
+        .into_iter()
+        .map(|numbered| numbered.message)
+        .collect();
     // The caller may send the context to any model.
     messages
         .iter_mut()

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::truncate::cut_middle;
-use super::window::PlacedMessage;
+use super::window::NumberedMessage;
 use base::action::Role;
 use base::json;
 use base::quoted::{Untrusted, quote, without_rules};
@@ -33,7 +33,7 @@ pub fn is_document(message: &ContextMessage, documents: &[LoadedSkill]) -> bool 
 /// The changes to make to messages after the others are shortened.
 #[derive(Default)]
 pub struct Documents {
-    /// The places of messages, and their new content.
+    /// The indexes of messages, and their new content.
     replaced: Vec<(usize, String)>,
     /// Documents to add to the system instructions.
     pub instructions: Vec<String>,
@@ -41,7 +41,7 @@ pub struct Documents {
 
 /// Finds the documents in the window. Needs the messages before they are shortened,
 /// because a document is recognised by its exact text.
-pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> Documents {
+pub fn find_documents(messages: &[NumberedMessage], documents: &[LoadedSkill]) -> Documents {
     let mut found = Documents::default();
     if documents.is_empty() {
         return found;
@@ -49,12 +49,12 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
     let mut named = find_named(messages);
     let mut newest_shown: HashSet<usize> = HashSet::new();
     // Keeps a document in its newest answer. An older answer thus changes only once.
-    for (place, placed) in messages.iter().enumerate().rev() {
-        let message = &placed.message;
+    for (message_index, numbered) in messages.iter().enumerate().rev() {
+        let message = &numbered.message;
         if message.role != Role::Tool || message.is_error == Some(true) {
             continue;
         }
-        let Some((label, key)) = named.remove(&place) else {
+        let Some((label, key)) = named.remove(&message_index) else {
             continue;
         };
         let known = documents
@@ -68,11 +68,11 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
         match &document.content {
             Some(content) if *content == message.content => {
                 if newest_shown.insert(index) {
-                    found.replaced.push((place, content.clone()));
+                    found.replaced.push((message_index, content.clone()));
                 } else {
                     found
                         .replaced
-                        .push((place, note(document, "loaded again below")));
+                        .push((message_index, note(document, "loaded again below")));
                 }
             }
             // Either the tool's short answer that the document is loaded already, or an
@@ -80,8 +80,8 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
             Some(_) if is_short(&message.content) => {}
             Some(_) => found
                 .replaced
-                .push((place, note(document, "another version is loaded"))),
-            None => found.replaced.push((place, unloaded(document))),
+                .push((message_index, note(document, "another version is loaded"))),
+            None => found.replaced.push((message_index, unloaded(document))),
         }
     }
     for (index, document) in documents.iter().enumerate() {
@@ -101,12 +101,12 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
 
 /// The document of each answer, by the answer's index: the label in lower case, and the key. Each
 /// answer follows its call's message.
-fn find_named(messages: &[PlacedMessage]) -> HashMap<usize, (String, String)> {
+fn find_named(messages: &[NumberedMessage]) -> HashMap<usize, (String, String)> {
     let mut named = HashMap::new();
     // The calls of the newest message with calls that have no answer yet.
     let mut open: Vec<&ToolCall> = Vec::new();
-    for (place, placed) in messages.iter().enumerate() {
-        let message = &placed.message;
+    for (message_index, numbered) in messages.iter().enumerate() {
+        let message = &numbered.message;
         if message.role != Role::Tool {
             open = message.calls().iter().collect();
             continue;
@@ -119,7 +119,7 @@ fn find_named(messages: &[PlacedMessage]) -> HashMap<usize, (String, String)> {
         if call.name.as_str() == TOOL
             && let Some(document) = read_call(call.arguments.as_str())
         {
-            named.insert(place, document);
+            named.insert(message_index, document);
         }
     }
     named
@@ -157,10 +157,10 @@ impl Documents {
         }
     }
 
-    pub fn place(self, messages: &mut [PlacedMessage]) {
-        for (place, text) in self.replaced {
-            if let Some(placed) = messages.get_mut(place) {
-                placed.message.content = text;
+    pub fn write_to(self, messages: &mut [NumberedMessage]) {
+        for (index, text) in self.replaced {
+            if let Some(numbered) = messages.get_mut(index) {
+                numbered.message.content = text;
             }
         }
     }
@@ -199,20 +199,20 @@ fn note(document: &LoadedSkill, what: &str) -> String {
 mod tests {
     use super::*;
 
-    fn call(id: &str) -> PlacedMessage {
+    fn call(id: &str) -> NumberedMessage {
         let json = format!(
             r#"{{"role":"assistant","toolCalls":[{{"id":"{id}","name":"load_context","arguments":{{"label":"Skills","key":"deploy"}}}}]}}"#
         );
-        placed(serde_json::from_str(&json).unwrap())
+        numbered(serde_json::from_str(&json).unwrap())
     }
 
-    fn answer(id: &str, content: &str) -> PlacedMessage {
+    fn answer(id: &str, content: &str) -> NumberedMessage {
         let json = serde_json::json!({"role": "tool", "content": content, "toolCallId": id});
-        placed(serde_json::from_value(json).unwrap())
+        numbered(serde_json::from_value(json).unwrap())
     }
 
-    fn placed(message: ContextMessage) -> PlacedMessage {
-        PlacedMessage { seq: 1, message }
+    fn numbered(message: ContextMessage) -> NumberedMessage {
+        NumberedMessage { seq: 1, message }
     }
 
     fn document(content: Option<&str>) -> LoadedSkill {
@@ -224,17 +224,17 @@ mod tests {
     }
 
     fn arranged(
-        mut messages: Vec<PlacedMessage>,
+        mut messages: Vec<NumberedMessage>,
         document: LoadedSkill,
     ) -> (Vec<String>, Vec<String>) {
         let mut documents = find_documents(&messages, &[document]);
         let instructions = std::mem::take(&mut documents.instructions);
-        documents.place(&mut messages);
+        documents.write_to(&mut messages);
         let tools = messages
             .into_iter()
-            .filter(|placed| placed.message.role == Role::Tool);
+            .filter(|numbered| numbered.message.role == Role::Tool);
         (
-            tools.map(|placed| placed.message.content).collect(),
+            tools.map(|numbered| numbered.message.content).collect(),
             instructions,
         )
     }

@@ -114,9 +114,9 @@ impl Groups<'_> {
     /// The size of each group that is sent.
     fn sent(&self, cut: Cut) -> impl Iterator<Item = Size> {
         let list = self.list.iter().enumerate();
-        list.filter(move |(place, _)| *place >= cut.start || self.pinned.contains(place))
-            .map(move |(place, group)| {
-                if place < cut.short {
+        list.filter(move |(index, _)| *index >= cut.start || self.pinned.contains(index))
+            .map(move |(index, group)| {
+                if index < cut.short {
                     group.short
                 } else {
                     group.whole
@@ -168,9 +168,9 @@ impl Groups<'_> {
         let end = starts().find(|start| fits(*start, capacity.target));
         let end = end.unwrap_or(self.last()).min(self.newest).max(first);
         let start = (first..=end)
-            .max_by_key(|place| {
-                let seq = self.list.get(*place).map_or(1, |group| group.seq);
-                (seq.trailing_zeros(), *place)
+            .max_by_key(|index| {
+                let seq = self.list.get(*index).map_or(1, |group| group.seq);
+                (seq.trailing_zeros(), *index)
             })
             .unwrap_or(first);
         let mut cut = Cut { start, short };
@@ -183,7 +183,7 @@ impl Groups<'_> {
     fn begin_with_a_user(&self, cut: &mut Cut) {
         let mut later = self.list.iter().enumerate().skip(cut.start);
         let next = later.find(|(_, group)| group.is_users);
-        cut.start = next.map_or(cut.start, |(place, _)| place);
+        cut.start = next.map_or(cut.start, |(index, _)| index);
     }
 }
 

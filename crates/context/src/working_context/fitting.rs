@@ -58,8 +58,8 @@ pub fn build_fitting(
     let mut reading = Reading::new(capacity, &documents, budget.steps, window.keep_media);
     let leaf_seq = window.leaf_seq.unwrap_or(0);
     let count = window.added.len() as i64;
-    for (message, place) in window.added.into_iter().rev().zip(0..) {
-        reading.add(leaf_seq + count - place, vec![message]);
+    for (message, distance) in window.added.into_iter().rev().zip(0..) {
+        reading.add(leaf_seq + count - distance, vec![message]);
     }
     let added = reading.count();
     let leaf_id = read(db, session_id, leaf_seq, window.limit, &mut reading)?;
@@ -82,7 +82,7 @@ pub fn build_fitting(
     let hidden = chosen.count_hidden(&path);
 
     let mut system_instructions = window.system_instructions;
-    let mut found = find_documents(&chosen.placed, &documents);
+    let mut found = find_documents(&chosen.messages, &documents);
     if let Some(chars) = shelf.chars {
         found.cut(chars);
     }
@@ -90,9 +90,9 @@ pub fn build_fitting(
     if hidden > 0 {
         system_instructions.push(notice_of(hidden, budget.has_search));
     }
-    found.place(&mut chosen.placed);
-    let placed = chosen.placed.into_iter();
-    let mut messages: Vec<ContextMessage> = placed.map(|placed| placed.message).collect();
+    found.write_to(&mut chosen.messages);
+    let numbered = chosen.messages.into_iter();
+    let mut messages: Vec<ContextMessage> = numbered.map(|numbered| numbered.message).collect();
     make_ids_unique(&mut messages);
     let instructions = estimates(&system_instructions);
     if !squeeze(&mut messages, whole.tokens - instructions - budget.tools) {

@@ -3,7 +3,7 @@
 //!
 //! A tool's output may also contain files, as `data:` URLs. A model can't read these.
 
-use super::window::PlacedMessage;
+use super::window::NumberedMessage;
 use base::action::Role;
 use base::data_url::find_payload;
 use models::attachment::label;
@@ -37,12 +37,15 @@ pub fn name_files(message: &mut ContextMessage) {
 /// The `seq` of the newest event whose files are not sent; 0: all are sent. The files of
 /// the newest `keep` messages are sent. Consecutive messages of the agent and its tools
 /// count as one. `messages` are newest first.
-pub fn media_cutoff<'a>(messages: impl IntoIterator<Item = &'a PlacedMessage>, keep: usize) -> i64 {
+pub fn media_cutoff<'a>(
+    messages: impl IntoIterator<Item = &'a NumberedMessage>,
+    keep: usize,
+) -> i64 {
     let mut count = MessageCount::default();
     messages
         .into_iter()
-        .find(|placed| count.add(placed.message.role) > keep)
-        .map_or(0, |placed| placed.seq)
+        .find(|numbered| count.add(numbered.message.role) > keep)
+        .map_or(0, |numbered| numbered.seq)
 }
 
 /// Counts messages as a reader of the conversation would.
@@ -63,10 +66,10 @@ impl MessageCount {
 }
 
 /// Replaces the files of all messages up to `line` by their names.
-pub fn name_older_files(messages: &mut [PlacedMessage], line: i64) {
-    for placed in messages {
-        if placed.seq <= line {
-            name_files(&mut placed.message);
+pub fn name_older_files(messages: &mut [NumberedMessage], line: i64) {
+    for numbered in messages {
+        if numbered.seq <= line {
+            name_files(&mut numbered.message);
         }
     }
 }
@@ -104,8 +107,8 @@ pub fn name_urls(output: &mut String) {
 mod tests {
     use super::*;
 
-    fn placed(seq: i64, role: Role) -> PlacedMessage {
-        PlacedMessage {
+    fn numbered(seq: i64, role: Role) -> NumberedMessage {
+        NumberedMessage {
             seq,
             message: ContextMessage::of_text(role, "x".to_owned()),
         }
@@ -115,9 +118,9 @@ mod tests {
     fn only_the_newest_messages_send_their_files() {
         use Role::{Assistant, Tool, User};
         let roles = [User, Assistant, Tool, Assistant, User, Assistant, User];
-        let messages: Vec<PlacedMessage> = (1..)
+        let messages: Vec<NumberedMessage> = (1..)
             .zip(roles)
-            .map(|(seq, role)| placed(seq, role))
+            .map(|(seq, role)| numbered(seq, role))
             .collect();
         for (keep, line) in [(1, 6), (2, 5), (3, 4), (4, 1), (5, 0), (100, 0)] {
             assert_eq!(media_cutoff(messages.iter().rev(), keep), line, "{keep}");

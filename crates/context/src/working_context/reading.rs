@@ -8,7 +8,7 @@ use super::media::{MessageCount, media_cutoff, name_files, name_urls};
 use super::message::{from_overlay, from_row};
 use super::squeeze::cut_to;
 use super::truncate::{UNTRUNCATED_MESSAGES, cutoff_of, shorten_message};
-use super::window::{PlacedMessage, close_pairs};
+use super::window::{NumberedMessage, close_pairs};
 use base::action::Role;
 use base::error::Result;
 use conversation::messages::history::PathItem;
@@ -57,7 +57,7 @@ pub struct Reading<'a> {
 
 /// The messages that are sent.
 pub struct Chosen {
-    pub placed: Vec<PlacedMessage>,
+    pub messages: Vec<NumberedMessage>,
     /// The window, if it moved.
     pub moved: Option<WindowPosition>,
     /// The first event of the window. `None`: the window starts at the root of the path.
@@ -191,14 +191,14 @@ impl<'a> Reading<'a> {
 
     /// Selects the messages that are sent.
     pub fn choose(mut self) -> Chosen {
-        let mut placed = Vec::new();
+        let mut numbered = Vec::new();
         while let Some((seq, messages)) = self.items.pop() {
             let messages = messages.into_iter();
-            placed.extend(messages.map(|message| PlacedMessage { seq, message }));
+            numbered.extend(messages.map(|message| NumberedMessage { seq, message }));
         }
-        let mut placed = close_pairs(placed);
-        let newest = placed.len().saturating_sub(UNTRUNCATED_MESSAGES);
-        let mut grouped = self.group(&placed, newest, self.line.media_seq);
+        let mut numbered = close_pairs(numbered);
+        let newest = numbered.len().saturating_sub(UNTRUNCATED_MESSAGES);
+        let mut grouped = self.group(&numbered, newest, self.line.media_seq);
         let mut moved = None;
         let cut = match self.position {
             None => {
@@ -207,8 +207,8 @@ impl<'a> Reading<'a> {
                     short: 0,
                 };
                 if !grouped.groups().total(shortest).fits(self.capacity.most) {
-                    self.cut_long(&mut placed);
-                    grouped = self.group(&placed, newest, self.line.media_seq);
+                    self.cut_long(&mut numbered);
+                    grouped = self.group(&numbered, newest, self.line.media_seq);
                 }
                 grouped.groups().fit_round(0, &self.capacity)
             }
@@ -223,19 +223,19 @@ impl<'a> Reading<'a> {
                 let before = Cut { start, short: 0 };
                 let is_full =
                     self.is_full || !grouped.groups().total(before).fits(self.capacity.most);
-                let media_seq = media_cutoff(placed.iter().rev(), self.keep_media);
+                let media_seq = media_cutoff(numbered.iter().rev(), self.keep_media);
                 if is_full {
-                    self.cut_long(&mut placed);
-                    grouped = self.group(&placed, newest, media_seq.max(position.media_seq));
+                    self.cut_long(&mut numbered);
+                    grouped = self.group(&numbered, newest, media_seq.max(position.media_seq));
                     let cut = grouped.groups().shrink_to_fit(before, &self.capacity);
                     let is_whole = cut.start == 0 && self.above_seq == 0;
                     let start = self.find_first(&grouped, cut).filter(|_| !is_whole);
-                    let short = grouped.last_seq_before(&placed, cut.short);
+                    let short = grouped.last_seq_before(&numbered, cut.short);
                     moved = Some(WindowPosition {
                         from_seq: start.unwrap_or(0),
                         short_seq: short.max(position.short_seq),
                         media_seq: media_seq.max(position.media_seq),
-                        cut_seq: placed.last().map_or(0, |placed| placed.seq),
+                        cut_seq: numbered.last().map_or(0, |numbered| numbered.seq),
                         cut_tokens: self.share(),
                     });
                     cut
@@ -254,26 +254,26 @@ impl<'a> Reading<'a> {
         let pinned = grouped.pinned.clone();
         let begins_late = cut.start > 0 || self.above_seq > 0;
         let first = self.find_first(&grouped, cut).filter(|_| begins_late);
-        let has_question = pinned.iter().any(|place| {
-            let group = grouped.list.get(*place);
-            *place < cut.start && group.is_some_and(|group| group.is_users)
+        let has_question = pinned.iter().any(|group_index| {
+            let group = grouped.list.get(*group_index);
+            *group_index < cut.start && group.is_some_and(|group| group.is_users)
         });
-        let groups = grouped.places;
-        let mut sent = Vec::with_capacity(placed.len());
-        for (mut placed, place) in placed.into_iter().zip(groups) {
-            if place < cut.start && !pinned.contains(&place) {
+        let groups = grouped.group_indexes;
+        let mut sent = Vec::with_capacity(numbered.len());
+        for (mut numbered, group_index) in numbered.into_iter().zip(groups) {
+            if group_index < cut.start && !pinned.contains(&group_index) {
                 continue;
             }
-            if place < cut.short && !is_document(&placed.message, self.documents) {
-                shorten_message(&mut placed.message);
+            if group_index < cut.short && !is_document(&numbered.message, self.documents) {
+                shorten_message(&mut numbered.message);
             }
-            if placed.seq <= line.media_seq {
-                name_files(&mut placed.message);
+            if numbered.seq <= line.media_seq {
+                name_files(&mut numbered.message);
             }
-            sent.push(placed);
+            sent.push(numbered);
         }
         Chosen {
-            placed: sent,
+            messages: sent,
             moved,
             first_seq: first,
             summary: self.summary,
@@ -290,45 +290,47 @@ impl<'a> Reading<'a> {
     }
 
     /// Cuts every message that exceeds its share of the window.
-    fn cut_long(&self, placed: &mut [PlacedMessage]) {
-        for placed in placed {
-            if !is_document(&placed.message, self.documents) {
-                cut_to(&mut placed.message, self.share());
+    fn cut_long(&self, numbered: &mut [NumberedMessage]) {
+        for numbered in numbered {
+            if !is_document(&numbered.message, self.documents) {
+                cut_to(&mut numbered.message, self.share());
             }
         }
     }
 
     /// `newest`: the index of the first message that is not truncated.
-    fn group(&self, placed: &[PlacedMessage], newest: usize, media_seq: i64) -> Grouped {
+    fn group(&self, numbered: &[NumberedMessage], newest: usize, media_seq: i64) -> Grouped {
         let mut grouped = Grouped::default();
         let mut question = None;
-        for (index, placed) in placed.iter().enumerate() {
-            let message = &placed.message;
+        for (index, numbered) in numbered.iter().enumerate() {
+            let message = &numbered.message;
             if message.role != Role::Tool || grouped.list.is_empty() {
                 grouped.list.push(Group {
-                    seq: placed.seq,
+                    seq: numbered.seq,
                     is_users: message.role == Role::User,
                     ..Group::default()
                 });
             }
-            let place = grouped.list.len() - 1;
-            grouped.places.push(place);
+            let group_index = grouped.list.len() - 1;
+            grouped.group_indexes.push(group_index);
             if index <= newest {
-                grouped.newest = place;
+                grouped.newest = group_index;
             }
             if message.role == Role::User {
-                question = Some(place);
+                question = Some(group_index);
             }
-            let is_summary = self.summary.is_some_and(|range| range.to_seq == placed.seq);
+            let is_summary = self
+                .summary
+                .is_some_and(|range| range.to_seq == numbered.seq);
             if is_summary {
-                grouped.pinned.push(place);
+                grouped.pinned.push(group_index);
             }
             let (whole, short) = if is_document(message, self.documents) {
                 (DOCUMENT_SIZE, DOCUMENT_SIZE)
             } else {
                 (
                     size_of(message),
-                    short_size(message, placed.seq <= media_seq),
+                    short_size(message, numbered.seq <= media_seq),
                 )
             };
             if let Some(group) = grouped.list.last_mut() {
@@ -345,7 +347,7 @@ impl<'a> Reading<'a> {
 struct Grouped {
     list: Vec<Group>,
     /// The index of each message's group.
-    places: Vec<usize>,
+    group_indexes: Vec<usize>,
     pinned: Vec<usize>,
     newest: usize,
 }
@@ -360,10 +362,12 @@ impl Grouped {
     }
 
     /// The newest event of the groups before this one; 0: there is none.
-    fn last_seq_before(&self, placed: &[PlacedMessage], group: usize) -> i64 {
-        let end = self.places.partition_point(|place| *place < group);
-        let last = end.checked_sub(1).and_then(|last| placed.get(last));
-        last.map_or(0, |placed| placed.seq)
+    fn last_seq_before(&self, numbered: &[NumberedMessage], group: usize) -> i64 {
+        let end = self
+            .group_indexes
+            .partition_point(|group_index| *group_index < group);
+        let last = end.checked_sub(1).and_then(|last| numbered.get(last));
+        last.map_or(0, |numbered| numbered.seq)
     }
 }
 

@@ -6,7 +6,7 @@
 //! [`STEP`] events. Between two steps the prefix is identical. The boundary depends on
 //! `seq` and not on the position in the window, because the window slides.
 
-use super::window::PlacedMessage;
+use super::window::NumberedMessage;
 use base::action::Role;
 use models::message::ContextMessage;
 
@@ -20,18 +20,18 @@ const MAX_TEXT_CHARS: usize = 10_000;
 /// How many events the boundary moves per step.
 const STEP: i64 = 8;
 
-pub fn shorten_older(messages: &mut [PlacedMessage]) {
+pub fn shorten_older(messages: &mut [NumberedMessage]) {
     let Some(newest_older) = messages.len().checked_sub(UNTRUNCATED_MESSAGES + 1) else {
         return;
     };
     let line = messages
         .get(newest_older)
-        .map_or(0, |placed| cutoff_of(placed.seq));
-    for placed in messages.iter_mut().take(newest_older + 1) {
-        if placed.seq > line {
+        .map_or(0, |numbered| cutoff_of(numbered.seq));
+    for numbered in messages.iter_mut().take(newest_older + 1) {
+        if numbered.seq > line {
             continue;
         }
-        shorten_message(&mut placed.message);
+        shorten_message(&mut numbered.message);
     }
 }
 
@@ -90,15 +90,15 @@ pub fn cut_middle(text: &str, limit: usize) -> Option<String> {
     find_cut(text, limit)?;
     let count = text.chars().count();
     let (head, tail) = (limit - limit / 4, limit / 4);
-    let place = |index: usize| {
+    let offset_of = |index: usize| {
         let found = text.char_indices().nth(index);
-        found.map_or(text.len(), |(place, _)| place)
+        found.map_or(text.len(), |(offset, _)| offset)
     };
     Some(format!(
         "{}\n[… {} characters, {LEFT_OUT} …]\n{}",
-        text.get(..place(head)).unwrap_or_default(),
+        text.get(..offset_of(head)).unwrap_or_default(),
         count - limit,
-        text.get(place(count - tail)..).unwrap_or_default()
+        text.get(offset_of(count - tail)..).unwrap_or_default()
     ))
 }
 
@@ -106,35 +106,35 @@ pub fn cut_middle(text: &str, limit: usize) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn placed(seq: i64, role: Role, length: usize) -> PlacedMessage {
-        PlacedMessage {
+    fn numbered(seq: i64, role: Role, length: usize) -> NumberedMessage {
+        NumberedMessage {
             seq,
             message: ContextMessage::of_text(role, "é".repeat(length)),
         }
     }
 
     fn shortened(count: i64) -> Vec<String> {
-        let mut messages: Vec<PlacedMessage> = (1..=count)
-            .map(|seq| placed(seq, Role::Tool, 501))
+        let mut messages: Vec<NumberedMessage> = (1..=count)
+            .map(|seq| numbered(seq, Role::Tool, 501))
             .collect();
         shorten_older(&mut messages);
         messages
             .into_iter()
-            .map(|placed| placed.message.content)
+            .map(|numbered| numbered.message.content)
             .collect()
     }
 
     #[test]
     fn older_outputs_and_texts_are_truncated_with_a_note() {
         let mut messages = vec![
-            placed(1, Role::Tool, 501),
-            placed(2, Role::Tool, 500),
-            placed(3, Role::User, 10_001),
-            placed(8, Role::User, 10_000),
-            placed(9, Role::Tool, 501),
-            placed(10, Role::Tool, 501),
-            placed(11, Role::Tool, 501),
-            placed(12, Role::Tool, 501),
+            numbered(1, Role::Tool, 501),
+            numbered(2, Role::Tool, 500),
+            numbered(3, Role::User, 10_001),
+            numbered(8, Role::User, 10_000),
+            numbered(9, Role::Tool, 501),
+            numbered(10, Role::Tool, 501),
+            numbered(11, Role::Tool, 501),
+            numbered(12, Role::Tool, 501),
         ];
         shorten_older(&mut messages);
         let ends = |index: usize| {

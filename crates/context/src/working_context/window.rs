@@ -16,44 +16,44 @@ use models::message::ContextMessage;
 const CUT_OFF: &str = "The tool did not answer: the turn stopped before its result was recorded.";
 
 /// A message and the `seq` of the event that it comes from.
-pub struct PlacedMessage {
+pub struct NumberedMessage {
     pub seq: i64,
     pub message: ContextMessage,
 }
 
 /// A message that is not a result, and the results of its calls in the order they came.
 struct AnsweredMessage {
-    message: PlacedMessage,
-    results: Vec<PlacedMessage>,
+    message: NumberedMessage,
+    results: Vec<NumberedMessage>,
     /// The positions of its calls that have no result.
     open: Vec<usize>,
 }
 
 /// Moves each result to its call's message, drops results without a call, and adds a
 /// result for every call that has none.
-pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
+pub fn close_pairs(messages: Vec<NumberedMessage>) -> Vec<NumberedMessage> {
     let mut answered: Vec<AnsweredMessage> = Vec::with_capacity(messages.len());
     // The positions of open calls, by the calls' id: an entry for each call, the newest last.
     let mut open: HashMap<String, Vec<usize>> = HashMap::new();
     let count = messages.len();
-    for placed in messages {
-        if placed.message.role == Role::Tool {
-            let id = placed.message.tool_call_id.as_ref();
-            let place = id.and_then(|id| open.get_mut(id.as_str())?.pop());
-            let is_last = place.is_some_and(|place| place + 1 == answered.len());
-            if let Some(asked) = place.and_then(|place| answered.get_mut(place)) {
-                asked.take(placed, is_last);
+    for numbered in messages {
+        if numbered.message.role == Role::Tool {
+            let id = numbered.message.tool_call_id.as_ref();
+            let index = id.and_then(|id| open.get_mut(id.as_str())?.pop());
+            let is_last = index.is_some_and(|index| index + 1 == answered.len());
+            if let Some(asked) = index.and_then(|index| answered.get_mut(index)) {
+                asked.take(numbered, is_last);
             }
             continue;
         }
-        for call in placed.message.calls() {
-            let places = open.entry(call.id.as_str().to_owned()).or_default();
-            places.push(answered.len());
+        for call in numbered.message.calls() {
+            let indexes = open.entry(call.id.as_str().to_owned()).or_default();
+            indexes.push(answered.len());
         }
         answered.push(AnsweredMessage {
-            open: (0..placed.message.calls().len()).collect(),
+            open: (0..numbered.message.calls().len()).collect(),
             results: Vec::new(),
-            message: placed,
+            message: numbered,
         });
     }
     let mut closed = Vec::with_capacity(count);
@@ -66,7 +66,7 @@ pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
 impl AnsweredMessage {
     /// Adds the result of the first open call that has its id. A late result gets the position of
     /// its call.
-    fn take(&mut self, mut result: PlacedMessage, is_in_place: bool) {
+    fn take(&mut self, mut result: NumberedMessage, follows_its_call: bool) {
         let id = result.message.tool_call_id.as_ref();
         let calls = self.message.message.calls();
         let asked = self.open.iter().position(|call| {
@@ -76,16 +76,16 @@ impl AnsweredMessage {
         if let Some(asked) = asked {
             self.open.remove(asked);
         }
-        if !is_in_place {
+        if !follows_its_call {
             result.seq = self.message.seq;
         }
         self.results.push(result);
     }
 
-    fn write(self, closed: &mut Vec<PlacedMessage>) {
+    fn write(self, closed: &mut Vec<NumberedMessage>) {
         let calls = self.message.message.calls();
         let missing = self.open.iter().filter_map(|call| calls.get(*call));
-        let missing: Vec<PlacedMessage> = missing
+        let missing: Vec<NumberedMessage> = missing
             .map(|call| missing_result(self.message.seq, call))
             .collect();
         closed.push(self.message);
@@ -94,8 +94,8 @@ impl AnsweredMessage {
     }
 }
 
-fn missing_result(seq: i64, call: &ToolCall) -> PlacedMessage {
-    PlacedMessage {
+fn missing_result(seq: i64, call: &ToolCall) -> NumberedMessage {
+    NumberedMessage {
         seq,
         message: ContextMessage {
             tool_call_id: Some(call.id.clone()),
@@ -112,7 +112,7 @@ mod tests {
 
     /// `u`, `a`, `s`: said; `c12`: calls 1 and 2; `r1`: the result of 1.
     fn close(script: &str) -> String {
-        let placed = script.split_whitespace().enumerate().map(|(seq, token)| {
+        let numbered = script.split_whitespace().enumerate().map(|(seq, token)| {
             let (kind, ids) = token.split_at(1);
             let json = match kind {
                 "u" => r#"{"role":"user","content":"u"}"#.to_owned(),
@@ -131,13 +131,13 @@ mod tests {
                     r#"{{"role":"tool","content":"r","toolCallId":"{ids}","toolName":"t"}}"#
                 ),
             };
-            PlacedMessage {
+            NumberedMessage {
                 seq: seq as i64,
                 message: serde_json::from_str(&json).unwrap(),
             }
         });
-        let shown = close_pairs(placed.collect()).into_iter().map(|placed| {
-            let message = placed.message;
+        let shown = close_pairs(numbered.collect()).into_iter().map(|numbered| {
+            let message = numbered.message;
             let ids: String = message
                 .calls()
                 .iter()

@@ -62,7 +62,7 @@ impl EngineQuery {
         terms: &[QueryTerm],
         most_steps: i64,
     ) -> Result<Self> {
-        // A word that no event contains must not take the place of one that some contain.
+        // A word that no event contains must not replace one that some contain.
         let present: Vec<QueryTerm> = terms
             .iter()
             .filter(|term| term.found > 0)
@@ -70,17 +70,17 @@ impl EngineQuery {
             .collect();
         let wanted = engine_words(&present, most_steps);
         let mut steps_left = PREFIX_SHARE * most_steps;
-        let begun = load_prefix_words(db, &query.prefixes, &mut steps_left)?;
-        let is_cut = begun.is_cut || wanted.len() < present.len();
+        let prefix_words = load_prefix_words(db, &query.prefixes, &mut steps_left)?;
+        let is_cut = prefix_words.is_cut || wanted.len() < present.len();
         let words = wanted.iter().map(|stem| find_word(stem));
-        let asked: Vec<String> = words.chain(begun.queries).collect();
+        let asked: Vec<String> = words.chain(prefix_words.queries).collect();
         // At least one word is searched, in its newest texts.
         if asked.is_empty() {
             let rarest = present.iter().min_by_key(|term| term.found);
             let rarest = rarest.map(|term| (find_word(&term.stem), term.found, term.steps));
-            let begun = begun.too_common;
-            let begun = begun.map(|(word, counts)| (word, counts.texts, counts.steps()));
-            if let Some((word, texts, steps)) = rarest.or(begun) {
+            let too_common = prefix_words.too_common;
+            let too_common = too_common.map(|(word, counts)| (word, counts.texts, counts.steps()));
+            if let Some((word, texts, steps)) = rarest.or(too_common) {
                 return Ok(Self {
                     is_scored: steps <= MAX_SCORED_STEPS,
                     is_cut,

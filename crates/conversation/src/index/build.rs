@@ -121,7 +121,7 @@ pub fn is_unfinished(db: &dyn Database) -> Result<bool> {
     Ok(match find_state(db)? {
         None | Some(StoredProgress::Whole(_)) => false,
         Some(StoredProgress::Building(_)) => true,
-        Some(StoredProgress::Asked { .. }) => find_begun(db, 0)?.is_some(),
+        Some(StoredProgress::Asked { .. }) => find_unfinished(db, 0)?.is_some(),
     })
 }
 
@@ -130,10 +130,10 @@ pub fn build_batch(db: &dyn Database) -> Result<bool> {
     match find_state(db)? {
         None | Some(StoredProgress::Whole(_)) => Ok(false),
         Some(StoredProgress::Building(_)) => Ok(build_batch_of_all(db)? != WHOLE),
-        Some(StoredProgress::Asked { .. }) => match find_begun(db, 0)? {
+        Some(StoredProgress::Asked { .. }) => match find_unfinished(db, 0)? {
             Some(session) => {
                 build_batch_of(db, &session.id)?;
-                Ok(find_begun(db, 0)?.is_some())
+                Ok(find_unfinished(db, 0)?.is_some())
             }
             None => Ok(false),
         },
@@ -148,7 +148,7 @@ fn begin(db: &dyn Database, scope: BuildScope<'_>) -> Result<Option<StoredProgre
         // session already did: the rows that it writes then reveal nothing about other
         // sessions.
         (None | Some(StoredProgress::Asked { .. }), BuildScope::Only(session_id)) => {
-            if is_begun(db, session_id)? {
+            if is_requested(db, session_id)? {
                 return Ok(Some(ASKED));
             }
             ASKED
@@ -168,7 +168,7 @@ fn begin(db: &dyn Database, scope: BuildScope<'_>) -> Result<Option<StoredProgre
 }
 
 /// Whether a search has requested this session.
-fn is_begun(db: &dyn Database, session_id: &str) -> Result<bool> {
+fn is_requested(db: &dyn Database, session_id: &str) -> Result<bool> {
     match find_number(db, session_id)? {
         Some(number) => Ok(find_own(db, number)?.is_some()),
         None => Ok(false),
@@ -213,7 +213,7 @@ fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
         let mut batch = IndexBatch::new(db);
         while batch.has_capacity() {
             // A session above the cursor is new and was too long for one batch.
-            if let Some(session) = find_begun(db, cursor.number)? {
+            if let Some(session) = find_unfinished(db, cursor.number)? {
                 let from = batch.take(&session.id, session.number, session.from)?;
                 StoredProgress::Building(cursor).keep(db, session.number, from)?;
                 continue;
@@ -239,7 +239,7 @@ fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
 }
 
 /// The newest incomplete session above `number` that has its own progress row.
-fn find_begun(db: &dyn Database, number: i64) -> Result<Option<SessionBuild>> {
+fn find_unfinished(db: &dyn Database, number: i64) -> Result<Option<SessionBuild>> {
     let sql = "SELECT s.number, s.id, p.indexed_from
                  FROM cf_agents_search_progress AS p
                 CROSS JOIN cf_agents_sessions AS s

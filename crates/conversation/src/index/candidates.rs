@@ -1,5 +1,5 @@
-//! The candidates that the index returns for a query: the places of the likeliest events, and how
-//! rare each of the query's words is among the searched events.
+//! The candidates that the index returns for a query: the positions of the likeliest events, and
+//! how rare each of the query's words is among the searched events.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ const MAX_FILTERED: i64 = 5_000;
 /// An event that the index returns.
 pub struct IndexMatch {
     /// The number of the event's session, and the event's `seq`.
-    pub place: (i64, i64),
+    pub position: (i64, i64),
     pub score: f64,
 }
 
@@ -97,7 +97,7 @@ pub fn filtered(
     Ok(offered
         .into_iter()
         .map(|(number, seq, score)| IndexMatch {
-            place: (number, seq),
+            position: (number, seq),
             score: score.unwrap_or(0.0),
         })
         .collect())
@@ -117,7 +117,7 @@ mod tests {
         ] {
             let terms: Vec<QueryTerm> = (0..)
                 .zip(&found)
-                .map(|(place, found)| QueryTerm::new(format!("w{place}"), *found, 1_000_000))
+                .map(|(index, found)| QueryTerm::new(format!("w{index}"), *found, 1_000_000))
                 .collect();
             let mut wanted: Vec<&str> = engine_words(&terms, 15_000).into_iter().collect();
             wanted.sort_unstable();

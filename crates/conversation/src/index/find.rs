@@ -11,7 +11,7 @@ use crate::index::candidates::{IndexMatch, IndexMatches};
 use crate::index::order::{CandidateSource, order};
 use crate::index::read::PageRow;
 use crate::index::session_candidates::{SearchedSession, of_session};
-use crate::index::texts::{PAGE, from_places, read_texts};
+use crate::index::texts::{PAGE, read_texts, wanted_events_sql};
 use base::columns::load;
 use base::database::Database;
 use base::error::Result;
@@ -117,7 +117,7 @@ pub fn find(
     let mut stems: Vec<String> = Vec::new();
     let mut rankings = Vec::new();
     let mut is_cut = false;
-    for (place, query) in queries.iter().enumerate() {
+    for (index, query) in queries.iter().enumerate() {
         if query.is_empty() {
             continue;
         }
@@ -125,7 +125,7 @@ pub fn find(
         is_cut |= offer.is_cut;
         let mut texts = TextReader::new(db, search, query, &offer);
         let ranked = order(&mut texts, query, &offer, &WEIGHTS, queries.len())?;
-        rankings.push(fuse_found(ranked, nearest.get(place)));
+        rankings.push(fuse_found(ranked, nearest.get(index)));
         stems.extend(offer.terms.into_iter().map(|term| term.stem));
     }
     let prefixes: Vec<String> = queries
@@ -167,16 +167,17 @@ impl CandidateSource for TextReader<'_> {
     fn read(&mut self, events: &[IndexMatch]) -> Result<Vec<Candidate>> {
         let offered: HashMap<(i64, i64), (usize, f64)> = (0..)
             .zip(events)
-            .map(|(index, offered)| (offered.place, (index, offered.score)))
+            .map(|(index, offered)| (offered.position, (index, offered.score)))
             .collect();
-        let mut places: Vec<(i64, i64)> = events.iter().map(|offered| offered.place).collect();
+        let mut positions: Vec<(i64, i64)> =
+            events.iter().map(|offered| offered.position).collect();
         // Neighbours are read together.
-        places.sort();
+        positions.sort();
         let mut read = Vec::new();
-        for page in places.chunks(PAGE) {
-            read_texts(self.db, self.search, page, &mut |place, event| {
-                let (index, score) = offered.get(&place).copied().unwrap_or_default();
-                read.push((index, to_candidate(place, event, &mut self.asked, score)));
+        for page in positions.chunks(PAGE) {
+            read_texts(self.db, self.search, page, &mut |position, event| {
+                let (index, score) = offered.get(&position).copied().unwrap_or_default();
+                read.push((index, to_candidate(position, event, &mut self.asked, score)));
             })?;
         }
         read.sort_by_key(|(a, _)| *a);
@@ -200,16 +201,16 @@ fn to_hits(
             break;
         };
         left = rest;
-        let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
-        let (events, params) = from_places(search, &places)?;
+        let positions: Vec<(i64, i64)> = page.iter().map(|(position, _)| *position).collect();
+        let (events, params) = wanted_events_sql(search, &positions)?;
         let sql = format!("SELECT {} {events}", HitRow::columns());
         let rows: Vec<HitRow> = load(db, &sql, &params)?;
         let mut rows: HashMap<(i64, i64), HitRow> = rows
             .into_iter()
             .map(|row| ((row.number, row.event.seq()), row))
             .collect();
-        for (place, score) in page {
-            if let Some(row) = rows.remove(place) {
+        for (position, score) in page {
+            if let Some(row) = rows.remove(position) {
                 hits.extend(to_hit(db, row, *score, asked)?);
             }
         }

@@ -30,7 +30,7 @@ use base::columns::{find, find_value};
 use base::database::{Database, Delete, MAX_LIST_BYTES, SqlValue};
 use base::error::{Error, Result};
 use base::json::{self, json};
-use base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
+use base::numbers::{self, MAX_SEQ, ROW_NUMBERS_END, fits_row_number};
 use base::sql;
 use search::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
 use search::row_words::{KnownStems, RowWords};
@@ -38,7 +38,7 @@ use search::words::WordSplitter;
 use store::stored::{SEARCH, VALUE_OF_2};
 
 /// The lowest rowid of a row with a further part of a long text.
-pub const FIRST_PART: i64 = BEYOND_PLACES;
+pub const FIRST_PART: i64 = ROW_NUMBERS_END;
 
 /// From here on, each session's parts have a range of their own. Parts that an earlier build wrote
 /// are below, those of all sessions in one range.
@@ -92,7 +92,7 @@ impl SessionIndex {
 }
 
 /// `None`: this session was not searched, or does not exist.
-pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
+pub fn find_index(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
     // One statement and one row, whoever has searched: the rows that a caller reads reveal nothing
     // about other sessions.
     let sql = sql!(
@@ -103,14 +103,14 @@ pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionI
     );
     let found: Option<(i64, Option<String>)> = find(db, sql, &[session_id.into(), SEARCH.into()])?;
     match found {
-        Some((number, stored)) => place_of(db, number, stored.as_deref()),
+        Some((number, stored)) => index_of(db, number, stored.as_deref()),
         None => Ok(None),
     }
 }
 
-/// As [`find_place`], for the session with this number. `stored`: the index's state, as
+/// As [`find_index`], for the session with this number. `stored`: the index's state, as
 /// it is stored under [`SEARCH`](store::stored::SEARCH).
-pub fn place_of(
+pub fn index_of(
     db: &dyn Database,
     number: i64,
     stored: Option<&str>,
@@ -151,7 +151,7 @@ impl<'a> IndexWriter<'a> {
     /// Indexes an event: one row, and further rows that lead to the event if its text is long.
     /// Words are split and written as they arrive: a text of any length needs one row's memory.
     pub fn add(&mut self, number: i64, seq: i64, event: &EventText<'_>) -> Result<()> {
-        if !has_place(number, seq) {
+        if !fits_row_number(number, seq) {
             return Ok(());
         }
         let about = about_column(event);
@@ -192,7 +192,7 @@ impl<'a> IndexWriter<'a> {
         about: &str,
     ) -> Result<()> {
         let id = match parts_before {
-            0 => numbers::place(number, seq),
+            0 => numbers::row_number(number, seq),
             _ => self.new_part(number, seq)?,
         };
         self.push(id, &part.stems, &part.words, about)
@@ -205,8 +205,8 @@ impl<'a> IndexWriter<'a> {
                     WHERE rowid_ BETWEEN ?1 AND ?2
                 RETURNING rowid_";
         let params = [
-            numbers::part_place(number, 0).into(),
-            numbers::part_place(number, MAX_SEQ).into(),
+            numbers::part_row_number(number, 0).into(),
+            numbers::part_row_number(number, MAX_SEQ).into(),
             number.into(),
             seq.into(),
         ];
@@ -241,10 +241,12 @@ impl<'a> IndexWriter<'a> {
 /// Removes events of one session, and their vectors. Only searches make vectors, so
 /// without an index there are none. Must run in the transaction that deletes or changes
 /// the events.
-pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<()> {
-    let numbered = seqs.iter().filter(|seq| has_place(place.number, **seq));
+pub fn remove(db: &dyn Database, index: &SessionIndex, seqs: &[i64]) -> Result<()> {
+    let numbered = seqs
+        .iter()
+        .filter(|seq| fits_row_number(index.number, **seq));
     let rowids: Vec<i64> = numbered
-        .map(|seq| numbers::place(place.number, *seq))
+        .map(|seq| numbers::row_number(index.number, *seq))
         .collect();
     let rowids = [SqlValue::Text(json::encode(&rowids)?)];
     Delete::from(
@@ -259,7 +261,7 @@ pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<(
         &rowids,
     )
     .run(db)?;
-    let params: [SqlValue; 2] = [place.number.into(), SqlValue::Text(json::encode(&seqs)?)];
+    let params: [SqlValue; 2] = [index.number.into(), SqlValue::Text(json::encode(&seqs)?)];
     Delete::from(
         EVENTS_SEARCH,
         "rowid IN (SELECT rowid_
@@ -279,40 +281,40 @@ pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<(
 
 /// Removes a whole session. Must run while the session's events still exist.
 pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
-    let Some(place) = find_place(db, session_id)? else {
+    let Some(index) = find_index(db, session_id)? else {
         return Ok(());
     };
-    if !has_place(place.number, 0) {
+    if !fits_row_number(index.number, 0) {
         return Ok(());
     }
     Delete::from(
         EVENT_VECTORS,
         "place BETWEEN ?1 AND ?2",
         &[
-            numbers::place(place.number, 0).into(),
-            numbers::place(place.number, MAX_SEQ).into(),
+            numbers::row_number(index.number, 0).into(),
+            numbers::row_number(index.number, MAX_SEQ).into(),
         ],
     )
     .run(db)?;
     let of_session = format!(
-        "rowid IN (SELECT {place}
+        "rowid IN (SELECT {row_number}
                      FROM cf_agents_sessions AS s
                      JOIN cf_agents_events AS e ON e.session_id = s.id
                     WHERE s.id = ?1
                       AND e.seq <= {MAX_SEQ})",
-        place = numbers::place_sql("s.number", "e.seq")
+        row_number = numbers::row_number_sql("s.number", "e.seq")
     );
     Delete::from(EVENTS_SEARCH, &of_session, &[session_id.into()]).run(db)?;
     Delete::from(
         EVENTS_SEARCH,
         "rowid IN (SELECT rowid_ FROM cf_agents_search_parts WHERE number = ?1)",
-        &[place.number.into()],
+        &[index.number.into()],
     )
     .run(db)?;
     db.run(
         "DELETE FROM cf_agents_search_parts WHERE number = ?1",
-        &[place.number.into()],
+        &[index.number.into()],
     )?;
     // A later session may get this number.
-    progress::forget(db, place.number)
+    progress::forget(db, index.number)
 }

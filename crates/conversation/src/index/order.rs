@@ -56,7 +56,9 @@ pub fn order(
         .map(|candidate| (candidate.session, candidate.seq))
         .zip(scores)
         .collect();
-    ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
+    ranked.sort_by(|(a_position, a), (b_position, b)| {
+        b.total_cmp(a).then(b_position.cmp(a_position))
+    });
     Ok(ranked)
 }
 
@@ -99,7 +101,10 @@ fn find_neighbors(
     best.into_iter()
         .take((most / queries.max(1)).max(1))
         .flat_map(around)
-        .filter(|place| known.insert(*place))
-        .map(|place| IndexMatch { place, score: 0.0 })
+        .filter(|position| known.insert(*position))
+        .map(|position| IndexMatch {
+            position,
+            score: 0.0,
+        })
         .collect()
 }

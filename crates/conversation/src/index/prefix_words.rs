@@ -17,7 +17,7 @@ const WORDS_PAGE: usize = 64;
 /// Sorts after every word with the prefix.
 const LAST: char = '\u{10FFFF}';
 
-/// What the engine searches in place of a prefix.
+/// What the engine searches instead of a prefix.
 #[derive(Default)]
 pub struct PrefixWords {
     /// FTS5 queries, any of which may match.
@@ -34,22 +34,22 @@ pub fn load_prefix_words(
     prefixes: &[String],
     steps_left: &mut i64,
 ) -> Result<PrefixWords> {
-    let mut begun = PrefixWords::default();
+    let mut found = PrefixWords::default();
     for prefix in prefixes {
         if *steps_left <= 0 {
-            begun.is_cut = true;
+            found.is_cut = true;
             break;
         }
         if is_whole_word(prefix) {
             let counts = count_words(db, &[prefix])?;
             let words: Vec<_> = counts.into_iter().collect();
-            begun.take(prefix, words, true, steps_left);
+            found.take(prefix, words, true, steps_left);
         } else {
             let (words, is_whole) = load_words(db, prefix, *steps_left)?;
-            begun.take(prefix, words, is_whole, steps_left);
+            found.take(prefix, words, is_whole, steps_left);
         }
     }
-    Ok(begun)
+    Ok(found)
 }
 
 impl PrefixWords {
@@ -107,8 +107,8 @@ fn load_words(
         let page: Vec<(String, i64, i64)> =
             load(db, &sql, &[from.as_str().into(), end.as_str().into()])?;
         let is_last = page.len() < WORDS_PAGE;
-        for (word, texts, places) in page {
-            let counts = WordCounts { texts, places };
+        for (word, texts, occurrences) in page {
+            let counts = WordCounts { texts, occurrences };
             steps += counts.steps();
             from = format!("{word} ");
             words.push((word, counts));

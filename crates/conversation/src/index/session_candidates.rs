@@ -20,7 +20,7 @@ use base::columns::{find, find_value};
 use base::database::Database;
 use base::error::{Error, Result};
 use base::json::{self, json};
-use base::numbers::{MAX_SEQ, part_place, place, seq_sql};
+use base::numbers::{MAX_SEQ, part_row_number, row_number, seq_sql};
 use search::query::{WordQuery, find_word};
 use search::stem::stem;
 use search::steps::steps_of_each;
@@ -105,10 +105,10 @@ fn of_texts(
             .iter()
             .filter(|term| scanned.has_stem(event, &term.stem));
         let prefixes = query.prefixes.iter();
-        let begun = prefixes
+        let matching_prefixes = prefixes
             .filter(|prefix| scanned.has_prefix(event, prefix))
             .count();
-        present.map(|term| term.rarity).sum::<f64>() + begun as f64
+        present.map(|term| term.rarity).sum::<f64>() + matching_prefixes as f64
     };
     let matching: Vec<(i64, f64)> = scanned
         .events
@@ -140,7 +140,7 @@ pub fn of_session(
         return of_texts(db, search, query, session);
     }
     let (number, log, scanned) = (session.number, &session.log, &session.scanned);
-    let (first, last) = (place(number, 0), place(number, MAX_SEQ));
+    let (first, last) = (row_number(number, 0), row_number(number, MAX_SEQ));
     let stems = query.terms();
     let most_steps = steps_of_each(search.queries.len(), search.is_filtered());
     let most = if search.is_filtered() {
@@ -161,18 +161,18 @@ pub fn of_session(
     let wanted = engine_words(&terms, most_steps);
     let counted = || terms.iter().zip(&counts);
     // If the query has phrases, prefixes alone find nothing.
-    let begun = |prefix: &String| -> Vec<i64> {
+    let events_of = |prefix: &String| -> Vec<i64> {
         let events = scanned.events.iter();
         let events = events.filter(|event| scanned.has_prefix(event, prefix));
         events.map(|event| event.seq).collect()
     };
-    let begun: Vec<Vec<i64>> = if query.phrases.is_empty() {
-        query.prefixes.iter().map(begun).collect()
+    let by_prefix: Vec<Vec<i64>> = if query.phrases.is_empty() {
+        query.prefixes.iter().map(events_of).collect()
     } else {
         Vec::new()
     };
-    let mut is_cut = scanned.is_cut && !begun.is_empty();
-    let mut matches: i64 = begun.iter().map(|events| events.len() as i64).sum();
+    let mut is_cut = scanned.is_cut && !by_prefix.is_empty();
+    let mut matches: i64 = by_prefix.iter().map(|events| events.len() as i64).sum();
     let asked: Vec<serde_json::Value> = if query.phrases.is_empty() {
         is_cut |=
             counted().any(|(term, count)| count.is_cut || !wanted.contains(term.stem.as_str()));
@@ -199,7 +199,7 @@ pub fn of_session(
         let least = rarest.map_or(first, |(_, count)| count.least);
         vec![json!([query.phrases_to_fts(), 1.0, least])]
     };
-    let (first_part, last_part) = (part_place(number, 0), part_place(number, MAX_SEQ));
+    let (first_part, last_part) = (part_row_number(number, 0), part_row_number(number, MAX_SEQ));
     let newest_part = "SELECT coalesce(max(rowid_), 0)
                          FROM cf_agents_search_parts
                         WHERE rowid_ BETWEEN ?1 AND ?2";
@@ -234,15 +234,15 @@ pub fn of_session(
                   WHERE found.cf_agents_search MATCH wanted.value ->> 0
                     AND found.rowid = part.rowid_
                   UNION
-                 SELECT 'begun' || begun.key, 1.0, event.value
-                   FROM json_each(?1, '$.begun') AS begun
-                  CROSS JOIN json_each(begun.value) AS event)
+                 SELECT 'prefix' || prefix.key, 1.0, event.value
+                   FROM json_each(?1, '$.prefixes') AS prefix
+                  CROSS JOIN json_each(prefix.value) AS event)
           GROUP BY seq
           ORDER BY score DESC, seq DESC
           LIMIT ?5",
         seq = seq_sql("found.rowid"),
     );
-    let asked = json::encode(&json!({"words": asked, "begun": begun}))?;
+    let asked = json::encode(&json!({"words": asked, "prefixes": by_prefix}))?;
     Ok(IndexMatches {
         events: filtered(db, search, &found, vec![asked.into()])?,
         terms,

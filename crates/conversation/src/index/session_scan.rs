@@ -105,18 +105,18 @@ pub struct ScannedSession {
 
 impl ScannedSession {
     pub fn has_stem(&self, event: &ScannedEvent, stem: &str) -> bool {
-        let place = self.asked.stems.iter().position(|asked| asked == stem);
-        place.and_then(|place| event.stems.get(place)) == Some(&true)
+        let index = self.asked.stems.iter().position(|asked| asked == stem);
+        index.and_then(|index| event.stems.get(index)) == Some(&true)
     }
 
     pub fn has_prefix(&self, event: &ScannedEvent, prefix: &str) -> bool {
-        let place = self.asked.prefixes.iter().position(|asked| asked == prefix);
-        place.and_then(|place| event.prefixes.get(place)) == Some(&true)
+        let index = self.asked.prefixes.iter().position(|asked| asked == prefix);
+        index.and_then(|index| event.prefixes.get(index)) == Some(&true)
     }
 
     pub fn has_phrase(&self, event: &ScannedEvent, phrase: &[String]) -> bool {
-        let place = self.asked.phrases.iter().position(|asked| asked == phrase);
-        place.and_then(|place| event.phrases.get(place)) == Some(&true)
+        let index = self.asked.phrases.iter().position(|asked| asked == phrase);
+        index.and_then(|index| event.phrases.get(index)) == Some(&true)
     }
 }
 
@@ -191,8 +191,8 @@ impl<'a> TextScan<'a> {
         let mut found = self.read(seq, &mut |take| read_text(event, MAX_TEXT_BYTES, take));
         if !self.asked.stems.is_empty() {
             for stem in about_column(event).split(' ') {
-                let place = self.stems.find_stem(stem);
-                set(&mut found.stems, place);
+                let index = self.stems.find_stem(stem);
+                set(&mut found.stems, index);
             }
         }
         let flags = [&found.stems, &found.prefixes, &found.phrases];
@@ -239,8 +239,8 @@ impl<'a> TextScan<'a> {
     }
 }
 
-fn set(flags: &mut [bool], place: Option<usize>) {
-    if let Some(flag) = place.and_then(|place| flags.get_mut(place)) {
+fn set(flags: &mut [bool], index: Option<usize>) {
+    if let Some(flag) = index.and_then(|index| flags.get_mut(index)) {
         *flag = true;
     }
 }

@@ -15,12 +15,12 @@ use search::terms::QueryTerm;
 #[derive(Clone, Copy, Default)]
 pub struct WordCounts {
     pub texts: i64,
-    pub places: i64,
+    pub occurrences: i64,
 }
 
 impl WordCounts {
     pub fn steps(self) -> i64 {
-        steps_of(self.texts, self.places)
+        steps_of(self.texts, self.occurrences)
     }
 }
 
@@ -33,7 +33,7 @@ pub fn count_words(db: &dyn Database, words: &[&str]) -> Result<HashMap<String, 
     let rows: Vec<(String, i64, i64)> = load(db, sql, &[SqlValue::Text(json::encode(&words)?)])?;
     let counts = rows.into_iter();
     Ok(counts
-        .map(|(word, texts, places)| (word, WordCounts { texts, places }))
+        .map(|(word, texts, occurrences)| (word, WordCounts { texts, occurrences }))
         .collect())
 }
 

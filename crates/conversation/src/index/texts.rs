@@ -20,7 +20,7 @@ pub const PAGE: usize = 32;
 /// The data of an event that the ranking reads in addition to its bodies.
 struct CandidateRow {
     /// The number of the event's session, and the event's `seq`.
-    place: (i64, i64),
+    position: (i64, i64),
     action: StoredAction,
     created_at: i64,
     session_name: Option<String>,
@@ -45,7 +45,7 @@ row! {
     {
         let lengths = [content, tool, metadata, message];
         Ok(Self {
-            place: (number, seq),
+            position: (number, seq),
             action,
             created_at,
             session_name,
@@ -73,7 +73,7 @@ pub fn read_texts(
     if wanted.is_empty() {
         return Ok(());
     }
-    let (events, params) = from_places(search, wanted)?;
+    let (events, params) = wanted_events_sql(search, wanted)?;
     let sql = format!(
         "SELECT CAST(group_concat(coalesce(content, '') || coalesce(tool, '')
                                   || coalesce(metadata, '') || coalesce(message, ''), '') AS BLOB),
@@ -102,14 +102,14 @@ pub fn read_texts(
             metadata: metadata.as_deref(),
             message: message.as_deref(),
         };
-        take(row.place, &event);
+        take(row.position, &event);
     }
     Ok(())
 }
 
 /// Adjacent events of a session: the session's number, the first and the last `seq`, and a
 /// bit for each `seq` from the first on, set if the event is wanted.
-type PlaceStretch = (i64, i64, i64, i64);
+type EventStretch = (i64, i64, i64, i64);
 
 /// The maximum number of events in a stretch: its bits are one number.
 const MAX_STRETCH: i64 = 32;
@@ -119,10 +119,10 @@ const MAX_STRETCH: i64 = 32;
 /// compare their keys, and rows may be long.
 const STEPS: i64 = 3;
 
-fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
+fn stretches(wanted: &[(i64, i64)]) -> Vec<EventStretch> {
     let mut wanted = wanted.to_vec();
     wanted.sort();
-    let mut stretches: Vec<PlaceStretch> = Vec::new();
+    let mut stretches: Vec<EventStretch> = Vec::new();
     for (number, seq) in wanted {
         match stretches.last_mut() {
             Some((same, first, last, bits))
@@ -140,7 +140,7 @@ fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
 /// SQL for the wanted events `e`, with their sessions `s`, and its parameters. Uses
 /// stretches if they read no more rows: each reads a row of the list, a row of the
 /// sessions, and the row after its end.
-pub fn from_places(
+pub fn wanted_events_sql(
     search: &SearchRequest<'_>,
     wanted: &[(i64, i64)],
 ) -> Result<(String, Vec<SqlValue>)> {

@@ -130,17 +130,17 @@ pub fn append_and_schedule_learning(
     let plan = plan(host, events, parent, &end, known)?;
     let settings = end.settings.clone();
     if !plan.rows.is_empty() {
-        let place = index::place_of(db, end.number, end.search.as_deref())?;
+        let search_index = index::index_of(db, end.number, end.search.as_deref())?;
         let rows = (plan.rows.as_slice(), end.ends.as_slice());
         match find_due(&settings) {
             None if !end.is_settled => {
-                let path_end = write(db, written_at, session_id, rows, place.as_ref())?;
-                if let (None, Some(newest)) = (place, plan.leaf.clone().zip(path_end)) {
+                let path_end = write(db, written_at, session_id, rows, search_index.as_ref())?;
+                if let (None, Some(newest)) = (search_index, plan.leaf.clone().zip(path_end)) {
                     end.cache_after_append(db, session_id, newest, written_at);
                 }
             }
             due_at => atomically(db, || {
-                write(db, written_at, session_id, rows, place.as_ref())?;
+                write(db, written_at, session_id, rows, search_index.as_ref())?;
                 if end.is_settled {
                     activity::note(db, session_id)?;
                 }
@@ -337,7 +337,7 @@ fn write(
     written_at: i64,
     session_id: &Id,
     (rows, ends): (&[PlannedRow<'_>], &[PathEnd]),
-    place: Option<&SessionIndex>,
+    search_index: Option<&SessionIndex>,
 ) -> Result<Option<PathEnd>> {
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
     let notes: Vec<Option<String>> = rows
@@ -357,7 +357,7 @@ fn write(
                 .fit(&format!("events[{index}]"))
         })
         .collect::<Result<Vec<_>>>()?;
-    write_rows(db, session_id, (rows, ends), place)
+    write_rows(db, session_id, (rows, ends), search_index)
 }
 
 impl PlannedRow<'_> {
@@ -383,7 +383,7 @@ impl PlannedRow<'_> {
             tool,
             metadata: event.metadata.as_ref().map(|metadata| metadata.as_str()),
             message: cut.map(|cut| cut.text.as_ref()),
-            media: cut.and_then(|cut| cut.places.as_deref()),
+            media: cut.and_then(|cut| cut.positions.as_deref()),
             message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
             note,
             ends_turn: event.ends_turn.as_deref(),

@@ -222,7 +222,7 @@ pub fn update_boundaries(
 }
 
 /// The position of a new event of a run: its number, its parent's, and its action.
-pub(crate) type NewPlace = (i64, i64, Action);
+pub(crate) type NewPosition = (i64, i64, Action);
 
 const SPLITTING: &str = concat!(
     "SELECT e.seq
@@ -237,18 +237,18 @@ const SPLITTING: &str = concat!(
 pub(crate) fn find_splitting(
     db: &dyn Database,
     session_id: &Id,
-    places: &[NewPlace],
+    positions: &[NewPosition],
 ) -> Result<BTreeSet<i64>> {
-    if places.is_empty() {
+    if positions.is_empty() {
         return Ok(BTreeSet::new());
     }
-    let places: Vec<(i64, i64, &str)> = places
+    let positions: Vec<(i64, i64, &str)> = positions
         .iter()
         .map(|(seq, parent_seq, action)| (*seq, *parent_seq, action.name()))
         .collect();
     let params = [
         session_id.as_str().into(),
-        SqlValue::Text(json::encode(&places)?),
+        SqlValue::Text(json::encode(&positions)?),
     ];
     let found: Vec<i64> = load_values(db, SPLITTING, &params)?;
     Ok(found.into_iter().collect())

@@ -35,10 +35,10 @@ impl Stretch<'_> {
     pub fn copy_rows(&self, db: &dyn Database) -> Result<()> {
         let sql = format!(
             "{INSERT}
-             SELECT ?2, place, id,
-                    NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
-                         AND octet_length(id) = length(place) + 18),
-                    place - 1, parent_id, 0, action, content, tool, metadata, message,
+             SELECT ?2, new_seq, id,
+                    NOT (substr(id, 1, length(new_seq) + 2) = 'e' || new_seq || '-'
+                         AND octet_length(id) = length(new_seq) + 18),
+                    new_seq - 1, parent_id, 0, action, content, tool, metadata, message,
                     message_dated, sliced_bytes, created_at, written_at, media,
                     iif(instr(note, '\"questions\":') AND json_type(note, '$.questions') = 'object',
                         json_set(note, '$.questions',
@@ -48,7 +48,7 @@ impl Stretch<'_> {
                     NULL, 0,
                     path_messages, path_tokens,
                     more_messages - iif(path_messages IS NULL, 0, splits_run), more_tokens
-               FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+               FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS new_seq
                        FROM cf_agents_events AS e
                       WHERE e.session_id = ?1
                         AND e.seq BETWEEN ?3 AND ?4)",
@@ -61,16 +61,16 @@ impl Stretch<'_> {
     pub fn copy_slices(&self, db: &dyn Database) -> Result<()> {
         let sql = format!(
             "{INSERT}
-             SELECT ?2, placed.place, slice.field, slice.part, slice.text
+             SELECT ?2, numbered.new_seq, slice.field, slice.part, slice.text
                FROM (SELECT e.seq, e.sliced_bytes,
-                            CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                            CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS new_seq
                        FROM cf_agents_events AS e
                       WHERE e.session_id = ?1
-                        AND e.seq BETWEEN ?3 AND ?4) AS placed
+                        AND e.seq BETWEEN ?3 AND ?4) AS numbered
               CROSS JOIN cf_agents_slices AS slice
                  ON slice.session_id = ?1
-                AND slice.seq = placed.seq
-              WHERE placed.sliced_bytes > 0",
+                AND slice.seq = numbered.seq
+              WHERE numbered.sliced_bytes > 0",
             INSERT = slices::INSERT
         );
         db.run(&sql, &self.params())

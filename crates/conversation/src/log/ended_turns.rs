@@ -25,7 +25,7 @@ row! {
 
 /// A completed turn.
 pub struct EndedTurn {
-    pub place: EventPosition,
+    pub position: EventPosition,
     pub event_id: String,
     pub at: i64,
     pub spent: TurnSpending,
@@ -38,7 +38,7 @@ pub struct EndedTurns {
 }
 
 struct EventEnd {
-    place: EventPosition,
+    position: EventPosition,
     id: String,
     at: i64,
     spent: Option<TurnSpending>,
@@ -46,13 +46,13 @@ struct EventEnd {
 
 row! {
     for EventEnd {
-        place: EventPosition = EventPosition::COLUMNS,
+        position: EventPosition = EventPosition::COLUMNS,
         id: String = "e.id",
         at: i64 = "e.created_at",
         spent: Option<&str> = "e.ends_turn",
     }
     Ok(Self {
-        place,
+        position,
         id,
         at,
         spent: spent.map(|json| json::decode(json).unwrap_or_default()),
@@ -102,13 +102,13 @@ pub fn load_ended_turns(
             page.next = last;
             return Ok(page);
         }
-        last = Some(end.place.clone());
+        last = Some(end.position.clone());
         let Some(spent) = end.spent else {
             continue;
         };
         if end.at >= since {
             page.turns.push(EndedTurn {
-                place: end.place,
+                position: end.position,
                 event_id: end.id,
                 at: end.at,
                 spent,

@@ -1,15 +1,15 @@
 //! The vectors of events, which searches make (`recall/events.rs`). A vector is stored under its
-//! event's place, and deleted with the event's words (`conversation/index/mod.rs`).
+//! event's row number, and deleted with the event's words (`conversation/index/mod.rs`).
 
 use super::vector_texts;
 use crate::index::request::SearchRequest;
 use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::json;
-use base::numbers::split_place;
+use base::numbers::split_row_number;
 
-/// Which vectors to read: those of a model, of the places from `first` on that are below `below`,
-/// the newest event of the newest session first.
+/// Which vectors to read: those of a model whose row numbers are at least `first` and less than
+/// `below`, the newest event of the newest session first.
 pub struct WantedVectors<'a> {
     pub search: &'a SearchRequest<'a>,
     pub model: &'a str,
@@ -92,7 +92,7 @@ pub fn convert(db: &dyn Database, vectors: &[(i64, String)]) -> Result<()> {
 
 /// A vector to store, in hexadecimal digits.
 pub struct NewVector<'a> {
-    pub place: i64,
+    pub row_number: i64,
     pub model: &'a str,
     pub vector: &'a str,
     /// The beginning of the text that it represents, and how many characters that may be.
@@ -103,7 +103,7 @@ pub struct NewVector<'a> {
 impl NewVector<'_> {
     /// Stores the vector, unless the event's text has changed.
     pub fn store(&self, db: &dyn Database) -> Result<()> {
-        let (session, seq) = split_place(self.place);
+        let (session, seq) = split_row_number(self.row_number);
         let sql = format!(
             "INSERT INTO cf_agents_event_vectors (place, model, vector)
              SELECT ?1, ?2, unhex(?3)
@@ -114,7 +114,7 @@ impl NewVector<'_> {
             with_text = vector_texts::with_text_sql("?5", "?6", self.text_chars, "?4")
         );
         let params = [
-            self.place.into(),
+            self.row_number.into(),
             self.model.into(),
             self.vector.into(),
             self.text.into(),

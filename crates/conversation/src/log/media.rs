@@ -29,7 +29,7 @@ const MIN_BYTES: usize = 4 << 10;
 
 /// The most payloads that are cut out of one message. Their positions take about 20 KB of
 /// its row; further payloads stay in the text.
-const MAX_PLACES: usize = 256;
+const MAX_CUTS: usize = 256;
 
 /// A payload's position in the remaining text, and its hash.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ struct PayloadPosition(usize, String);
 pub struct StrippedText<'a> {
     pub text: Cow<'a, str>,
     /// The positions, for the event's `media` column; `None` if nothing was cut.
-    pub places: Option<String>,
+    pub positions: Option<String>,
     pub payloads: Vec<Payload<'a>>,
     /// The bytes that were cut. A payload counts once per occurrence.
     pub bytes: usize,
@@ -57,17 +57,17 @@ pub struct Payload<'a> {
 pub fn cut(fields: &str) -> StrippedText<'_> {
     let mut cut = StrippedText {
         text: Cow::Borrowed(fields),
-        places: None,
+        positions: None,
         payloads: Vec::new(),
         bytes: 0,
     };
     let mut spans = find_spans(fields).unwrap_or_default();
-    spans.truncate(MAX_PLACES);
+    spans.truncate(MAX_CUTS);
     if spans.is_empty() {
         return cut;
     }
     let mut text = String::new();
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     let mut copied = 0;
     for (start, end) in spans {
         let (Some(before), Some(payload)) = (fields.get(copied..start), fields.get(start..end))
@@ -82,13 +82,13 @@ pub fn cut(fields: &str) -> StrippedText<'_> {
                 text: payload,
             });
         }
-        places.push(PayloadPosition(text.len(), hash));
+        positions.push(PayloadPosition(text.len(), hash));
         copied = end;
     }
     text.push_str(fields.get(copied..).unwrap_or_default());
     cut.bytes = fields.len() - text.len();
     cut.text = Cow::Owned(text);
-    cut.places = Some(json::text(&json!(places)));
+    cut.positions = Some(json::text(&json!(positions)));
     cut
 }
 
@@ -185,9 +185,9 @@ pub fn forget(
     still_used: &[&str],
 ) -> Result<()> {
     let mut removed: HashSet<(String, i64)> = HashSet::new();
-    for (seq, places) in uses {
+    for (seq, positions) in uses {
         // A damaged row can still be deleted; its payloads are deleted with its session.
-        for PayloadPosition(_, hash) in parse_places(places).unwrap_or_default() {
+        for PayloadPosition(_, hash) in parse_positions(positions).unwrap_or_default() {
             if !still_used.contains(&hash.as_str()) {
                 removed.insert((hash, *seq));
             }
@@ -229,8 +229,8 @@ pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     db.run(
         &format!(
             "{INSERT_USE}
-             SELECT DISTINCT e.session_id, place.value ->> 1, e.seq
-               FROM cf_agents_events AS e, json_each(e.media) AS place
+             SELECT DISTINCT e.session_id, cut.value ->> 1, e.seq
+               FROM cf_agents_events AS e, json_each(e.media) AS cut
               WHERE e.session_id = ?1
                 AND e.media IS NOT NULL"
         ),
@@ -249,18 +249,18 @@ pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     )
 }
 
-/// A message's text with its media restored; `None` if `places` is damaged. `places` is the
+/// A message's text with its media restored; `None` if `positions` is damaged. `positions` is the
 /// event's `media` column.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,
     text: &str,
-    places: &str,
+    positions: &str,
 ) -> Result<Option<String>> {
-    let Some(places) = parse_places(places) else {
+    let Some(positions) = parse_positions(positions) else {
         return Ok(None);
     };
-    let hashes: HashSet<&str> = places
+    let hashes: HashSet<&str> = positions
         .iter()
         .map(|PayloadPosition(_, hash)| hash.as_str())
         .collect();
@@ -281,9 +281,9 @@ pub fn restore(
         let (hash, text): (&str, &str) = row.read()?;
         payloads.entry(hash).or_default().push(text);
     }
-    let mut whole = String::with_capacity(text.len() + MIN_BYTES * places.len());
+    let mut whole = String::with_capacity(text.len() + MIN_BYTES * positions.len());
     let mut copied = 0;
-    for PayloadPosition(at, hash) in &places {
+    for PayloadPosition(at, hash) in &positions {
         let (Some(before), Some(pieces)) = (text.get(copied..*at), payloads.get(hash.as_str()))
         else {
             return Ok(None);
@@ -296,8 +296,8 @@ pub fn restore(
     Ok(Some(whole))
 }
 
-fn parse_places(places: &str) -> Option<Vec<PayloadPosition>> {
-    json::decode(places).ok()
+fn parse_positions(positions: &str) -> Option<Vec<PayloadPosition>> {
+    json::decode(positions).ok()
 }
 
 #[cfg(test)]
@@ -320,8 +320,8 @@ mod tests {
         assert_eq!(cut.payloads[0].text, payload);
         assert_eq!(cut.text.len(), fields.len() - 2 * payload.len());
         assert!(cut.text.contains(r#""url":"data:image/png;base64,"}"#));
-        let places = parse_places(cut.places.as_deref().unwrap()).unwrap();
-        assert_eq!(places.len(), 2);
+        let positions = parse_positions(cut.positions.as_deref().unwrap()).unwrap();
+        assert_eq!(positions.len(), 2);
     }
 
     #[test]
@@ -336,7 +336,7 @@ mod tests {
             format!(r#""parts":[{{"type":"file","note":"\"data:,{payload}"}}]"#),
         ] {
             let cut = cut(&fields);
-            assert_eq!((cut.text.as_ref(), cut.places), (fields.as_str(), None));
+            assert_eq!((cut.text.as_ref(), cut.positions), (fields.as_str(), None));
         }
     }
 
@@ -352,9 +352,9 @@ mod tests {
                 format!(r#""parts":[{{"type":"tool-x","output":{inner}}}],"role":"assistant""#);
             let cut = cut(&fields);
             assert_eq!(cut.payloads.len(), 1, "{inner}");
-            let places = parse_places(cut.places.as_deref().unwrap()).unwrap();
+            let positions = parse_positions(cut.positions.as_deref().unwrap()).unwrap();
             let mut whole = cut.text.into_owned();
-            whole.insert_str(places[0].0, cut.payloads[0].text);
+            whole.insert_str(positions[0].0, cut.payloads[0].text);
             assert_eq!(whole, fields);
         }
     }
@@ -362,9 +362,9 @@ mod tests {
     #[test]
     fn the_number_of_media_positions_is_bounded() {
         let payload = payload();
-        let parts = vec![format!(r#"{{"type":"file","url":"data:,{payload}"}}"#); MAX_PLACES + 1];
+        let parts = vec![format!(r#"{{"type":"file","url":"data:,{payload}"}}"#); MAX_CUTS + 1];
         let fields = format!(r#""parts":[{}]"#, parts.join(","));
         let cut = cut(&fields);
-        assert_eq!(cut.text.len(), fields.len() - MAX_PLACES * payload.len());
+        assert_eq!(cut.text.len(), fields.len() - MAX_CUTS * payload.len());
     }
 }

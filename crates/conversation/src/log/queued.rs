@@ -127,7 +127,7 @@ pub fn has_any(db: &dyn Database, session_id: &Id) -> Result<bool> {
 }
 
 /// The content of a request.
-pub fn load_text(db: &dyn Database, session_id: &Id, place: &QueuePosition) -> Result<String> {
+pub fn load_text(db: &dyn Database, session_id: &Id, position: &QueuePosition) -> Result<String> {
     let parts: Vec<String> = load_values(
         db,
         "SELECT text
@@ -135,14 +135,14 @@ pub fn load_text(db: &dyn Database, session_id: &Id, place: &QueuePosition) -> R
           WHERE session_id = ?1
             AND number = ?2
           ORDER BY part",
-        &[session_id.as_str().into(), place.number.into()],
+        &[session_id.as_str().into(), position.number.into()],
     )?;
     Ok(parts.concat())
 }
 
 /// Deletes a request. Part of the transaction that accepts it.
-pub fn forget(db: &dyn Database, session_id: &Id, place: &QueuePosition) -> Result<()> {
-    let row = [session_id.as_str().into(), place.number.into()];
+pub fn forget(db: &dyn Database, session_id: &Id, position: &QueuePosition) -> Result<()> {
+    let row = [session_id.as_str().into(), position.number.into()];
     Delete::from(WAITING, "session_id = ?1 AND number = ?2", &row).run(db)?;
     Ok(())
 }

@@ -71,11 +71,11 @@ pub fn rewrite_bodies(
     )?;
     write_slices(db, session_id, row.seq, &new.sliced)?;
     replace_media(db, session_id, row, media)?;
-    if let Some(place) = index::find_place(db, session_id.as_str())? {
-        index::remove(db, &place, &[row.seq])?;
-        if place.covers(row.seq) {
+    if let Some(index) = index::find_index(db, session_id.as_str())? {
+        index::remove(db, &index, &[row.seq])?;
+        if index.covers(row.seq) {
             let mut writer = index::IndexWriter::new(db);
-            writer.add(place.number, row.seq, &new.event_text())?;
+            writer.add(index.number, row.seq, &new.event_text())?;
             writer.flush()?;
         }
     }
@@ -101,7 +101,7 @@ fn replace_media(
     media::forget(
         db,
         session_id,
-        before.map(|places| (row.seq, places)).as_slice(),
+        before.map(|positions| (row.seq, positions)).as_slice(),
         &still_used,
     )
 }
@@ -146,8 +146,8 @@ pub fn erase_texts(
             tokens::of_result(sentence).into(),
         ],
     )?;
-    match index::find_place(db, session_id.as_str())? {
-        Some(place) => index::remove(db, &place, seqs),
+    match index::find_index(db, session_id.as_str())? {
+        Some(index) => index::remove(db, &index, seqs),
         None => Ok(()),
     }
 }

@@ -50,8 +50,8 @@ pub const ROW_BYTES: &str =
     + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
 
 row! {
-    /// The place of an event `e` in its tree.
-    pub struct EventPlace {
+    /// The position of an event `e` in its tree.
+    pub struct TreePosition {
         pub seq: i64 = "e.seq",
         pub parent_seq: i64 = "e.parent_seq",
         /// Whether the parent is not the row directly before this event's.
@@ -60,7 +60,7 @@ row! {
 }
 
 row! {
-    /// An event `e` without its bodies. Begins like [`EventPlace`].
+    /// An event `e` without its bodies. Begins like [`TreePosition`].
     pub struct EventLink {
         pub seq: i64 = "e.seq",
         pub parent_seq: i64 = "e.parent_seq",
@@ -77,7 +77,7 @@ row! {
 row! {
     /// The columns of an event `e`. `body` gives the SQL for the column of a body.
     for EventRow(body: impl Fn(&str) -> String) {
-        place: EventPlace = EventPlace::COLUMNS,
+        position: TreePosition = TreePosition::COLUMNS,
         id: String = "e.id",
         action: StoredAction = "e.action",
         tool: Option<String> = body("e.tool"),
@@ -92,8 +92,8 @@ row! {
         splits_run: bool = "e.splits_run",
     }
     Ok(Self {
-        seq: place.seq,
-        parent_seq: place.parent_seq,
+        seq: position.seq,
+        parent_seq: position.parent_seq,
         id,
         action,
         tool,
@@ -222,8 +222,8 @@ pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Eve
 }
 
 pub fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
-    if let (Some(places), Some(message)) = (&row.media, &row.message) {
-        let restored = media::restore(db, session_id, message, places)?;
+    if let (Some(positions), Some(message)) = (&row.media, &row.message) {
+        let restored = media::restore(db, session_id, message, positions)?;
         row.message = Some(restored.ok_or_else(|| Error::corrupt_row(&row.id, "media"))?);
     }
     Ok(row)
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn the_columns_of_a_walk_begin_with_the_place() {
         for columns in [EventLink::COLUMNS, &INLINE_COLUMNS] {
-            assert!(columns.starts_with(EventPlace::COLUMNS), "{columns}");
+            assert!(columns.starts_with(TreePosition::COLUMNS), "{columns}");
         }
     }
 }

@@ -77,7 +77,7 @@ impl<'a> RowDraft<'a> {
             tool: None,
             metadata: None,
             message: Some(&cut.text),
-            media: cut.places.as_deref(),
+            media: cut.positions.as_deref(),
             message_dated: 0,
             note: None,
             ends_turn: None,
@@ -216,7 +216,7 @@ impl<'a> NewRow<'a> {
     }
 
     /// The position of an event of a run, if the event may split the run.
-    pub(super) fn place(&self) -> Option<boundary::NewPlace> {
+    pub(super) fn run_position(&self) -> Option<boundary::NewPosition> {
         let row = &self.columns;
         (row.may_split && row.is_run_member()).then_some((row.seq, row.parent_seq, row.action))
     }

@@ -1,7 +1,7 @@
 //! Pages of sessions, newest activity first, in the order of `conversation/session/activity.rs`.
 
 use super::sessions::{ACTIVE_AT, HEAD_JSON, METADATA_JSON, USAGE_JSON, shown_sessions};
-use crate::session::activity::{SessionPosition, load_places};
+use crate::session::activity::{SessionPosition, load_positions};
 use base::columns::{find_value, load};
 use base::database::{Database, Row, SqlValue};
 use base::error::Result;
@@ -29,14 +29,14 @@ impl SessionCursor {
     /// Reads `ACTIVE-NUMBER`. An earlier build wrote more after it.
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '-');
-        let place = SessionPosition {
+        let position = SessionPosition {
             active_at: parts.next()?.parse().ok()?,
             number: parts.next()?.parse().ok()?,
         };
         parts
             .next()
             .is_none_or(is_of_earlier_build)
-            .then_some(Self(place))
+            .then_some(Self(position))
     }
 
     fn render(&self) -> String {
@@ -45,7 +45,7 @@ impl SessionCursor {
     }
 }
 
-/// Whether this follows the place in a cursor of an earlier build: three numbers, and numbers of
+/// Whether this follows the position in a cursor of an earlier build: three numbers, and numbers of
 /// sessions in base64.
 fn is_of_earlier_build(rest: &str) -> bool {
     let mut parts = rest.splitn(4, '-');
@@ -85,7 +85,7 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
     // One more shows whether the page is the last.
     let found = match only {
         Some(id) => find_only(db, id, last)?,
-        None => load_places(db, limit + 1, last)?,
+        None => load_positions(db, limit + 1, last)?,
     };
     let limit = usize::try_from(limit).unwrap_or(0);
     let page = found.get(..limit).unwrap_or(&found);
@@ -94,11 +94,11 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
         Some(filter) => load_passing(db, page, filter, most)?,
         None => page.iter().copied().enumerate().collect(),
     };
-    let places: Vec<SessionPosition> = passing.iter().map(|(_, place)| *place).collect();
-    let rows = load_shown(db, &places)?;
+    let positions: Vec<SessionPosition> = passing.iter().map(|(_, position)| *position).collect();
+    let rows = load_shown(db, &positions)?;
     let mut rows: Vec<ListedSession> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     // To sort the rows, SQLite would read each again.
-    rows.sort_by_key(|row| row.place);
+    rows.sort_by_key(|row| row.index);
     let mut sessions = String::new();
     let mut shown = 0_usize;
     for row in &rows {
@@ -143,21 +143,21 @@ fn load_passing(
           LIMIT ?3 + 0",
         filter.condition(&FilteredColumns::of_session(), "?2")
     );
-    let numbers: Vec<i64> = page.iter().map(|place| place.number).collect();
+    let numbers: Vec<i64> = page.iter().map(|position| position.number).collect();
     let params: [SqlValue; 3] = [
         json::encode(&numbers)?.into(),
         filter.param().into(),
         most.into(),
     ];
     let passing: Vec<(i64, i64)> = load(db, &sql, &params)?;
-    let places = passing.into_iter().filter_map(|(index, _)| {
+    let positions = passing.into_iter().filter_map(|(index, _)| {
         let index = usize::try_from(index).ok()?;
         Some((index, *page.get(index)?))
     });
-    Ok(places.collect())
+    Ok(positions.collect())
 }
 
-/// The one session that the caller may see, if its place is after `last`.
+/// The one session that the caller may see, if its position is after `last`.
 fn find_only(
     db: &dyn Database,
     id: &Id,
@@ -168,10 +168,10 @@ fn find_only(
            FROM cf_agents_sessions AS s
           WHERE s.id = +?1"
     );
-    let mut places: Vec<SessionPosition> = load(db, &sql, &[id.as_str().into()])?;
+    let mut positions: Vec<SessionPosition> = load(db, &sql, &[id.as_str().into()])?;
     // The number in a cursor depends on all sessions, so it is ignored for this caller.
-    places.retain(|place| last.is_none_or(|last| place.active_at < last.active_at));
-    Ok(places)
+    positions.retain(|position| last.is_none_or(|last| position.active_at < last.active_at));
+    Ok(positions)
 }
 
 row! {
@@ -189,22 +189,24 @@ row! {
             r#" || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true') || '}'"#
         ),
         /// Its index in the list of wanted sessions.
-        place: i64 = "s.place",
+        index: i64 = "s.wanted_index",
     }
 }
 
-/// The sessions at these places, in any order: rows to read as [`ListedSession`].
-fn load_shown(db: &dyn Database, places: &[SessionPosition]) -> Result<Vec<Row>> {
+/// The sessions at these positions, in any order: rows to read as [`ListedSession`].
+fn load_shown(db: &dyn Database, positions: &[SessionPosition]) -> Result<Vec<Row>> {
     let shown = shown_sessions(
-        "wanted.key AS place, wanted.value ->> 0",
+        "wanted.key AS wanted_index, wanted.value ->> 0",
         "json_each(?1) AS wanted
           CROSS JOIN cf_agents_sessions AS s
              ON s.number = wanted.value ->> 1",
     );
     let sql = format!("SELECT {} FROM ({shown}) AS s", ListedSession::columns());
-    let places = places.iter().map(|place| [place.active_at, place.number]);
-    let places: Vec<[i64; 2]> = places.collect();
-    db.rows(&sql, &[json::encode(&places)?.into()])
+    let positions = positions
+        .iter()
+        .map(|position| [position.active_at, position.number]);
+    let positions: Vec<[i64; 2]> = positions.collect();
+    db.rows(&sql, &[json::encode(&positions)?.into()])
 }
 
 /// A session's JSON, made from its row of a page.

@@ -1,4 +1,4 @@
-//! Finds the messages of all sessions' logs for a search by meaning. An event's place is
+//! Finds the messages of all sessions' logs for a search by meaning. An event's row number is
 //! its number among all events of the agent (`base/numbers.rs`).
 
 use crate::index::request::{FILTERS, SearchRequest};
@@ -8,36 +8,36 @@ use base::database::{Database, SqlValue};
 use base::error::Result;
 use base::ids::Id;
 use base::json;
-use base::numbers::{self, MAX_SEQ, split_place};
+use base::numbers::{self, MAX_SEQ, split_row_number};
 use base::row;
 use search::document::find_speaker;
 
 /// The result of scanning events from the newest on.
 #[derive(Default)]
 pub struct VectorScan {
-    /// The place of the last event that was scanned.
+    /// The row number of the last event that was scanned.
     pub end: Option<i64>,
     /// How many events were scanned.
     pub checked: i64,
-    /// The places of the messages that the search may return, separated by commas.
-    pub places: Option<String>,
+    /// The row numbers of the messages that the search may return, separated by commas.
+    pub row_numbers: Option<String>,
 }
 
-/// Scans up to `most` events below a place for messages of people or the agent.
+/// Scans up to `most` events below a row number for messages of people or the agent.
 pub fn scan_vector_texts(
     db: &dyn Database,
     search: &SearchRequest<'_>,
     below: i64,
     most: i64,
 ) -> Result<VectorScan> {
-    let (number, seq) = split_place(below);
+    let (number, seq) = split_row_number(below);
     let only = match search.session_id {
         Some(_) => "s.id = ?1",
         None => "?1 IS NULL",
     };
     let sql = format!(
-        "SELECT min(place), count(*), group_concat(place) FILTER (WHERE is_wanted)
-           FROM (SELECT {place} AS place,
+        "SELECT min(row_number), count(*), group_concat(row_number) FILTER (WHERE is_wanted)
+           FROM (SELECT {row_number} AS row_number,
                         e.action IN {MESSAGE_ACTIONS}
                         AND octet_length(e.content) > 0
                         AND {FILTERS} {session} AS is_wanted
@@ -49,7 +49,7 @@ pub fn scan_vector_texts(
                     AND {only}
                   ORDER BY s.number DESC, e.seq DESC
                   LIMIT {most})",
-        place = numbers::place_sql("s.number", "e.seq"),
+        row_number = numbers::row_number_sql("s.number", "e.seq"),
         session = search.session_condition("?7"),
     );
     let mut params: Vec<SqlValue> = vec![search.session_id.map(Id::as_str).into()];
@@ -57,38 +57,38 @@ pub fn scan_vector_texts(
     params.extend([number.into(), seq.into()]);
     params.extend(search.session_param());
     let found: Option<(Option<i64>, i64, Option<String>)> = find(db, &sql, &params)?;
-    let (end, checked, places) = found.unwrap_or_default();
+    let (end, checked, row_numbers) = found.unwrap_or_default();
     Ok(VectorScan {
         end,
         checked,
-        places,
+        row_numbers,
     })
 }
 
-/// SQL: whether the search may return the event at `place`, an SQL expression. `param` is
+/// SQL: whether the search may return the event with `row_number`, an SQL expression. `param` is
 /// where [`SearchRequest::session_param`] is bound.
-pub fn is_wanted_sql(search: &SearchRequest<'_>, place: &str, param: &str) -> String {
+pub fn is_wanted_sql(search: &SearchRequest<'_>, row_number: &str, param: &str) -> String {
     format!(
         "EXISTS (SELECT 1
-                   {at_place}
+                   {from_event}
                     AND {FILTERS} {session})",
-        at_place = at_place_sql(
-            &numbers::session_number_sql(place),
-            &numbers::seq_sql(place)
+        from_event = from_event_sql(
+            &numbers::session_number_sql(row_number),
+            &numbers::seq_sql(row_number)
         ),
         session = search.session_condition(param),
     )
 }
 
-/// SQL: FROM and WHERE for the event at this place, if the first `chars` characters of its
+/// SQL: FROM and WHERE for the event with these numbers, if the first `chars` characters of its
 /// text equal `text`.
 pub fn with_text_sql(number: &str, seq: &str, chars: i64, text: &str) -> String {
-    let at_place = at_place_sql(number, seq);
-    format!("{at_place} AND substr(e.content, 1, {chars}) = {text}")
+    let from_event = from_event_sql(number, seq);
+    format!("{from_event} AND substr(e.content, 1, {chars}) = {text}")
 }
 
 /// SQL: FROM and WHERE for the event `e` of the session `s` with these numbers.
-fn at_place_sql(number: &str, seq: &str) -> String {
+fn from_event_sql(number: &str, seq: &str) -> String {
     format!(
         "FROM cf_agents_sessions AS s
                   CROSS JOIN cf_agents_events AS e
@@ -100,7 +100,7 @@ fn at_place_sql(number: &str, seq: &str) -> String {
 
 /// The text of an event, from which its vector is computed.
 pub struct VectorText {
-    pub place: i64,
+    pub row_number: i64,
     /// The first characters of the stored text.
     pub text: String,
     pub speaker: Option<String>,
@@ -116,14 +116,14 @@ row! {
         message: Option<&str> = "iif(octet_length(e.message) <= 8192, e.message, NULL)",
     }
     Ok(Self {
-        place: numbers::place(session, seq),
+        row_number: numbers::row_number(session, seq),
         text,
         speaker: find_speaker(metadata, message),
     })
 }
 
-/// The first `chars` characters of the events at these places.
-pub fn load_texts(db: &dyn Database, places: &[i64], chars: i64) -> Result<Vec<VectorText>> {
+/// The first `chars` characters of the events with these row numbers.
+pub fn load_texts(db: &dyn Database, row_numbers: &[i64], chars: i64) -> Result<Vec<VectorText>> {
     let sql = format!(
         "SELECT {columns}
            FROM json_each(?1) AS wanted
@@ -137,5 +137,5 @@ pub fn load_texts(db: &dyn Database, places: &[i64], chars: i64) -> Result<Vec<V
         number = numbers::session_number_sql("wanted.value"),
         seq = numbers::seq_sql("wanted.value")
     );
-    load(db, &sql, &[json::encode(&places)?.into()])
+    load(db, &sql, &[json::encode(&row_numbers)?.into()])
 }

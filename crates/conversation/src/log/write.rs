@@ -41,14 +41,14 @@ const INSERT_USUAL: &str = concat!(
 );
 
 /// Writes all rows or none. `ends`: events that they may follow, as far as they were read already.
-/// `place` is the session's state in the search index. Returns the end of the path to the last row.
+/// `index` is the session's state in the search index. Returns the end of the path to the last row.
 pub fn write_rows(
     db: &dyn Database,
     session_id: &Id,
     (mut rows, ends): (Vec<NewRow<'_>>, &[PathEnd]),
-    place: Option<&SessionIndex>,
+    index: Option<&SessionIndex>,
 ) -> Result<Option<PathEnd>> {
-    let asked: Vec<boundary::NewPlace> = rows.iter().filter_map(NewRow::place).collect();
+    let asked: Vec<boundary::NewPosition> = rows.iter().filter_map(NewRow::run_position).collect();
     let splitting = boundary::find_splitting(db, session_id, &asked)?;
     for row in &mut rows {
         row.splits_run = splitting.contains(&row.columns.seq);
@@ -59,7 +59,7 @@ pub fn write_rows(
     match batches.as_slice() {
         [] => {}
         // A single statement is atomic without a transaction.
-        [batch] if place.is_none() && branches.is_empty() && batch.iter().all(NewRow::is_whole) => {
+        [batch] if index.is_none() && branches.is_empty() && batch.iter().all(NewRow::is_whole) => {
             write_batch(db, session_id, batch)?;
         }
         several => atomically(db, || {
@@ -80,12 +80,12 @@ pub fn write_rows(
                     branch.has_run_member,
                 )?;
             }
-            if let (Some(place), Some(first)) = (place, rows.first())
-                && place.admit(db, first.columns.seq)?
+            if let (Some(index), Some(first)) = (index, rows.first())
+                && index.admit(db, first.columns.seq)?
             {
                 let mut writer = index::IndexWriter::new(db);
                 for row in &rows {
-                    writer.add(place.number, row.columns.seq, &row.event_text())?;
+                    writer.add(index.number, row.columns.seq, &row.event_text())?;
                 }
                 writer.flush()?;
             }

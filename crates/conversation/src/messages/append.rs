@@ -28,11 +28,11 @@ pub fn append_messages(
     host: &dyn Host,
     session_id: &Id,
     messages: Vec<NewMessage>,
-    place: (&Parent, Option<&Option<Id>>),
+    parent: (&Parent, Option<&Option<Id>>),
     find_due: FindDue<'_>,
 ) -> Result<AppendOutcome> {
     let events: Vec<NewEvent> = messages.into_iter().map(to_event).collect();
-    append_and_schedule_learning(db, host, session_id, &events, place, find_due)
+    append_and_schedule_learning(db, host, session_id, &events, parent, find_due)
 }
 
 pub fn to_event(message: NewMessage) -> NewEvent {
@@ -51,12 +51,12 @@ pub fn append_message(
     host: &dyn Host,
     session_id: &Id,
     message: NewMessage,
-    place: (&Parent, Option<&Option<Id>>),
+    parent: (&Parent, Option<&Option<Id>>),
     find_due: FindDue<'_>,
 ) -> Result<UpsertOutcome> {
     let given_at = message.created_at;
     let events = [to_event(message)];
-    let outcome = append_and_schedule_learning(db, host, session_id, &events, place, find_due)?;
+    let outcome = append_and_schedule_learning(db, host, session_id, &events, parent, find_due)?;
     let created_at = given_at.unwrap_or(outcome.written_at);
     let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));

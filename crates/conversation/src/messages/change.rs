@@ -105,7 +105,7 @@ pub fn update_message(
             created_at,
             sliced_bytes: 0,
             note: None,
-            media: cut.places,
+            media: cut.positions,
             content: String::new(),
             message: Some(message.text.fields.clone()),
             splits_run: false,

@@ -59,7 +59,7 @@ pub fn replace_results(
     Ok(row.id)
 }
 
-/// The fields of a message, with the sentence in place of the results of these parts.
+/// The fields of a message, with the sentence instead of the results of these parts.
 fn with_sentence(fields: &str, parts: &BTreeSet<usize>, sentence: &str) -> Option<String> {
     let message = ["{", fields, "}"].concat();
     let calls = calls_in(&message).into_iter();

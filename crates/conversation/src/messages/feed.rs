@@ -76,13 +76,13 @@ fn load_appended(
     for (index, append) in appends.iter().enumerate().take(shown) {
         let cursor = append.seq * CURSORS_A_SEQ;
         let id = &append.id;
-        let place = runs.place(append)?;
+        let position_in_run = runs.position_of(append)?;
         let continues = appends.get(index + 1).is_some_and(|next| {
             next.is_run_member && !next.splits_run && next.parent_seq == append.seq
         });
         let updated = match (
             find_split(db, session_id, append, &mut families, &mut runs)?,
-            place,
+            position_in_run,
         ) {
             (Some([first, second]), _) => [Some(first), Some(second)],
             (None, RunPosition::Run(start)) if start.seq != append.seq && !continues => {

@@ -131,7 +131,7 @@ impl ReadPage {
 /// The items found while walking up a path.
 pub enum PathItem {
     Event(EventRow),
-    /// A summary in place of the events that its overlay covers.
+    /// A summary instead of the events that its overlay covers.
     Summary(Overlay),
 }
 
@@ -187,8 +187,8 @@ pub fn walk_items(
         from_seq,
         &INLINE_COLUMNS,
         expected,
-        &mut |place, row| {
-            if let Some(overlay) = overlays.take_ending_at(place.seq)? {
+        &mut |position, row| {
+            if let Some(overlay) = overlays.take_ending_at(position.seq)? {
                 let above_seq = overlay.range.above_seq;
                 return Ok(match visit(PathItem::Summary(overlay))? {
                     WalkStep::Stop => WalkStep::Stop,
@@ -337,18 +337,18 @@ struct PageReader {
     /// A message didn't fit.
     is_full: bool,
     /// Whether the page already has newer messages, built by SQLite.
-    is_begun: bool,
+    has_messages: bool,
 }
 
 impl PageReader {
-    fn new(ask: PageAsk, is_begun: bool) -> Self {
+    fn new(ask: PageAsk, has_messages: bool) -> Self {
         Self {
             gatherer: MessageGatherer::default(),
             messages: Vec::new(),
             bytes: 0,
             ask,
             is_full: false,
-            is_begun,
+            has_messages,
         }
     }
 
@@ -394,11 +394,11 @@ impl PageReader {
     fn add(&mut self, message: PageMessage) {
         let fits = self.messages.len() < self.ask.limit
             && self.bytes + message.json.len() <= self.ask.max_bytes;
-        if self.is_full || (!fits && self.is_begun) {
+        if self.is_full || (!fits && self.has_messages) {
             self.is_full = true;
             return;
         }
-        self.is_begun = true;
+        self.has_messages = true;
         self.bytes += message.json.len();
         self.messages.push(message);
     }
@@ -428,8 +428,8 @@ const COUNTED_AT_ONCE: i64 = 1 << 20;
 /// result, `m` is an event of a run, and `s` is an event that splits a run.
 pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegment]) -> Result<i64> {
     let sql = format!(
-        "SELECT group_concat(place, '')
-           FROM (SELECT iif(e.splits_run, 's', iif({IS_RUN_MEMBER} = 1, 'm', '-')) AS place
+        "SELECT group_concat(kind, '')
+           FROM (SELECT iif(e.splits_run, 's', iif({IS_RUN_MEMBER} = 1, 'm', '-')) AS kind
                    FROM cf_agents_events AS e
                   WHERE e.session_id = +?1
                     AND e.seq >= +?2
@@ -444,10 +444,10 @@ pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegmen
             let to_seq = segment.to_seq.min(from_seq + COUNTED_AT_ONCE - 1);
             let params: [SqlValue; 3] =
                 [session_id.as_str().into(), from_seq.into(), to_seq.into()];
-            let places: Option<Option<String>> = find_value(db, &sql, &params)?;
-            for place in places.flatten().unwrap_or_default().bytes() {
-                length += i64::from(!(place == b'm' && is_within_run));
-                is_within_run = place != b'-';
+            let kinds: Option<Option<String>> = find_value(db, &sql, &params)?;
+            for kind in kinds.flatten().unwrap_or_default().bytes() {
+                length += i64::from(!(kind == b'm' && is_within_run));
+                is_within_run = kind != b'-';
             }
             from_seq = to_seq + 1;
         }

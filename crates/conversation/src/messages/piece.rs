@@ -144,7 +144,7 @@ pub struct Piece {
     pub text: SqlText,
     /// Whether `text` is a whole page.
     pub is_page: bool,
-    /// The contents of `text`, if an event is not plain: its row is in its message's place.
+    /// The contents of `text`, if an event is not plain: its row is at its message's index.
     mixed: Option<String>,
     text_bytes: usize,
     /// The events' numbers, newest first.

@@ -7,7 +7,7 @@ use super::view::MAX_RUN_EVENTS;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::note::Note;
-use crate::log::row::{EventPlace, ROW_BYTES, get_event_text};
+use crate::log::row::{ROW_BYTES, TreePosition, get_event_text};
 use crate::log::tool::CALL_ID_PATH;
 use crate::messages::tree::children::{load_child_links, load_children};
 use base::action::{StoredAction, result_action};
@@ -55,7 +55,7 @@ struct RunRow {
 row! {
     /// The columns of an event `e`. `hides_call`: also if the column of the call is no JSON.
     for RunRow {
-        place: EventPlace = EventPlace::COLUMNS,
+        position: TreePosition = TreePosition::COLUMNS,
         id: String = "e.id",
         action: StoredAction = "e.action",
         is_run_member: bool = IS_RUN_MEMBER,
@@ -78,8 +78,8 @@ row! {
     }
     Ok(Self {
         event: RunEvent {
-            seq: place.seq,
-            parent_seq: place.parent_seq,
+            seq: position.seq,
+            parent_seq: position.parent_seq,
             id,
             action,
             is_run_member,
@@ -88,7 +88,7 @@ row! {
             answered,
             note: note.filter(|note| note != "{}"),
         },
-        is_branch: place.is_branch,
+        is_branch: position.is_branch,
         hides_call,
     })
 }

@@ -49,14 +49,14 @@ impl<'a> RunCache<'a> {
     }
 
     /// The position of an event whose link is already loaded.
-    pub fn place(&mut self, event: &EventLink) -> Result<RunPosition> {
-        let place = match (event.is_run_member, event.splits_run) {
+    pub fn position_of(&mut self, event: &EventLink) -> Result<RunPosition> {
+        let position = match (event.is_run_member, event.splits_run) {
             (false, _) => RunPosition::Alone,
             (true, true) => RunPosition::Alone.below(event.seq, &event.id),
             (true, false) => self.find(event.parent_seq)?.below(event.seq, &event.id),
         };
-        self.known.insert(event.seq, place.clone());
-        Ok(place)
+        self.known.insert(event.seq, position.clone());
+        Ok(position)
     }
 
     /// The position of the event at `seq`. `seq` 0 stands for the parent of a root.
@@ -64,8 +64,8 @@ impl<'a> RunCache<'a> {
         if seq == 0 {
             return Ok(RunPosition::Alone);
         }
-        if let Some(place) = self.known.get(&seq) {
-            return Ok(place.clone());
+        if let Some(position) = self.known.get(&seq) {
+            return Ok(position.clone());
         }
         // The events from `seq` up to the first known position, newest first.
         let mut walked: Vec<(i64, String)> = Vec::new();
@@ -74,8 +74,8 @@ impl<'a> RunCache<'a> {
         let known = &self.known;
         walk_path(self.db, self.session_id, seq, columns, 2, &mut |_, row| {
             let event: EventLink = row.read()?;
-            if let Some(place) = known.get(&event.seq) {
-                above = place.clone();
+            if let Some(position) = known.get(&event.seq) {
+                above = position.clone();
                 return Ok(WalkStep::Stop);
             }
             if !event.is_run_member {

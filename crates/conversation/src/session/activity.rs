@@ -54,12 +54,12 @@ pub const IS_OUTSIDE_WINDOW: &str = sql!(
 );
 
 /// SQL: the sessions `s` of the window, in two ranges of the index: those after the time of the
-/// last place outside it (`?1`, `?2`), and those of that very time.
+/// last position outside it (`?1`, `?2`), and those of that very time.
 const ABOVE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at > ?1 AND ?2 IS NOT NULL";
 const BESIDE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at = ?1 AND s.number > ?2";
 
 row! {
-    /// A session's place in the order of activity.
+    /// A session's position in the order of activity.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
     pub struct SessionPosition(active_at: &str) {
         pub active_at: i64 = active_at,
@@ -68,14 +68,15 @@ row! {
 }
 
 impl SessionPosition {
-    /// Before the place of every session.
+    /// Before the position of every session.
     const FIRST: Self = Self {
         active_at: -1,
         number: 0,
     };
 }
 
-/// The last place outside the window. If the value can't be read, every session is in the window.
+/// The last position outside the window. If the value can't be read, the window contains every
+/// session.
 fn find_window_end(db: &dyn Database) -> Result<SessionPosition> {
     let stored = find_stored(db, ACTIVITY)?;
     let edge: Option<(i64, i64)> = stored.and_then(|stored| json::decode(&stored).ok());
@@ -161,15 +162,15 @@ pub fn trim_window(db: &dyn Database) -> Result<()> {
     }
 }
 
-/// Up to `limit` sessions, last written first. `before`: only those that come after this place.
-pub fn load_places(
+/// Up to `limit` sessions, last written first. `before`: only those that come after this position.
+pub fn load_positions(
     db: &dyn Database,
     limit: i64,
     before: Option<SessionPosition>,
 ) -> Result<Vec<SessionPosition>> {
     let edge = find_window_end(db)?;
     let most = usize::try_from(limit).unwrap_or(0);
-    let mut places: Vec<SessionPosition> = Vec::new();
+    let mut positions: Vec<SessionPosition> = Vec::new();
     if before.is_none_or(|before| before > edge) {
         let columns = SessionPosition::columns(ACTIVE_AT);
         let sql = format!(
@@ -177,10 +178,10 @@ pub fn load_places(
               UNION ALL
              SELECT {columns} {BESIDE}"
         );
-        places = load(db, &sql, &[edge.active_at.into(), edge.number.into()])?;
-        places.retain(|place| before.is_none_or(|before| *place < before));
-        places.sort_unstable_by(|one, other| other.cmp(one));
-        places.truncate(most);
+        positions = load(db, &sql, &[edge.active_at.into(), edge.number.into()])?;
+        positions.retain(|position| before.is_none_or(|before| *position < before));
+        positions.sort_unstable_by(|one, other| other.cmp(one));
+        positions.truncate(most);
     }
     // All of the window's sessions come before the others.
     let below = match before {
@@ -194,7 +195,7 @@ pub fn load_places(
         "settled_at = ?1 AND number < ?2",
         "settled_at < ?1 AND ?2 IS NOT NULL",
     ] {
-        let rest = limit - places.len() as i64;
+        let rest = limit - positions.len() as i64;
         if rest <= 0 || edge == SessionPosition::FIRST {
             break;
         }
@@ -207,7 +208,7 @@ pub fn load_places(
             SessionPosition::columns("settled_at")
         );
         let params = [below.active_at.into(), below.number.into(), rest.into()];
-        places.extend(load::<SessionPosition>(db, &sql, &params)?);
+        positions.extend(load::<SessionPosition>(db, &sql, &params)?);
     }
-    Ok(places)
+    Ok(positions)
 }

@@ -162,15 +162,15 @@ fn sweep(db: &dyn Database, session_id: &Id, sweeps: i64) -> Result<()> {
                   SELECT cursor
                     FROM (SELECT cursor, type,
                                  row_number() OVER (PARTITION BY type = 'compaction', id
-                                                    ORDER BY cursor DESC) AS place,
+                                                    ORDER BY cursor DESC) AS newer_rank,
                                  row_number() OVER (PARTITION BY type, id
-                                                    ORDER BY cursor DESC) AS place_of_type
+                                                    ORDER BY cursor DESC) AS newer_rank_of_type
                             FROM (SELECT cursor, type, id
                                     FROM cf_agents_changes
                                    WHERE session_id = ?1
                                    ORDER BY cursor DESC
                                    LIMIT ?2))
-                   WHERE iif(type = 'delete', place_of_type, place) > 1)",
+                   WHERE iif(type = 'delete', newer_rank_of_type, newer_rank) > 1)",
         &[session_id.as_str().into(), entries.into()],
     )
 }
@@ -301,7 +301,7 @@ const ENDED_BITS: usize = 1024;
 const ENDED_DIGITS: usize = ENDED_BITS / 4;
 
 /// The key of the value with a session's bit, and the bit's index in it.
-fn ended_place(session_id: &str) -> (String, usize) {
+fn ended_bit(session_id: &str) -> (String, usize) {
     let hash = hash_names(&[session_id]);
     let bit = (hash >> 46) as usize % ENDED_BITS;
     (format!("ended {:02x}", hash >> 56), bit)
@@ -324,7 +324,7 @@ fn parse_ended(stored: Option<&str>) -> Vec<u32> {
 /// starts at a random base, so that cursors of earlier lifetimes are invalid. Neither
 /// depends on other sessions.
 pub fn begin_lifetime(db: &dyn Database, host: &dyn Host, session_id: &str) -> Result<i64> {
-    let (key, bit) = ended_place(session_id);
+    let (key, bit) = ended_bit(session_id);
     let sql = sql!("SELECT ", VALUE_OF_1, ", ", VALUE_OF_2);
     let found: Option<(Option<String>, Option<String>)> =
         find(db, sql, &[EARLIER_KEY.into(), key.into()])?;
@@ -421,7 +421,7 @@ pub fn end_lifetime(db: &dyn Database, session_id: &Id) -> Result<()> {
     if !has_cursors {
         return Ok(());
     }
-    let (key, bit) = ended_place(session_id.as_str());
+    let (key, bit) = ended_bit(session_id.as_str());
     // Returns one row, whether the value exists or not.
     let sql = sql!("SELECT ", VALUE_OF_1);
     let stored: Option<Option<String>> = find_value(db, sql, &[key.as_str().into()])?;

@@ -3,7 +3,7 @@
 //! A turn has one row beside its events:
 //!
 //! - The transaction that writes the user's message writes the row. The row records that a turn has
-//!   begun, and which `seq` its answer gets. An appended message writes no such row, so it starts
+//!   started, and which `seq` its answer gets. An appended message writes no such row, so it starts
 //!   no turn.
 //! - The answer's first event records in `ends_turn` that the turn is over, with the turn's
 //!   spending. So the end writes the assistant's events and no more, in one transaction.

@@ -21,7 +21,7 @@ const MAX_FOUND: i64 = 64;
 const BATCH: usize = 500;
 
 row! {
-    /// A place in a session, by the digest of the path that leads to it.
+    /// A position in a session, by the digest of the path that leads to it.
     #[derive(Debug, PartialEq)]
     pub struct PathEnd {
         pub digest: String = "d.digest",

@@ -153,7 +153,7 @@ pub fn load_failed_of_agent(
     before: Option<&FailurePosition>,
     limit: i64,
 ) -> Result<Vec<StoredTurn>> {
-    load_failed(db, "cf_agents_failed_turns AS place", before, limit, &[])
+    load_failed(db, "cf_agents_failed_turns AS slot_row", before, limit, &[])
 }
 
 /// The lowest session number of the next group below this number whose failures are scanned
@@ -178,10 +178,10 @@ pub fn load_failed_of_sessions(
     limit: i64,
 ) -> Result<Vec<StoredTurn>> {
     let from = "cf_agents_sessions AS s
-                  CROSS JOIN cf_agents_failed_turns AS place
+                  CROSS JOIN cf_agents_failed_turns AS slot_row
                      ON s.number >= ?6
                     AND s.number < ?7
-                    AND place.session_id = s.id";
+                    AND slot_row.session_id = s.id";
     load_failed(db, from, before, limit, &[lowest.into(), below.into()])
 }
 
@@ -195,16 +195,16 @@ fn load_failed(
 ) -> Result<Vec<StoredTurn>> {
     let sql = format!(
         "SELECT {}
-           FROM (SELECT place.session_id, place.slot
+           FROM (SELECT slot_row.session_id, slot_row.slot
                    FROM {from}
-                  WHERE place.slot < ?5
+                  WHERE slot_row.slot < ?5
                     AND (?1 IS NULL
-                         OR (place.ended_at, place.seq, place.session_id) < (?1, ?2, ?3))
-                  ORDER BY place.ended_at DESC, place.seq DESC, place.session_id DESC
-                  LIMIT ?4) AS place
+                         OR (slot_row.ended_at, slot_row.seq, slot_row.session_id) < (?1, ?2, ?3))
+                  ORDER BY slot_row.ended_at DESC, slot_row.seq DESC, slot_row.session_id DESC
+                  LIMIT ?4) AS slot_row
           CROSS JOIN cf_agents_failed_turns AS k
-          WHERE k.session_id = place.session_id
-            AND k.slot = place.slot
+          WHERE k.session_id = slot_row.session_id
+            AND k.slot = slot_row.slot
           ORDER BY k.ended_at DESC, k.seq DESC, k.session_id DESC
           LIMIT ?4",
         StoredTurn::COLUMNS

@@ -10,7 +10,7 @@ use base::error::{Error, Result};
 use base::host::Host;
 use base::ids::Id;
 use base::row;
-use conversation::log::session_places;
+use conversation::log::session_lookup;
 use store::erasing::ErasingDatabase;
 use store::retention::{Retention, RetentionRules, read_retention};
 
@@ -78,7 +78,7 @@ row! {
 
 /// The session with this number.
 pub fn find_session(db: &dyn Database, number: i64) -> Result<Option<RetainedSession>> {
-    session_places::find_by_number(db, RetainedSession::COLUMNS, number)
+    session_lookup::find_by_number(db, RetainedSession::COLUMNS, number)
 }
 
 /// Whether a namespace of this thread still has checkpoints.
@@ -86,7 +86,7 @@ fn has_checkpoints(db: &dyn Database, thread: &str) -> Result<bool> {
     let names = Value::from(vec!["checkpoints", thread]).to_string();
     let begin = names.strip_suffix(']').unwrap_or(&names);
     // The quotation mark of the namespace follows the comma, and `#` is the next character.
-    session_places::has_between(db, &format!("{begin},\""), &format!("{begin},#"))
+    session_lookup::has_between(db, &format!("{begin},\""), &format!("{begin},#"))
 }
 
 /// The outcome for a session that may be idle.
@@ -109,7 +109,7 @@ pub fn delete_if_idle(
     work: &mut StepWork,
 ) -> Result<IdleSession> {
     work.count_scanned(2);
-    let active_at = session_places::find_active_at(db, session.number)?;
+    let active_at = session_lookup::find_active_at(db, session.number)?;
     if active_at > cutoff || is_busy(db, &session.id)? {
         return Ok(IdleSession::Unchanged);
     }

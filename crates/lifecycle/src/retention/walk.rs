@@ -9,7 +9,7 @@ use super::memory::{DAY_MS, MemoryRetention, load_block_rules, versions_days};
 use super::sessions::{IdleSession, ThreadPart, delete_if_idle, find_session};
 use super::work::StepWork;
 use base::error::Result;
-use conversation::log::session_places::find_next;
+use conversation::log::session_lookup::find_next;
 use memory::Memory;
 use store::config::load_config;
 use store::erasing::ErasingDatabase;

@@ -42,7 +42,7 @@ impl CpuAllowance {
         self.used_bytes.set(0);
         let request = OutboundRequest {
             purpose: CallPurpose::Memory,
-            place: Endpoint::Agent {
+            endpoint: Endpoint::Agent {
                 name: agent.to_owned(),
                 operation: OPERATION.to_owned(),
             },

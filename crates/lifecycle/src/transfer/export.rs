@@ -22,7 +22,7 @@ use base::json::{self, Count, RawValue, ReadError};
 use conversation::log::find::find_seqs;
 use conversation::log::heads;
 use conversation::log::note::Note;
-use conversation::log::row::EventPlace;
+use conversation::log::row::TreePosition;
 use conversation::log::tool::StoredTool;
 use conversation::log::whole_rows::{self, WholeRow};
 use conversation::messages::tree::overlays;
@@ -165,18 +165,18 @@ impl Export {
         self.is_stale = true;
     }
 
-    /// Continues after a position that [`Self::find_place`] returned.
-    pub fn resume(&mut self, place: EventsPosition) {
-        self.events = place.events;
-        self.last = place.end.unwrap_or(self.last);
+    /// Continues after a position that [`Self::find_position`] returned.
+    pub fn resume(&mut self, position: EventsPosition) {
+        self.events = position.events;
+        self.last = position.end.unwrap_or(self.last);
         self.section = ExportSection::Events {
-            after_seq: place.seq,
+            after_seq: position.seq,
         };
     }
 
     /// The position after the events that were written. `None`: the export is not in the
     /// event section.
-    pub fn find_place(&self) -> Option<EventsPosition> {
+    pub fn find_position(&self) -> Option<EventsPosition> {
         let seq = match self.section {
             ExportSection::Events { after_seq } => after_seq,
             ExportSection::Compactions => self.last.seq,
@@ -296,7 +296,7 @@ impl Export {
         })?;
         // If a few rows fill a page, the next statement reads fewer rows.
         self.batch = ((self.events - before) * 2).clamp(1, MAX_BATCH);
-        last.map(|last| Ok(last.read::<EventPlace>()?.seq))
+        last.map(|last| Ok(last.read::<TreePosition>()?.seq))
             .transpose()
     }
 

@@ -6,7 +6,7 @@
 //! went: those describe the agent that ran them.
 //!
 //! An event's line is the event as `loadEvents` shows it, with the fields that are
-//! needed to put it back in its place. If the event was appended as a message, the line
+//! needed to restore its position. If the event was appended as a message, the line
 //! contains the message instead of its content. The format's number changes when an
 //! older reader would misread a newer file.
 

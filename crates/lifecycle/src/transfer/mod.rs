@@ -31,7 +31,7 @@ pub const MAX_FILE_BYTES: u64 = 4 << 30;
 pub const PAGE_BYTES: usize = 1 << 20;
 
 /// Adds the lines of rows until the page is full. `limit`: how many rows the statement could return.
-/// `add` adds a row's line, and returns the row's place. Returns the place to continue after; `None`:
+/// `add` adds a row's line, and returns the row's position. Returns the position to continue after; `None`:
 /// there are no more rows.
 pub fn add_rows<R, P>(
     rows: Vec<R>,

@@ -174,7 +174,7 @@ impl PendingEvent {
             tool: self.tool.as_deref(),
             metadata: self.event.metadata.as_ref().map(JsonObject::as_str),
             message: cut.map(|cut| cut.text.as_ref()),
-            media: cut.and_then(|cut| cut.places.as_deref()),
+            media: cut.and_then(|cut| cut.positions.as_deref()),
             message_dated: u8::from(self.message().is_some_and(|message| message.is_dated)),
             note: self.note.as_deref(),
             ends_turn: None,

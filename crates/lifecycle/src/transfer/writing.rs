@@ -28,7 +28,7 @@ use base::json::{JsonObject, json};
 use base::numbers::CURSORS_A_SEQ;
 use context::compaction::journal::render_settings;
 use conversation::index::build::add_session;
-use conversation::index::find_place;
+use conversation::index::find_index;
 use conversation::log::find::find_seqs;
 use conversation::log::media::{self, StrippedText};
 use conversation::log::sessions::{MAX_NAME_CHARS, NewSessionRow, session_exists};
@@ -375,11 +375,11 @@ impl ImportWriter {
             known.insert(id.to_owned(), pending.seq);
             newest_seq = pending.seq;
         }
-        let place = match rows.as_slice() {
+        let search_index = match rows.as_slice() {
             [] => None,
-            _ => find_place(db, self.session_id.as_str())?,
+            _ => find_index(db, self.session_id.as_str())?,
         };
-        write_rows(db, &self.session_id, (rows, &[]), place.as_ref())?;
+        write_rows(db, &self.session_id, (rows, &[]), search_index.as_ref())?;
         Ok(())
     }
 

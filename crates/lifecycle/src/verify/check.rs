@@ -10,7 +10,7 @@ use base::database::{Database, SqlValue};
 use base::error::{Error, Result};
 use base::ids::Id;
 use base::json;
-use base::numbers::{BEYOND_PLACES, CURSORS_A_SEQ, MAX_SEQ, place_sql};
+use base::numbers::{CURSORS_A_SEQ, MAX_SEQ, ROW_NUMBERS_END, row_number_sql};
 use base::row;
 use memory::number_range::{OWN_NUMBERS, RANGE};
 
@@ -23,20 +23,20 @@ pub struct CheckedPage {
 
 /// A row that breaks rules.
 struct BrokenRow {
-    place: FindingLocation,
+    location: FindingLocation,
     /// The numbers of the rules, each between two commas.
     broken: String,
 }
 
 row! {
-    for BrokenRow(place: &str, broken: &str) {
-        place: &str = place,
+    for BrokenRow(location: &str, broken: &str) {
+        location: &str = location,
         broken: String = broken,
     }
     {
-        let unread = |_| Error::storage("the place of a damaged row can't be read");
+        let unread = |_| Error::storage("the location of a damaged row can't be read");
         Ok(Self {
-            place: json::decode(place).map_err(unread)?,
+            location: json::decode(location).map_err(unread)?,
             broken,
         })
     }
@@ -117,17 +117,17 @@ impl TableCheck {
                 AND {broken} <> ','
               ORDER BY {order}
               LIMIT {PAGE_ROWS}",
-            columns = BrokenRow::columns(self.0.place, &broken),
+            columns = BrokenRow::columns(self.0.location, &broken),
             table = self.0.table,
             range = range.condition,
             order = range.order,
         );
         let mut findings = Vec::new();
-        for BrokenRow { place, broken } in load(db, &sql, &range.params)? {
+        for BrokenRow { location, broken } in load(db, &sql, &range.params)? {
             let codes = self.codes().enumerate();
             let broken = codes.filter(|(rule, _)| broken.contains(&format!(",{rule},")));
             findings
-                .extend(broken.map(|(_, code)| Finding::new(code, self.0.table, place.clone())));
+                .extend(broken.map(|(_, code)| Finding::new(code, self.0.table, location.clone())));
         }
         Ok(findings)
     }
@@ -187,11 +187,11 @@ impl TableCheck {
 /// Replaces the placeholders in a rule with constants.
 fn fill_numbers(sql: &str) -> String {
     let action = |action: Action| format!("'{}'", action.name());
-    sql.replace(":place", &place_sql("s.number", "t.seq"))
+    sql.replace(":row_number", &row_number_sql("s.number", "t.seq"))
         .replace(":user_message", &action(Action::UserMessage))
         .replace(":agent_message", &action(Action::AgentMessage))
         .replace(":tool_call_request", &action(Action::ToolCallRequest))
-        .replace(":beyond", &BEYOND_PLACES.to_string())
+        .replace(":beyond", &ROW_NUMBERS_END.to_string())
         .replace(":max_seq", &MAX_SEQ.to_string())
         .replace(":cursors", &CURSORS_A_SEQ.to_string())
         .replace(":own_numbers", &OWN_NUMBERS.to_string())

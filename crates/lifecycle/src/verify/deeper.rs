@@ -35,12 +35,12 @@ pub fn check_media(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>>
     let mut findings = Vec::new();
     for (session_id, hash) in load::<(String, String)>(db, &sql, &range.params)? {
         if hash_media(db, &session_id, &hash)? != hash {
-            let place = FindingLocation {
+            let location = FindingLocation {
                 session_id: Some(session_id),
                 id: Some(hash),
                 ..FindingLocation::default()
             };
-            findings.push(Finding::new(FindingCode::MediaDamaged, MEDIA, place));
+            findings.push(Finding::new(FindingCode::MediaDamaged, MEDIA, location));
         }
     }
     Ok(findings)
@@ -91,12 +91,16 @@ pub fn check_paths(db: &dyn Database, range: &PageRange) -> Result<Vec<Finding>>
     let mut findings = Vec::new();
     for overlay in load::<OverlayRange>(db, &sql, &range.params)? {
         if !is_on_one_path(db, &overlay)? {
-            let place = FindingLocation {
+            let location = FindingLocation {
                 session_id: Some(overlay.session_id),
                 id: Some(overlay.id),
                 ..FindingLocation::default()
             };
-            findings.push(Finding::new(FindingCode::OverlayOffPath, OVERLAYS, place));
+            findings.push(Finding::new(
+                FindingCode::OverlayOffPath,
+                OVERLAYS,
+                location,
+            ));
         }
     }
     Ok(findings)

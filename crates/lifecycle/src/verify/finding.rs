@@ -38,16 +38,16 @@ pub struct Finding {
     /// The table of the row; docs/storage.md describes the tables.
     pub table: &'static str,
     #[serde(flatten)]
-    pub place: FindingLocation,
+    pub location: FindingLocation,
 }
 
 impl Finding {
-    pub fn new(code: FindingCode, table: &'static str, place: FindingLocation) -> Self {
+    pub fn new(code: FindingCode, table: &'static str, location: FindingLocation) -> Self {
         Self {
             code,
             message: code.message(),
             table,
-            place,
+            location,
         }
     }
 }

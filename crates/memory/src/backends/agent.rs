@@ -108,12 +108,12 @@ async fn send(
         URL_SAFE_NO_PAD.encode(json::encode(&via)?),
     )];
     headers.extend(secret_header(memory.outbound));
-    let place = Endpoint::Agent {
+    let endpoint = Endpoint::Agent {
         name: backend.name.to_owned(),
         operation: operation.to_owned(),
     };
     let body = json::text(&Value::from(body));
-    let received = ask(memory, &who, place, headers, body, limits_of(input)).await?;
+    let received = ask(memory, &who, endpoint, headers, body, limits_of(input)).await?;
     let answer = json::decode_tree(&received.body)
         .map_err(|_| unavailable(&who, "its answer is not JSON"))?;
     if received.status == 200 {

@@ -121,7 +121,7 @@ pub async fn find_document(
     key: &str,
 ) -> Result<Option<BucketDocument>> {
     check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))?;
-    for object_key in places_of(prefix, key) {
+    for object_key in object_keys_of(prefix, key) {
         if let Some(stored) = get_text(memory, &object_key).await? {
             return Ok(Some(BucketDocument {
                 object_key,
@@ -137,8 +137,12 @@ pub async fn find_document(
 /// The object key of a document. `None`: there is no such document. An unreadable document
 /// counts, too: a write must replace that object, not create a second one under the
 /// document's other key.
-pub async fn find_place(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<String>> {
-    for object_key in places_of(prefix, key) {
+pub async fn find_object_key(
+    memory: &Memory<'_>,
+    prefix: &str,
+    key: &str,
+) -> Result<Option<String>> {
+    for object_key in object_keys_of(prefix, key) {
         match get_text(memory, &object_key).await {
             Ok(None) => {}
             Ok(Some(_)) => return Ok(Some(object_key)),
@@ -152,7 +156,7 @@ pub async fn find_place(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<
     Ok(None)
 }
 
-fn places_of(prefix: &str, key: &str) -> [String; 2] {
+fn object_keys_of(prefix: &str, key: &str) -> [String; 2] {
     [
         format!("{prefix}{key}"),
         format!("{prefix}{key}{FOLDER_FILE}"),

@@ -47,7 +47,7 @@ fn limits_of(input: &Value) -> CallLimits {
     }
 }
 
-/// Marks an error as a backend failure: a prompt shows the reason in place of the block,
+/// Marks an error as a backend failure: a prompt shows the reason instead of the block,
 /// and the caller finds it in the error's details.
 fn mark_unavailable(error: Error, reason: String) -> Error {
     error
@@ -99,16 +99,16 @@ fn failed(who: &str, failure: &CallFailure) -> Error {
     }
 }
 
-/// Starts a write to this place. No other request of this object writes there until the
+/// Starts a write to the text of this name. No other request of this object writes it until the
 /// lock is dropped. `who` names the backend in errors.
 pub async fn begin_write<'a>(
     memory: &Memory<'a>,
     who: &str,
-    place: &str,
+    text_name: &str,
     bytes: usize,
 ) -> Result<WriteLock<'a>> {
     let outbound = memory.outbound;
-    let entering = outbound.writers().enter(place, bytes);
+    let entering = outbound.writers().enter(text_name, bytes);
     let entered = in_time(outbound.sleep(PATIENCE_MS), entering).await;
     let entered = entered.unwrap_or(Err(CallFailure::Crowded));
     entered.map_err(|failure| failed(who, &failure))
@@ -138,14 +138,14 @@ struct BackendResponse {
 async fn ask(
     memory: &Memory<'_>,
     who: &str,
-    place: Endpoint,
+    endpoint: Endpoint,
     headers: Vec<(String, String)>,
     body: String,
     limits: CallLimits,
 ) -> Result<BackendResponse> {
     let call = OutboundRequest {
         purpose: CallPurpose::Memory,
-        place,
+        endpoint,
         headers,
         body,
         limits,

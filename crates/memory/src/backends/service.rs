@@ -96,8 +96,8 @@ pub async fn begin_set<'a>(
     binding: &str,
     content: &str,
 ) -> Result<WriteLock<'a>> {
-    let place = json::text(&json!([binding, block.scope, block.label.key()]));
-    begin_write(memory, &name_of(binding), &place, content.len()).await
+    let text_name = json::text(&json!([binding, block.scope, block.label.key()]));
+    begin_write(memory, &name_of(binding), &text_name, content.len()).await
 }
 
 /// Replaces the text that the service returned before. `false`: another writer changed the text
@@ -198,14 +198,14 @@ async fn post(
     for (name, value) in fields {
         body.insert((*name).to_owned(), value.clone());
     }
-    let place = Endpoint::Service {
+    let endpoint = Endpoint::Service {
         binding: binding.to_owned(),
         path: path.to_owned(),
     };
     ask(
         memory,
         &name_of(binding),
-        place,
+        endpoint,
         Vec::new(),
         json::text(&Value::from(body)),
         LIMITS,

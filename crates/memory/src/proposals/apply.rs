@@ -47,10 +47,10 @@ pub fn entries_of(memory: &Memory<'_>, scope: BlockScope<'_>, label: &str) -> Re
 /// The current text that a change is about. `None`: there is none.
 pub fn find_current(
     memory: &Memory<'_>,
-    place: &ProposalOrigin,
+    origin: &ProposalOrigin,
     change: &MemoryChange,
 ) -> Result<Option<CurrentText>> {
-    let block = match block_of(memory, place.block_scope(), &change.label) {
+    let block = match block_of(memory, origin.block_scope(), &change.label) {
         Ok(block) => block,
         // The block was removed since.
         Err(error) if error.code == Code::BlockNotFound => return Ok(None),
@@ -75,24 +75,28 @@ pub fn find_current(
 /// The current version. 0: there is none.
 pub fn current_version(
     memory: &Memory<'_>,
-    place: &ProposalOrigin,
+    origin: &ProposalOrigin,
     change: &MemoryChange,
 ) -> Result<i64> {
-    Ok(find_current(memory, place, change)?.map_or(0, |current| current.version))
+    Ok(find_current(memory, origin, change)?.map_or(0, |current| current.version))
 }
 
 /// Applies a change, and stores the version that it wrote.
-pub fn apply(memory: &Memory<'_>, place: &ProposalOrigin, change: &mut MemoryChange) -> Result<()> {
-    let stands = current_version(memory, place, change)?;
+pub fn apply(
+    memory: &Memory<'_>,
+    origin: &ProposalOrigin,
+    change: &mut MemoryChange,
+) -> Result<()> {
+    let stands = current_version(memory, origin, change)?;
     if change.outdated || stands != change.made_for {
         return Err(written_since(change, stands));
     }
-    let block = block_of(memory, place.block_scope(), &change.label)?;
+    let block = block_of(memory, origin.block_scope(), &change.label)?;
     let events = ids_of(change)?;
     let writer = MemoryWriter {
-        session_id: place.session_id.as_ref(),
+        session_id: origin.session_id.as_ref(),
         // An approval with a different text is attributed to the approver.
-        is_narrowed: place.scope == ProposalScope::Narrowed && change.source != Origin::Operator,
+        is_narrowed: origin.scope == ProposalScope::Narrowed && change.source != Origin::Operator,
         source: Some(change.source),
         events: &events,
         is_proposed: true,
@@ -126,7 +130,7 @@ pub fn apply(memory: &Memory<'_>, place: &ProposalOrigin, change: &mut MemoryCha
     }
     change.version = Some(match change.action {
         ChangeAction::Forget => change.made_for + 1,
-        _ => current_version(memory, place, change)?,
+        _ => current_version(memory, origin, change)?,
     });
     change.status = ChangeStatus::Applied;
     change.reason = None;

@@ -38,10 +38,10 @@ pub fn decide(
 ) -> Result<StoredProposal> {
     atomically(memory.db, || {
         let mut proposal = get(memory.db, id)?;
-        let at = proposal.place()?;
-        let places = find_places(&proposal, chosen)?;
-        for place in places {
-            let Some(change) = proposal.changes.get_mut(place) else {
+        let origin = proposal.origin()?;
+        let indexes = find_indexes(&proposal, chosen)?;
+        for index in indexes {
+            let Some(change) = proposal.changes.get_mut(index) else {
                 continue;
             };
             let edit = chosen
@@ -57,7 +57,7 @@ pub fn decide(
                     if let Some(edit) = edit {
                         edit_change(change, edit, editor)?;
                     }
-                    apply(memory, &at, change)
+                    apply(memory, &origin, change)
                         .map_err(|error| error.with("index", change.index))?;
                 }
             }
@@ -83,38 +83,38 @@ pub fn decide(
 }
 
 /// The indexes of the selected changes. An error: one of them is not pending.
-fn find_places(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Result<Vec<usize>> {
+fn find_indexes(proposal: &StoredProposal, chosen: Option<&[ChosenChange]>) -> Result<Vec<usize>> {
     let waits = |change: &MemoryChange| change.status == ChangeStatus::Pending;
     let changes = proposal.changes.iter().enumerate();
     let Some(chosen) = chosen else {
-        let places: Vec<usize> = changes
+        let indexes: Vec<usize> = changes
             .filter(|(_, change)| waits(change))
-            .map(|(place, _)| place)
+            .map(|(index, _)| index)
             .collect();
-        return if places.is_empty() {
+        return if indexes.is_empty() {
             Err(Error::invalid(
                 "id",
                 "No change of this proposal is pending. To revert the applied changes, use \
              `revertProposal`.",
             ))
         } else {
-            Ok(places)
+            Ok(indexes)
         };
     };
-    let mut places = Vec::new();
+    let mut indexes = Vec::new();
     for (at, one) in chosen.iter().enumerate() {
         let found = changes
             .clone()
             .find(|(_, change)| change.index == one.index && waits(change));
-        let Some((place, _)) = found.filter(|(place, _)| !places.contains(place)) else {
+        let Some((index, _)) = found.filter(|(index, _)| !indexes.contains(index)) else {
             let field = format!("changes[{at}].index");
             let message =
                 format!("`{field}` must name a pending change that is not already in the list.");
             return Err(Error::invalid(&field, message));
         };
-        places.push(place);
+        indexes.push(index);
     }
-    Ok(places)
+    Ok(indexes)
 }
 
 /// Replaces a change's text with the caller's: its source is then the caller.

@@ -44,7 +44,7 @@ pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)
         for change in meant {
             change.outdated = true;
         }
-        // Retention, too, overwrites a text before it writes another in its place.
+        // Retention, too, overwrites a text before it replaces it.
         let texts = Overwrite {
             table: PROPOSALS,
             columns: &["changes"],

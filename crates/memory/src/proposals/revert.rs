@@ -28,7 +28,7 @@ const BLOCK_GONE: &str = "Its block no longer exists.";
 pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
     atomically(memory.db, || {
         let mut proposal = get(memory.db, id)?;
-        let place = proposal.place()?;
+        let origin = proposal.origin()?;
         let is_applied = |change: &MemoryChange| change.status == ChangeStatus::Applied;
         if !proposal.changes.iter().any(is_applied) {
             return Err(Error::invalid(
@@ -41,7 +41,7 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
             if !is_applied(change) {
                 continue;
             }
-            match revert_change(memory, &place, change)? {
+            match revert_change(memory, &origin, change)? {
                 None => {
                     change.status = ChangeStatus::Reverted;
                     change.reason = None;
@@ -60,11 +60,11 @@ pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
 /// Reverts one change, or returns why that is impossible.
 fn revert_change(
     memory: &Memory<'_>,
-    place: &ProposalOrigin,
+    origin: &ProposalOrigin,
     change: &MemoryChange,
 ) -> Result<Option<&'static str>> {
-    let session_id = place.session_id.as_ref();
-    let block = match block_of(memory, place.block_scope(), &change.label) {
+    let session_id = origin.session_id.as_ref();
+    let block = match block_of(memory, origin.block_scope(), &change.label) {
         Ok(block) => block,
         Err(error) if error.code == Code::BlockNotFound => return Ok(Some(BLOCK_GONE)),
         Err(error) => return Err(error),
@@ -73,7 +73,7 @@ fn revert_change(
         ChangeAction::Forget => 0,
         _ => change.version.unwrap_or(0),
     };
-    if change.outdated || current_version(memory, place, change)? != wrote {
+    if change.outdated || current_version(memory, origin, change)? != wrote {
         return Ok(Some(WRITTEN_SINCE));
     }
     let db = memory.db;

@@ -38,7 +38,7 @@ pub struct StoredProposal {
 }
 
 impl StoredProposal {
-    pub fn place(&self) -> Result<ProposalOrigin> {
+    pub fn origin(&self) -> Result<ProposalOrigin> {
         let session_id = match self.session_id.as_str() {
             "" => None,
             id => Some(Id::parse(id.to_owned()).map_err(Error::storage)?),
@@ -198,9 +198,9 @@ pub fn forget_before(db: &dyn Database, time_ms: i64, keeps_pending: bool) -> Re
 }
 
 /// Rejects another proposal if the limit of pending ones is reached.
-pub fn check_capacity(db: &dyn Database, place: &ProposalOrigin) -> Result<()> {
-    let session_id = place.session_id.as_ref().map(Id::as_str);
-    match place.scope {
+pub fn check_capacity(db: &dyn Database, origin: &ProposalOrigin) -> Result<()> {
+    let session_id = origin.session_id.as_ref().map(Id::as_str);
+    match origin.scope {
         ProposalScope::Agent => check_count(db, true, None, MAX_PENDING),
         ProposalScope::Narrowed | ProposalScope::Session => {
             check_count(db, false, None, MAX_PENDING)?;

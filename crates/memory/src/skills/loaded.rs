@@ -27,7 +27,7 @@ pub struct LoadedSkill {
     pub content: Option<String>,
 }
 
-fn place(session_id: &Id, label: &Label, key: &str) -> [SqlValue; 3] {
+fn row_key(session_id: &Id, label: &Label, key: &str) -> [SqlValue; 3] {
     [session_id.as_str().into(), label.key().into(), key.into()]
 }
 
@@ -81,7 +81,7 @@ pub fn load(
     content: &str,
 ) -> Result<bool> {
     atomically(db, || {
-        let [session, block, skill] = place(session_id, label, key);
+        let [session, block, skill] = row_key(session_id, label, key);
         // The session's own block, if it has one, was there before the copy.
         let own_since: Option<i64> = columns::find_value(
             db,
@@ -123,7 +123,7 @@ pub fn load(
                 ),
             ));
         }
-        let [session, block, skill] = place(session_id, label, key);
+        let [session, block, skill] = row_key(session_id, label, key);
         db.run(
             &format!(
                 "{INSERT}
@@ -177,7 +177,7 @@ pub fn unload(db: &dyn Database, session_id: &Id, label: &Label, key: &str) -> R
                 AND key = ?3
                 AND content IS NOT NULL
           RETURNING 1",
-            &place(session_id, label, key),
+            &row_key(session_id, label, key),
         )?;
         Ok(!unloaded.is_empty())
     })

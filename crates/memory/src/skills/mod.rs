@@ -267,8 +267,8 @@ pub async fn put(
         BlockBackend::BucketPrefix { prefix } => {
             check_unmarked(block, marks)?;
             let content = carried(memory, content, writer);
-            let place = bucket::find_place(memory, prefix, key).await?;
-            let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
+            let found = bucket::find_object_key(memory, prefix, key).await?;
+            let object_key = found.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, &content, description.as_deref()).await?;
             note_unavailable(
                 memory,

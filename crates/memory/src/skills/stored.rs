@@ -26,7 +26,7 @@ use base::row;
 /// The most documents of one block.
 pub const MAX_SKILLS: usize = 1_000;
 
-fn place(block: &Definition) -> [SqlValue; 2] {
+fn row_key(block: &Definition) -> [SqlValue; 2] {
     [block.scope.as_str().into(), block.content_key().into()]
 }
 
@@ -36,7 +36,7 @@ pub fn load_skills(
     block: &Definition,
     filter: Option<&Filter>,
 ) -> Result<Vec<Skill>> {
-    let [scope, key] = place(block);
+    let [scope, key] = row_key(block);
     let passes = filter.map_or_else(String::new, |filter| {
         let columns = FilteredColumns::of_note("note");
         format!("AND {}", filter.condition(&columns, "?4"))
@@ -152,7 +152,7 @@ row! {
 }
 
 fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<SkillRow>> {
-    let [scope, label] = place(block);
+    let [scope, label] = row_key(block);
     let sql = format!(
         "SELECT {}
            FROM cf_agents_skills
@@ -176,7 +176,7 @@ pub fn write_skill(
     let db = memory.db;
     atomically(db, || {
         let content_key = block.content_key();
-        let item = past::place(block, &content_key, &skill.key);
+        let item = past::item_ref(block, &content_key, &skill.key);
         let before = find_skill_row(db, block, &skill.key)?;
         let marks_before = before.as_ref().map(|row| row.note.marks());
         let marks = marks.apply(marks_before.as_ref());
@@ -195,7 +195,7 @@ pub fn write_skill(
             }
         };
         let note = ItemNote::new(version, writer, Validity::default(), marks);
-        let [scope, label] = place(block);
+        let [scope, label] = row_key(block);
         db.run(
             &format!(
                 "{INSERT}
@@ -225,7 +225,7 @@ fn check_capacity(db: &dyn Database, block: &Definition) -> Result<()> {
                  FROM cf_agents_skills
                 WHERE scope = ?1
                   AND block = ?2";
-    let count: i64 = find_value(db, sql, &place(block))?.unwrap_or(0);
+    let count: i64 = find_value(db, sql, &row_key(block))?.unwrap_or(0);
     if count >= MAX_SKILLS as i64 {
         return Err(Error::invalid(
             "key",
@@ -247,7 +247,7 @@ pub fn load_versions(
 ) -> Result<Vec<Version>> {
     let content_key = block.content_key();
     let newest = find_skill_row(db, block, key)?.map(SkillRow::into_past);
-    past::load_all(db, &past::place(block, &content_key, key), newest, limit)
+    past::load_all(db, &past::item_ref(block, &content_key, key), newest, limit)
 }
 
 /// One version of a document, if it is stored.
@@ -259,7 +259,12 @@ pub fn find_version(
 ) -> Result<Option<Version>> {
     let content_key = block.content_key();
     let newest = find_skill_row(db, block, key)?.map(SkillRow::into_past);
-    past::find_version(db, &past::place(block, &content_key, key), newest, version)
+    past::find_version(
+        db,
+        &past::item_ref(block, &content_key, key),
+        newest,
+        version,
+    )
 }
 
 /// Writes an exported document. `block` is the key of its block, which must not have
@@ -297,7 +302,7 @@ pub fn delete_skill(
             return Ok(ItemDeleted::default());
         };
         let content_key = block.content_key();
-        let item = past::place(block, &content_key, key);
+        let item = past::item_ref(block, &content_key, key);
         let deletion = ItemDeletion {
             now_ms: memory.host.now_ms().max(row.updated_at),
             last: row.into_past(),
@@ -307,7 +312,7 @@ pub fn delete_skill(
         let version = deletion.last.version + 1;
         insert_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
         ChangeEvent::of_deletion(block, key, Some(version)).notify(memory, writer)?;
-        let [scope, label] = place(block);
+        let [scope, label] = row_key(block);
         Delete::from(
             SKILLS,
             "scope = ?1
@@ -327,7 +332,7 @@ pub fn find_listing(
     prefix: &str,
     since_ms: i64,
 ) -> Result<Option<Vec<Skill>>> {
-    let [scope, label] = place(block);
+    let [scope, label] = row_key(block);
     let skills: Option<String> = find_value(
         db,
         "SELECT skills
@@ -354,7 +359,7 @@ pub fn write_listing(
         return Ok(());
     }
     atomically(db, || {
-        let [scope, label] = place(block);
+        let [scope, label] = row_key(block);
         db.run(
             "INSERT INTO cf_agents_skill_listings (scope, block, source, skills, listed_at)
              VALUES (?1, ?2, ?3, ?4, ?5)
@@ -368,7 +373,7 @@ pub fn write_listing(
 }
 
 pub fn forget_listing(db: &dyn Database, block: &Definition) -> Result<()> {
-    let [scope, label] = place(block);
+    let [scope, label] = row_key(block);
     Delete::from(
         SKILL_LISTINGS,
         "scope = ?1

@@ -73,7 +73,7 @@ fn openai_is_called_with_its_url_and_key() {
     assert_eq!(ask(&outbound, Some("openai:gpt-4o")), Ok(hi()));
     let calls = outbound.calls.borrow();
     let url = "https://api.openai.com/v1/chat/completions".to_owned();
-    assert_eq!(calls[0].place, Endpoint::Url(url));
+    assert_eq!(calls[0].endpoint, Endpoint::Url(url));
     assert_eq!(
         calls[0].headers,
         [("authorization".to_owned(), "Bearer k".to_owned())]

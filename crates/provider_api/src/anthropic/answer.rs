@@ -20,7 +20,7 @@ pub struct MessagesAnswer {
     model: String,
     calls: Calls,
     is_native: bool,
-    has_begun: bool,
+    has_started: bool,
     /// The blocks so far, of all requests to the model.
     blocks: usize,
     /// The number in the answer of each of the provider's blocks. `None`: its call runs here.
@@ -55,7 +55,7 @@ impl MessagesAnswer {
             model,
             calls: Calls::new(tools),
             is_native: false,
-            has_begun: false,
+            has_started: false,
             blocks: 0,
             numbers: HashMap::new(),
             open: None,
@@ -130,15 +130,15 @@ impl MessagesAnswer {
                 if let Some(Value::Object(usage)) = usage {
                     renew(&mut self.usage, usage);
                 }
-                if self.has_begun {
+                if self.has_started {
                     return;
                 }
-                self.has_begun = true;
+                self.has_started = true;
             }
             "content_block_start" => {
                 let mut number = Some(self.blocks);
                 if is_call(&event) {
-                    let newest = self.calls.begun.last();
+                    let newest = self.calls.started.last();
                     let newest = newest.filter(|call| call.number.is_some());
                     match (newest, event.get_mut("content_block")) {
                         (Some(call), Some(block)) => set(block, "id", call.id.clone().into()),
@@ -265,10 +265,10 @@ impl MessagesAnswer {
     }
 
     fn begin(&mut self) {
-        if self.has_begun {
+        if self.has_started {
             return;
         }
-        self.has_begun = true;
+        self.has_started = true;
         let message = self.bare(json!({"input_tokens": 0, "output_tokens": 0}));
         self.push(json!({"type": "message_start", "message": message}));
     }
@@ -339,10 +339,10 @@ impl MessagesAnswer {
         let Some(Value::Array(blocks)) = content.map(Value::take) else {
             return;
         };
-        let mut begun = self.calls.begun.iter();
+        let mut started = self.calls.started.iter();
         for mut block in blocks {
             if block.get("type") == Some(&"tool_use".into()) {
-                let known = begun.next().filter(|call| call.number.is_some());
+                let known = started.next().filter(|call| call.number.is_some());
                 let Some(call) = known else {
                     continue;
                 };

@@ -23,7 +23,7 @@ pub struct ChatAnswer {
     has_native_head: bool,
     calls: Calls,
     is_native: bool,
-    has_begun: bool,
+    has_started: bool,
     /// Whether the answer has text, and whether the current model request has.
     has_text: bool,
     has_step_text: bool,
@@ -60,7 +60,7 @@ impl ChatAnswer {
             has_native_head: false,
             calls: Calls::new(tools),
             is_native: false,
-            has_begun: false,
+            has_started: false,
             has_text: false,
             has_step_text: false,
             usage: None,
@@ -164,7 +164,7 @@ impl ChatAnswer {
         let mut is_empty = true;
         let mut text_came = false;
         if let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) {
-            if self.has_begun {
+            if self.has_started {
                 delta.remove("role");
             }
             if let Some(Value::String(text)) = delta.get_mut("content")
@@ -194,7 +194,7 @@ impl ChatAnswer {
         if is_empty && !finishes {
             return;
         }
-        self.has_begun = true;
+        self.has_started = true;
         self.has_finished |= finishes;
         if let Some(fields) = chunk.as_object_mut() {
             for (name, value) in &self.head {
@@ -301,13 +301,13 @@ impl ChatAnswer {
     }
 
     fn emit(&mut self, mut delta: Value) {
-        if !self.has_begun {
+        if !self.has_started {
             set(&mut delta, "role", "assistant".into());
             if delta.get("content").is_none() {
                 set(&mut delta, "content", Value::Null);
             }
         }
-        self.has_begun = true;
+        self.has_started = true;
         let choice = json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": null});
         self.push(vec![choice], Value::Null);
     }
@@ -406,7 +406,7 @@ fn add_calls(message: &mut Value, recorded: Vec<Value>, calls: &Calls) {
     let native = message.remove("tool_calls");
     let native = native.as_ref().and_then(Value::as_array);
     let retained = native.map(|native| {
-        let known = native.iter().zip(&calls.begun);
+        let known = native.iter().zip(&calls.started);
         let clients = known.filter(|(_, known)| known.number.is_some());
         let renamed = clients.map(|(call, known)| {
             let mut call = call.clone();
@@ -427,7 +427,7 @@ fn rename(calls: &Calls, call: &mut Value) -> bool {
     let index = call.get("index").and_then(Value::as_u64).unwrap_or(0);
     let known = usize::try_from(index)
         .ok()
-        .and_then(|index| calls.begun.get(index));
+        .and_then(|index| calls.started.get(index));
     let Some(known) = known else {
         return false;
     };

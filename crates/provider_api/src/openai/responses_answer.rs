@@ -30,7 +30,7 @@ pub struct ResponsesAnswer {
     finish: FinishReason,
     sequence: u64,
     /// The initial events that were already sent.
-    begun: Vec<String>,
+    sent_starts: Vec<String>,
     out: Vec<String>,
 }
 
@@ -130,7 +130,7 @@ impl ResponsesAnswer {
             beside: ExtraOutput::default(),
             finish: FinishReason::Stop,
             sequence: 0,
-            begun: Vec::new(),
+            sent_starts: Vec::new(),
             out: Vec::new(),
         }
     }
@@ -197,17 +197,17 @@ impl ResponsesAnswer {
     }
 
     fn take_items(&mut self, items: Vec<Value>) {
-        let places = self.native.take_items(items, &mut self.output, &self.calls);
-        self.untold.extend(places);
+        let indexes = self.native.take_items(items, &mut self.output, &self.calls);
+        self.untold.extend(indexes);
     }
 
     /// Sends what waited for the ids of calls.
     fn settle(&mut self) {
         let events = self.native.flush();
         self.push_all(events);
-        for place in std::mem::take(&mut self.untold) {
-            let item = self.output.get(place);
-            let events = item.map(|item| events_of(item, place)).unwrap_or_default();
+        for index in std::mem::take(&mut self.untold) {
+            let item = self.output.get(index);
+            let events = item.map(|item| events_of(item, index)).unwrap_or_default();
             self.push_all(events);
         }
     }
@@ -248,19 +248,19 @@ impl ResponsesAnswer {
 
     /// Processes an initial event. Each is sent once, even if the turn makes several requests.
     fn take_beginning(&mut self, kind: &str, response: &Value) {
-        if !self.begun.iter().any(|sent| sent == kind) {
-            self.begun.push(kind.to_owned());
+        if !self.sent_starts.iter().any(|sent| sent == kind) {
+            self.sent_starts.push(kind.to_owned());
             let head = self.native.head(response, &self.calls);
             self.push(kind, json!({"response": Value::Object(head)}));
         }
     }
 
     fn take_whole(&mut self, response: &Value) {
-        let mut begun = response.clone();
-        set(&mut begun, "status", "in_progress".into());
-        set(&mut begun, "usage", Value::Null);
+        let mut in_progress = response.clone();
+        set(&mut in_progress, "status", "in_progress".into());
+        set(&mut in_progress, "usage", Value::Null);
         for kind in BEGINNINGS {
-            self.take_beginning(kind, &begun);
+            self.take_beginning(kind, &in_progress);
         }
         let output = response.get("output").and_then(Value::as_array);
         self.take_items(output.cloned().unwrap_or_default());
@@ -318,11 +318,11 @@ impl ResponsesAnswer {
     }
 
     fn begin(&mut self) {
-        if !self.begun.is_empty() {
+        if !self.sent_starts.is_empty() {
             return;
         }
         for kind in BEGINNINGS {
-            self.begun.push(kind.to_owned());
+            self.sent_starts.push(kind.to_owned());
             let response = self.response("in_progress");
             self.push(kind, json!({"response": response}));
         }
@@ -503,9 +503,9 @@ impl ResponsesAnswer {
         let Some(OpenItem::Text(open)) = &self.open else {
             return;
         };
-        let place = json!({"item_id": id, "output_index": at, "content_index": 0});
+        let position = json!({"item_id": id, "output_index": at, "content_index": 0});
         let with = |name: &str, value: Value| {
-            let mut event = place.clone();
+            let mut event = position.clone();
             set(&mut event, name, value);
             event
         };

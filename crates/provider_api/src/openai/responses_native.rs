@@ -33,7 +33,7 @@ pub struct NativeAnswer {
     asked: Map<String, Value>,
     /// The output indexes of the current request's items, by the provider's index. `None`:
     /// the item is omitted.
-    places: HashMap<i64, Option<usize>>,
+    output_indexes: HashMap<i64, Option<usize>>,
     /// The ids of items in the answer, by the provider's ids.
     ids: HashMap<String, String>,
     /// The output indexes of calls whose ids in the log are still unknown.
@@ -54,7 +54,7 @@ impl NativeAnswer {
             name,
             wants_encrypted,
             asked,
-            places: HashMap::new(),
+            output_indexes: HashMap::new(),
             ids: HashMap::new(),
             unnamed: VecDeque::new(),
             call_ids: HashMap::new(),
@@ -66,7 +66,7 @@ impl NativeAnswer {
     }
 
     pub fn begin_step(&mut self) {
-        self.places.clear();
+        self.output_indexes.clear();
         self.unnamed.clear();
         self.end = None;
     }
@@ -115,25 +115,25 @@ impl NativeAnswer {
         };
         let item = event.get("item").unwrap_or(&Value::Null);
         let is_call = kind_of(item) == FUNCTION_CALL;
-        let is_new = !self.places.contains_key(&upstream);
+        let is_new = !self.output_indexes.contains_key(&upstream);
         if is_new {
-            let place = is_shown(item, FUNCTION_CALL, calls).then(|| {
+            let output_index = is_shown(item, FUNCTION_CALL, calls).then(|| {
                 output.push(Value::Null);
                 output.len() - 1
             });
-            self.places.insert(upstream, place);
-            if let (Some(place), true) = (place, is_call) {
-                self.unnamed.push_back(place);
+            self.output_indexes.insert(upstream, output_index);
+            if let (Some(output_index), true) = (output_index, is_call) {
+                self.unnamed.push_back(output_index);
             }
         }
-        let Some(place) = self.places.get(&upstream).copied().flatten() else {
+        let Some(output_index) = self.output_indexes.get(&upstream).copied().flatten() else {
             return events;
         };
         let is_done = kind_of(&event) == "response.output_item.done";
-        set(&mut event, "output_index", place.into());
+        set(&mut event, "output_index", output_index.into());
         if let Some(item) = event.get_mut("item") {
-            self.show(item, place);
-            if let (Some(shown), true) = (output.get_mut(place), is_done) {
+            self.show(item, output_index);
+            if let (Some(shown), true) = (output.get_mut(output_index), is_done) {
                 *shown = item.clone();
             }
         }
@@ -157,9 +157,9 @@ impl NativeAnswer {
         let Some(mut event) = self.pending.take() else {
             return Vec::new();
         };
-        let place = event.get("output_index").and_then(Value::as_u64);
-        let place = place.and_then(|place| usize::try_from(place).ok());
-        let id = place.and_then(|place| self.call_ids.get(&place));
+        let output_index = event.get("output_index").and_then(Value::as_u64);
+        let output_index = output_index.and_then(|output_index| usize::try_from(output_index).ok());
+        let id = output_index.and_then(|output_index| self.call_ids.get(&output_index));
         if let (Some(id), Some(item)) = (id, event.get_mut("item")) {
             set(item, "call_id", id.clone().into());
         }
@@ -168,9 +168,9 @@ impl NativeAnswer {
 
     /// Sets the id in the log of a started call of a client tool.
     pub fn name_call(&mut self, id: &str, output: &mut [Value]) -> Vec<Value> {
-        if let Some(place) = self.unnamed.pop_front() {
-            self.call_ids.insert(place, id.to_owned());
-            if let Some(item) = output.get_mut(place).filter(|item| !item.is_null()) {
+        if let Some(output_index) = self.unnamed.pop_front() {
+            self.call_ids.insert(output_index, id.to_owned());
+            if let Some(item) = output.get_mut(output_index).filter(|item| !item.is_null()) {
                 set(item, "call_id", id.into());
             }
         }
@@ -184,20 +184,20 @@ impl NativeAnswer {
         output: &mut Vec<Value>,
         calls: &Calls,
     ) -> Vec<usize> {
-        let mut places = Vec::new();
+        let mut output_indexes = Vec::new();
         for mut item in items {
             if !is_shown(&item, FUNCTION_CALL, calls) {
                 continue;
             }
-            let place = output.len();
-            self.show(&mut item, place);
+            let output_index = output.len();
+            self.show(&mut item, output_index);
             if kind_of(&item) == FUNCTION_CALL {
-                self.unnamed.push_back(place);
+                self.unnamed.push_back(output_index);
             }
             output.push(item);
-            places.push(place);
+            output_indexes.push(output_index);
         }
-        places
+        output_indexes
     }
 
     /// Processes the end of an answer, or a whole answer: its fields, without its items.
@@ -213,16 +213,16 @@ impl NativeAnswer {
     }
 
     /// Sets an item's id in the answer.
-    fn show(&mut self, item: &mut Value, place: usize) {
+    fn show(&mut self, item: &mut Value, output_index: usize) {
         if let Some(id) = item.get("id").and_then(Value::as_str) {
             let prefix = id.split('_').next().unwrap_or_default();
             if prefix != APPROVAL_PREFIX {
-                let shown = format!("{}_{}_{place}", prefix_of(prefix, item), self.name);
+                let shown = format!("{}_{}_{output_index}", prefix_of(prefix, item), self.name);
                 self.ids.insert(id.to_owned(), shown.clone());
                 set(item, "id", shown.into());
             }
         }
-        if let (Some(id), FUNCTION_CALL) = (self.call_ids.get(&place), kind_of(item)) {
+        if let (Some(id), FUNCTION_CALL) = (self.call_ids.get(&output_index), kind_of(item)) {
             let id = id.clone();
             set(item, "call_id", id.into());
         }
@@ -256,12 +256,12 @@ fn is_shown(value: &Value, function: &str, calls: &Calls) -> bool {
 }
 
 /// The events of a complete item.
-pub fn events_of(item: &Value, place: usize) -> Vec<Value> {
+pub fn events_of(item: &Value, output_index: usize) -> Vec<Value> {
     let id = item.get("id").cloned().unwrap_or_default();
     let mut empty = item.clone();
     let mut inner = Vec::new();
     let event = |kind: &str, fields: Value| {
-        let mut event = json!({"type": kind, "item_id": id.clone(), "output_index": place});
+        let mut event = json!({"type": kind, "item_id": id.clone(), "output_index": output_index});
         if let (Some(event), Value::Object(fields)) = (event.as_object_mut(), fields) {
             event.extend(fields);
         }
@@ -296,7 +296,7 @@ pub fn events_of(item: &Value, place: usize) -> Vec<Value> {
         _ => {}
     }
     let whole =
-        |kind: &str, item: Value| json!({"type": kind, "output_index": place, "item": item});
+        |kind: &str, item: Value| json!({"type": kind, "output_index": output_index, "item": item});
     let mut events = vec![whole("response.output_item.added", empty)];
     events.append(&mut inner);
     events.push(whole("response.output_item.done", item.clone()));

@@ -178,7 +178,7 @@ impl<'a> Zeros<'a> {
         };
         self.insert(&name, bytes - head)?;
         self.pages += pages;
-        // With the row's length and number, the next page's number, and its place in the page.
+        // With the row's length and number, the next page's number, and its offset in the page.
         let used = used + LOCAL_BYTES + length_bytes(bytes) + 1 + 4 + 2;
         self.open = Some((name, used));
         if used + MAX_ROW_IN_PAGE <= ROWS_BYTES {
@@ -209,7 +209,7 @@ impl<'a> Zeros<'a> {
 
     pub(super) fn insert_rest(&mut self, name: &str, left: i64) -> Result<()> {
         self.pages += 1;
-        // The row's number, its length, its place in the page, and the head of the row.
+        // The row's number, its length, its offset in the page, and the head of the row.
         let head = if left - 4 < 128 { 4 + 3 } else { 5 + 3 };
         self.insert(name, left - head)
     }

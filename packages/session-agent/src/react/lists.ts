@@ -118,8 +118,8 @@ export class MemoryStore extends LiveStore<MemoryData> {
           ({ kind, label, source }) => kind === "searchable" && source === null && (entriesOf?.includes(label) ?? true),
         );
         const lists = searchable.map(async (block) => {
-          const place = block.scope === "session" ? scope : {};
-          return [block.label, (await client.listEntries({ ...place, label: block.label, limit })).entries] as const;
+          const own = block.scope === "session" ? scope : {};
+          return [block.label, (await client.listEntries({ ...own, label: block.label, limit })).entries] as const;
         });
         return { blocks, entries: Object.fromEntries(await Promise.all(lists)) };
       },
@@ -127,7 +127,7 @@ export class MemoryStore extends LiveStore<MemoryData> {
     this.#scope = scope;
   }
 
-  #place(label: string): { sessionId?: string } {
+  #scopeOf(label: string): { sessionId?: string } {
     return this.get().data.blocks.find((block) => block.label === label)?.scope === "session" ? this.#scope : {};
   }
 
@@ -144,7 +144,7 @@ export class MemoryStore extends LiveStore<MemoryData> {
         ...data,
         blocks: data.blocks.map((block) => (block.label === label ? { ...block, content } : block)),
       }),
-      (client) => client.setBlock({ ...this.#place(label), ...expected, ...more, label, content }),
+      (client) => client.setBlock({ ...this.#scopeOf(label), ...expected, ...more, label, content }),
     );
   };
 
@@ -169,7 +169,7 @@ export class MemoryStore extends LiveStore<MemoryData> {
         const rest = entries.filter((one) => one.key !== key);
         return { ...data, entries: { ...data.entries, [entry.label]: [shown as Entry, ...rest] } };
       },
-      (client) => client.setEntry({ ...this.#place(entry.label), ...entry, key }),
+      (client) => client.setEntry({ ...this.#scopeOf(entry.label), ...entry, key }),
     );
   };
 
@@ -179,7 +179,7 @@ export class MemoryStore extends LiveStore<MemoryData> {
         ...data,
         entries: { ...data.entries, [label]: (data.entries[label] ?? []).filter((one) => one.key !== key) },
       }),
-      (client) => client.deleteEntry({ ...this.#place(label), label, key }),
+      (client) => client.deleteEntry({ ...this.#scopeOf(label), label, key }),
     );
 
   async #write(overlay: (data: MemoryData) => MemoryData, work: (client: AgentClient) => Promise<unknown>) {

@@ -245,7 +245,7 @@ export class SessionStore extends Store<SessionView> {
 
   #begin(id: string): Turn {
     const outgoing = this.#outbox.find(({ requestId }) => requestId === id);
-    if (outgoing !== undefined) this.#change(outgoing, { stage: "begun" });
+    if (outgoing !== undefined) this.#change(outgoing, { stage: "started" });
     const cut = outgoing?.cut ?? null;
     const turn = new Turn(id, cut, (messageId) => {
       const shown = cutAt(this.#loaded, cut);
@@ -358,7 +358,7 @@ export class SessionStore extends Store<SessionView> {
 
   #take(messages: readonly UiMessage[]): void {
     this.#loaded = messages;
-    this.#outbox = this.#outbox.filter(({ message, stage }) => stage === "begun" || !this.#has(message?.id));
+    this.#outbox = this.#outbox.filter(({ message, stage }) => stage === "started" || !this.#has(message?.id));
     const open = new Set(openCalls(messages).values());
     for (const call of this.#decisions.keys()) if (!open.has(call)) this.#decisions.delete(call);
   }

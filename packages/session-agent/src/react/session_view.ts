@@ -32,7 +32,7 @@ export interface Outgoing {
   /** The message whose answer is replaced. */
   cut: string | null;
   body: object;
-  stage: "unsent" | "sent" | "begun" | "failed";
+  stage: "unsent" | "sent" | "started" | "failed";
   failure?: ChatFailure;
 }
 
@@ -67,12 +67,12 @@ export function renderSession(known: SessionKnown): SessionView {
   const isBusy = isRunning || pending.length > 0;
   const base = cutAt(loaded, turn?.cut ?? pending.find(({ cut }) => cut !== null)?.cut ?? null);
   const own = outbox.filter(({ message }) => message !== null && !base.some(({ id }) => id === message.id));
-  const started = own.flatMap(({ stage, message }) => (stage === "begun" && message ? [message] : []));
+  const started = own.flatMap(({ stage, message }) => (stage === "started" && message ? [message] : []));
   const answered = withAnswer([...base, ...started], turn?.answer ?? null);
   const failures = failuresOf(answered, known.failedTurns, known.failures);
   if (isBusy) for (const one of [answered.at(-1), base.at(-1)]) failures.delete(one?.id ?? "");
   const unsaid = own
-    .filter(({ stage }) => stage !== "begun")
+    .filter(({ stage }) => stage !== "started")
     .map((outgoing, n) => shownUnsaid(outgoing, isRunning || n > 0));
   const hasSpoken = isRunning && turn.answer !== null && turn.answer.parts.length > 0;
   return {

@@ -208,8 +208,8 @@ class Extensible extends Built {
       const events = now("loadEvents", { tail: true, ...filter, ...most, sessionId });
       return buildWorkingContext(events, { systemInstructions, ...(eventToMessage && { eventToMessage }), leafId });
     }
-    const place = leafId == null ? {} : { leafId };
-    const built = now("buildWorkingContext", { systemInstructions, ...most, ...place, sessionId });
+    const leaf = leafId == null ? {} : { leafId };
+    const built = now("buildWorkingContext", { systemInstructions, ...most, ...leaf, sessionId });
     const context = new WorkingContext(built.systemInstructions, built.messages);
     context.leafId = built.leafId;
     return context;

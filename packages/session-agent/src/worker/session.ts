@@ -435,7 +435,7 @@ export class SessionManager {
   #inside: Inside;
   #object: object;
   #sessions = new Map<string, Session>();
-  #begun: Array<(session: Session) => void> = [];
+  #onCreate: Array<(session: Session) => void> = [];
   #memory: Session;
 
   constructor(object: object) {
@@ -476,7 +476,7 @@ export class SessionManager {
   }
 
   #each(work: (session: Session) => void): this {
-    this.#begun.push(work);
+    this.#onCreate.push(work);
     return this;
   }
 
@@ -484,7 +484,7 @@ export class SessionManager {
     const known = this.#sessions.get(sessionId);
     if (known !== undefined) return known;
     const session = new Session(this.#object, sessionId);
-    for (const begin of this.#begun) begin(session);
+    for (const begin of this.#onCreate) begin(session);
     this.#sessions.set(sessionId, session);
     return session;
   }
@@ -592,13 +592,13 @@ export class SessionManager {
 async function splitOff(inside: Inside, id: string, summary: string, name: string | undefined): Promise<StoredSession> {
   const old = await inside.call("getSession", { sessionId: id });
   if (old === null) throw new Error(`There is no session \`${id}\`.`);
-  const begun = await inside.call("createSession", { name: name ?? old.name, parentSessionId: id });
+  const created = await inside.call("createSession", { name: name ?? old.name, parentSessionId: id });
   const text = `[Context from the previous session]\n\n${summary}`;
   await inside.call("appendMessage", {
-    sessionId: begun.id,
+    sessionId: created.id,
     message: { role: "assistant", parts: [{ type: "text", text }] },
   });
-  return begun;
+  return created;
 }
 
 function blockOf(label: string, { provider, ...options }: SessionContextOptions): OwnBlock {

@@ -381,7 +381,7 @@ fn interrupted_turns_end_and_no_tool_runs_twice() {
             }
         }
         for call in alice.outbound.calls.borrow().iter() {
-            let is_tool = match &call.place {
+            let is_tool = match &call.endpoint {
                 Endpoint::Url(url) => {
                     url.contains("tools.example") && !call.body.contains("tools/list")
                 }

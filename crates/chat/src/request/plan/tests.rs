@@ -76,7 +76,7 @@ fn only_the_new_message_of_a_whole_history_is_accepted() {
     let request = sent(&[user("u1"), agent("a1", &[]), user("u2")]);
     let planned = plan(&[users("u1"), agents("a1", &[])], &request).unwrap();
     assert_eq!(new_ids(&planned), ["u2"]);
-    assert_eq!(planned.place, after("a1"));
+    assert_eq!(planned.position, after("a1"));
     assert!(!planned.is_continuation());
 }
 
@@ -85,7 +85,7 @@ fn a_lone_message_is_appended_at_the_leaf() {
     let request = request(json!({"message": user("u2")}));
     let planned = plan(&[agents("a1", &[])], &request).unwrap();
     assert_eq!(new_ids(&planned), ["u2"]);
-    assert_eq!(planned.place, TurnPosition::AtLeaf);
+    assert_eq!(planned.position, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn a_deleted_message_is_not_restored() {
 fn a_truncated_list_continues_at_its_last_known_message() {
     let request = sent(&[user("u1"), agent("a1", &[]), user("u3")]);
     let log = [users("u1"), agents("a1", &[]), agents("a2", &[])];
-    assert_eq!(plan(&log, &request).unwrap().place, after("a1"));
+    assert_eq!(plan(&log, &request).unwrap().position, after("a1"));
 }
 
 #[test]
@@ -158,11 +158,11 @@ fn a_request_without_new_messages_is_a_continuation() {
     let request = sent(&[user("u1")]);
     let planned = plan(&[users("u1")], &request).unwrap();
     assert!(planned.is_continuation());
-    assert_eq!(planned.place, after("u1"));
+    assert_eq!(planned.position, after("u1"));
     let request = sent(&[]);
     let planned = plan(&[users("u1")], &request).unwrap();
     assert!(planned.is_continuation());
-    assert_eq!(planned.place, TurnPosition::AtLeaf);
+    assert_eq!(planned.position, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn resending_a_message_by_id_edits_it() {
     let log = [users("u1"), agents("a1", &[])];
     let planned = plan(&log, &request).unwrap();
     assert_eq!(planned.edited.unwrap().id.as_ref().unwrap().as_str(), "u1");
-    assert_eq!(planned.place, after("u1"));
+    assert_eq!(planned.position, after("u1"));
     assert!(!planned.is_continuation());
 }
 
@@ -197,7 +197,7 @@ fn a_client_tool_output_goes_into_the_message_with_its_call() {
     assert!(
         matches!(&answered.answer.outcome, ClientOutcome::Output(value) if value.get() == r#""here""#)
     );
-    assert_eq!(planned.place, TurnPosition::Within("a1".to_owned()));
+    assert_eq!(planned.position, TurnPosition::Within("a1".to_owned()));
     assert!(planned.still_open.is_empty() && !planned.is_continuation());
 }
 
@@ -246,7 +246,7 @@ fn a_message_with_a_client_id_is_matched_by_its_calls() {
     let log = [users("u1"), agents("a1", &[("c1", AwaitedAnswer::Output)])];
     let planned = plan(&log, &request).unwrap();
     assert_eq!(planned.answers[0].message_id, "a1");
-    assert_eq!(planned.place, TurnPosition::Within("a1".to_owned()));
+    assert_eq!(planned.position, TurnPosition::Within("a1".to_owned()));
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn text_sent_with_an_answer_follows_the_message_with_the_call() {
     let planned = plan(&[agents("a1", &[("c1", AwaitedAnswer::Output)])], &request).unwrap();
     assert_eq!(planned.answers.len(), 1);
     assert_eq!(new_ids(&planned), ["u2"]);
-    assert_eq!(planned.place, after("a1"));
+    assert_eq!(planned.position, after("a1"));
 }
 
 #[test]
@@ -286,22 +286,22 @@ fn regenerating_adds_a_sibling_answer() {
     for id in [Some("a1"), None] {
         let request = regenerate(&[user("u1")], id);
         let expected = id.map_or_else(|| after("u1"), beside);
-        assert_eq!(plan(&log, &request).unwrap().place, expected);
+        assert_eq!(plan(&log, &request).unwrap().position, expected);
     }
     // A whole history, including its last answer.
     let request = regenerate(&[user("u1"), agent("a1", &[])], None);
-    assert_eq!(plan(&log, &request).unwrap().place, beside("a1"));
+    assert_eq!(plan(&log, &request).unwrap().position, beside("a1"));
     // No history at all.
     assert_eq!(
-        plan(&log, &regenerate(&[], Some("a1"))).unwrap().place,
+        plan(&log, &regenerate(&[], Some("a1"))).unwrap().position,
         beside("a1")
     );
     assert_eq!(
-        plan(&log, &regenerate(&[], Some("u1"))).unwrap().place,
+        plan(&log, &regenerate(&[], Some("u1"))).unwrap().position,
         after("u1")
     );
     assert_eq!(
-        plan(&log, &regenerate(&[], None)).unwrap().place,
+        plan(&log, &regenerate(&[], None)).unwrap().position,
         TurnPosition::BesideNewest
     );
 }
@@ -311,11 +311,11 @@ fn a_failed_send_is_regenerated_by_sending_it() {
     let request = regenerate(&[agent("a1", &[]), user("u2")], None);
     let planned = plan(&[agents("a1", &[])], &request).unwrap();
     assert_eq!(new_ids(&planned), ["u2"]);
-    assert_eq!(planned.place, after("a1"));
+    assert_eq!(planned.position, after("a1"));
     let planned = regenerate(&[user("u1")], Some("u1"));
     let planned = plan(&[], &planned).unwrap();
     assert_eq!(new_ids(&planned), ["u1"]);
-    assert_eq!(planned.place, TurnPosition::AtLeaf);
+    assert_eq!(planned.position, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -325,7 +325,10 @@ fn regenerating_an_unknown_message_is_refused() {
     assert_eq!(error.details()["messageId"], "gone");
     // If the client's list contains the message, the list determines the position.
     let request = regenerate(&[user("u1")], Some("of the client"));
-    assert_eq!(plan(&[users("u1")], &request).unwrap().place, after("u1"));
+    assert_eq!(
+        plan(&[users("u1")], &request).unwrap().position,
+        after("u1")
+    );
 }
 
 #[test]

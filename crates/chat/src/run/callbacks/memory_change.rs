@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::message::CallbackMessage;
-use super::target::{MEMORY_CHANGE, place_of};
+use super::target::{MEMORY_CHANGE, endpoint_of};
 use crate::request::delivery::Delivery;
 use access::Policy;
 use base::error::{Error, Result};
@@ -44,7 +44,7 @@ struct MemoryChangeBody<'a> {
 pub fn render(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
     let target = config.on_memory_change.as_ref();
-    let place = place_of(memory.outbound, MEMORY_CHANGE, target)?;
+    let endpoint = endpoint_of(memory.outbound, MEMORY_CHANGE, target)?;
     let delivery_id = Delivery::of_memory(policy, memory.agent).seal(&call.id);
     let change: ChangeEvent =
         json::decode(&call.report).map_err(|_| Error::corrupt_row(&call.id, "report"))?;
@@ -61,7 +61,7 @@ pub fn render(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<C
         version: find_version(memory, &call.session_id, &change)?,
     })?;
     Ok(CallbackMessage {
-        place,
+        endpoint,
         delivery_id,
         body,
     })

@@ -3,7 +3,7 @@
 use base::outbound::Endpoint;
 
 pub struct CallbackMessage {
-    pub place: Endpoint,
+    pub endpoint: Endpoint,
     pub delivery_id: String,
     pub body: String,
 }

@@ -13,7 +13,7 @@ pub const MEMORY_CHANGE: &str = "onMemoryChange";
 
 /// The endpoint of the callbacks in the configuration. It is checked again, because the operator's
 /// list of origins may have become shorter.
-pub fn place_of(
+pub fn endpoint_of(
     outbound: &dyn Outbound,
     setting: &str,
     target: Option<&CallbackTarget>,
@@ -74,7 +74,7 @@ pub fn check_targets(outbound: &dyn Outbound, change: &ConfigureAgent) -> Result
             Some(_) => format!("{setting}.url"),
             None => setting.to_owned(),
         };
-        place_of(outbound, setting, Some(target)).map_err(|error| error.with_field(field))?;
+        endpoint_of(outbound, setting, Some(target)).map_err(|error| error.with_field(field))?;
     }
     if let Some(Some(summarize)) = change.summarize.given()
         && let Some(binding) = &summarize.service

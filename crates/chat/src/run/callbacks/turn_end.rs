@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::message::CallbackMessage;
-use super::target::{TURN_END, place_of};
+use super::target::{TURN_END, endpoint_of};
 use crate::request::delivery::Delivery;
 use crate::turn::Turn;
 use crate::turn::report::{TurnFinish, TurnReport};
@@ -58,7 +58,7 @@ struct TurnEndBody<'a> {
 /// The content of the call.
 pub fn render(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<CallbackMessage> {
     let config = load_config(memory.db, &memory.deployed.config)?;
-    let place = place_of(memory.outbound, TURN_END, config.on_turn_end.as_ref())?;
+    let endpoint = endpoint_of(memory.outbound, TURN_END, config.on_turn_end.as_ref())?;
     let session_id = Id::parse(call.session_id.clone()).map_err(Error::storage)?;
     let delivery_id = Delivery::of(policy, memory.agent, &session_id).seal(&call.id);
     let message = find_message(memory, &session_id, call)?.map(json::raw);
@@ -74,7 +74,7 @@ pub fn render(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<C
         steps: report.steps,
     })?;
     Ok(CallbackMessage {
-        place,
+        endpoint,
         delivery_id,
         body,
     })

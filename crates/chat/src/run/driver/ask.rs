@@ -6,7 +6,7 @@ use crate::run::replay::emit_outcome;
 use crate::run::tracing::{chat_part, part_of};
 use crate::stream::answer_events::AnswerEvent;
 use crate::tools::turn_tools::TurnTools;
-use crate::turn::answer_position::find_place;
+use crate::turn::answer_position::find_answer_position;
 use crate::turn::partial_answer::PartialAnswer;
 use crate::turn::window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, store_window};
 use base::budget::{Reservation, TURNS};
@@ -57,8 +57,8 @@ impl TurnDriver<'_> {
         };
         // A retried request belongs to the same step.
         if refusals == 0 || !self.writer.borrow().is_in_step() {
-            let begun = self.writer.borrow_mut().start_step();
-            self.emit(begun);
+            let step_start = self.writer.borrow_mut().start_step();
+            self.emit(step_start);
         }
         let mut received = PartialAnswer::default();
         let meter = self.meter(&config);
@@ -192,7 +192,7 @@ impl TurnDriver<'_> {
         } else {
             None
         };
-        let leaf_seq = find_place(memory.db, &self.turn.borrow())?.seq;
+        let leaf_seq = find_answer_position(memory.db, &self.turn.borrow())?.seq;
         let choice = self.choice(config)?;
         let window = TurnWindow::load(memory.db, memory.host, session_id, config, &choice)?;
         let reminded = reminder.as_deref().map_or(0, tokens::estimate);

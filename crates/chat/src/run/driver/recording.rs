@@ -119,7 +119,7 @@ impl TurnDriver<'_> {
     }
 
     /// Records that calls of the newest step start now.
-    pub(super) fn note_begun(&self, calls: &[usize]) {
+    pub(super) fn record_start(&self, calls: &[usize]) {
         let now = self.now();
         let mut turn = self.turn.borrow_mut();
         for index in calls {

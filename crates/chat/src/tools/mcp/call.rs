@@ -70,7 +70,7 @@ pub async fn call_server_tool(
     }
     let mut client = ServerClient {
         outbound: memory.outbound,
-        place: at.to_endpoint(),
+        endpoint: at.to_endpoint(),
         headers: resolved,
         limits,
         link: tool.link.clone(),

@@ -81,7 +81,7 @@ impl ServerLink {
 /// A server, its address, and how to call it.
 pub struct ServerClient<'a> {
     pub outbound: &'a dyn Outbound,
-    pub place: Endpoint,
+    pub endpoint: Endpoint,
     /// The headers of each request, with their secrets.
     pub headers: ResolvedHeaders,
     /// The limits of each request.
@@ -227,7 +227,7 @@ impl ServerClient<'_> {
     async fn shake_hands(&mut self) -> Result<(), ServerFailure> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
-        struct Begun {
+        struct InitializeResult {
             protocol_version: String,
         }
         let params = json!({
@@ -237,9 +237,9 @@ impl ServerClient<'_> {
         });
         let params = json::text(&params);
         let answered = self.ask(ServerRequest::new("initialize", &params)).await?;
-        let begun = json::decode::<Begun>(answered.result.get())
+        let initialized = json::decode::<InitializeResult>(answered.result.get())
             .map_err(|_| ServerFailure::Nonsense("specified no revision of the protocol"))?;
-        let revision = begun.protocol_version;
+        let revision = initialized.protocol_version;
         let has_handshake =
             revision == NEWEST_HANDSHAKE || OLDER_HANDSHAKES.contains(&revision.as_str());
         if !has_handshake && revision != NEWEST {
@@ -447,7 +447,7 @@ impl ServerClient<'_> {
         all.extend(headers.iter().chain(&self.headers.headers).cloned());
         let request = OutboundRequest {
             purpose: CallPurpose::Tool,
-            place: self.place.clone(),
+            endpoint: self.endpoint.clone(),
             headers: all,
             body,
             limits,

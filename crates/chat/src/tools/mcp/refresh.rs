@@ -97,7 +97,7 @@ pub async fn define_server(
             ));
         }
     };
-    let begun = match server.state.needs_authorization {
+    let started = match server.state.needs_authorization {
         Some(_) => Some(begin(memory, &server).await?),
         None => None,
     };
@@ -120,15 +120,15 @@ pub async fn define_server(
         server.state.tools = listing.tools;
         server.state.left_out = listing.left_out;
         write_row(memory.db, now_ms, RowToWrite::Server(&server))?;
-        match &begun {
-            Some(begun) => begun.store(memory, &server.name)?,
+        match &started {
+            Some(started) => started.store(memory, &server.name)?,
             None => forget_other_authorization(memory, &server, takes_token)?,
         }
         let tools = take_tools(&mut server);
         Ok(DefinedServer {
             server: server.clone(),
             tools,
-            authorization_url: begun.as_ref().map(|begun| begun.url.clone()),
+            authorization_url: started.as_ref().map(|started| started.url.clone()),
         })
     })
 }
@@ -261,7 +261,7 @@ async fn list_tools(
     let is_new = server.state.link == ServerLink::default();
     let mut client = ServerClient {
         outbound: memory.outbound,
-        place: server.at.to_endpoint(),
+        endpoint: server.at.to_endpoint(),
         headers,
         limits: LIST_LIMITS,
         link: server.state.link.clone(),
@@ -269,11 +269,11 @@ async fn list_tools(
         asks: UserQuestions::Nothing,
         has_new_list: Cell::new(false),
     };
-    let place = AuthorizedServer {
+    let authorized = AuthorizedServer {
         name: &server.name,
         at: &server.at,
     };
-    let work = with_token(memory, place, &mut client, async |client| {
+    let work = with_token(memory, authorized, &mut client, async |client| {
         if is_new {
             client.open().await
         } else {

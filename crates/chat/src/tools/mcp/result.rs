@@ -8,7 +8,7 @@ use crate::tools::mcp::listing::clean;
 use crate::turn::CallState;
 use base::json::{self, RawValue, Tree};
 
-/// The maximum bytes of a name or a URL that is shown in place of a content.
+/// The maximum bytes of a name or a URL that is shown instead of a content.
 const MAX_SHOWN_BYTES: usize = 500;
 
 /// The type of a completed result.

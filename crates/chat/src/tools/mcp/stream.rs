@@ -49,12 +49,12 @@ impl ServerClient<'_> {
         body: &mut (dyn ByteChunks + '_),
         id: i64,
     ) -> Result<Box<RawValue>, ServerFailure> {
-        let mut place = StreamCursor::default();
-        let broken = match self.read_stream(body, id, &mut place).await {
-            Err(failure) if failure.breaks_stream() && place.last_id.is_some() => failure,
+        let mut cursor = StreamCursor::default();
+        let broken = match self.read_stream(body, id, &mut cursor).await {
+            Err(failure) if failure.breaks_stream() && cursor.last_id.is_some() => failure,
             outcome => return outcome,
         };
-        let resuming = self.resume(id, place);
+        let resuming = self.resume(id, cursor);
         let most_ms = self.limits.total_ms;
         let resumed = in_time(self.outbound.sleep(most_ms), resuming).await;
         resumed.flatten().unwrap_or(Err(broken))
@@ -64,13 +64,13 @@ impl ServerClient<'_> {
     async fn resume(
         &self,
         id: i64,
-        mut place: StreamCursor,
+        mut cursor: StreamCursor,
     ) -> Option<Result<Box<RawValue>, ServerFailure>> {
         for _ in 0..MAX_RESUMES {
             self.outbound
-                .sleep(place.retry_ms.unwrap_or(DEFAULT_RETRY_MS))
+                .sleep(cursor.retry_ms.unwrap_or(DEFAULT_RETRY_MS))
                 .await;
-            let headers = [("last-event-id".to_owned(), place.last_id.clone()?)];
+            let headers = [("last-event-id".to_owned(), cursor.last_id.clone()?)];
             let answer = self.send(RequestForm::Get, String::new(), &headers, self.limits);
             let mut answer = match answer.await {
                 Ok(answer) => answer,
@@ -80,7 +80,10 @@ impl ServerClient<'_> {
             if answer.status != 200 || answer.content_type != EVENT_STREAM {
                 return None;
             }
-            match self.read_stream(answer.body.as_mut(), id, &mut place).await {
+            match self
+                .read_stream(answer.body.as_mut(), id, &mut cursor)
+                .await
+            {
                 Err(failure) if failure.breaks_stream() => {}
                 outcome => return Some(outcome),
             }
@@ -93,7 +96,7 @@ impl ServerClient<'_> {
         &self,
         body: &mut (dyn ByteChunks + '_),
         id: i64,
-        place: &mut StreamCursor,
+        cursor: &mut StreamCursor,
     ) -> Result<Box<RawValue>, ServerFailure> {
         let mut parser = sse::Parser::default();
         let mut is_over = false;
@@ -101,7 +104,7 @@ impl ServerClient<'_> {
             let events = match body.next().await? {
                 Some(bytes) => {
                     let events = parser.push(&bytes);
-                    place.note(&parser);
+                    cursor.note(&parser);
                     events
                 }
                 None => {
@@ -117,8 +120,8 @@ impl ServerClient<'_> {
                 }
                 match read_message(&event.data, id)? {
                     ServerMessage::Result(result) => return Ok(result),
-                    ServerMessage::Request { id, method } if place.refusals < MAX_REFUSALS => {
-                        place.refusals += 1;
+                    ServerMessage::Request { id, method } if cursor.refusals < MAX_REFUSALS => {
+                        cursor.refusals += 1;
                         self.refuse(&id, &method).await;
                     }
                     ServerMessage::ListChanged => self.has_new_list.set(true),

@@ -33,7 +33,7 @@ pub fn load_children(db: &dyn Database, session_id: &Id, parent_seq: i64) -> Res
     )
 }
 
-/// The children's places, oldest first.
+/// The children's links, oldest first.
 pub fn load_child_links(
     db: &dyn Database,
     session_id: &Id,
@@ -56,7 +56,7 @@ pub fn load_child_links(
     load(db, &sql, &[session_id.as_str().into(), list])
 }
 
-/// The places of the two oldest children, or of the two oldest that are members of runs.
+/// The links of the two oldest children, or of the two oldest that are members of runs.
 pub fn load_oldest_links(
     db: &dyn Database,
     session_id: &Id,

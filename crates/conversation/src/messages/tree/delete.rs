@@ -99,8 +99,8 @@ pub fn delete_seqs(
     .run(db)?;
     delete_slices(db, session_id, seqs)?;
     media::forget(db, session_id, &uses, &[])?;
-    if let Some(place) = index::find_place(db, session_id.as_str())? {
-        index::remove(db, &place, seqs)?;
+    if let Some(index) = index::find_index(db, session_id.as_str())? {
+        index::remove(db, &index, seqs)?;
     }
     adopt(db, &here, &outcome)?;
     outcome.overlays = splice(db, session_id, &parents)?;

@@ -8,7 +8,7 @@ use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathSegment, WalkStep, is_on_path, is_path_between, surviving, walk_path};
 use crate::log::boundary::{self, ChangedBoundary};
 use crate::log::find::find_seqs;
-use crate::log::row::EventPlace;
+use crate::log::row::TreePosition;
 use crate::tables::COMPACTIONS;
 use base::columns::{find_value, load};
 use base::database::{Database, Delete, SqlValue, find_row};
@@ -125,17 +125,17 @@ pub fn restore(
     summary: &str,
     numbers: [Option<i64>; 3],
 ) -> Result<()> {
-    let places = find_seqs(db, session_id, [from_id, to_id].into_iter())?;
-    let place = |field: &str, id: &Id| {
+    let seqs = find_seqs(db, session_id, [from_id, to_id].into_iter())?;
+    let seq_of = |field: &str, id: &Id| {
         let refused = || {
             Error::invalid(
                 field,
                 format!("`{field}` is not an event of an earlier line."),
             )
         };
-        places.get(id.as_str()).copied().ok_or_else(refused)
+        seqs.get(id.as_str()).copied().ok_or_else(refused)
     };
-    let (from_seq, to_seq) = (place("fromId", from_id)?, place("toId", to_id)?);
+    let (from_seq, to_seq) = (seq_of("fromId", from_id)?, seq_of("toId", to_id)?);
     if !is_path_between(db, session_id, from_seq, to_seq)? {
         return Err(Error::invalid(
             "toId",
@@ -225,8 +225,8 @@ pub fn copy(
             continue;
         }
         let edges = [&overlay.from_id, &overlay.to_id];
-        let places = find_seqs(db, id, edges.into_iter())?;
-        let [Some(from_seq), Some(to_seq)] = edges.map(|edge| places.get(edge.as_str())) else {
+        let seqs = find_seqs(db, id, edges.into_iter())?;
+        let [Some(from_seq), Some(to_seq)] = edges.map(|edge| seqs.get(edge.as_str())) else {
             return Err(Error::storage("an overlay's edge is not in the fork"));
         };
         let sql = format!(
@@ -378,10 +378,10 @@ fn find_first_below(
     above_seq: i64,
 ) -> Result<i64> {
     let mut first = to_seq;
-    let columns = EventPlace::COLUMNS;
-    walk_path(db, session_id, to_seq, columns, 64, &mut |place, _| {
-        first = place.seq;
-        Ok(if place.parent_seq == above_seq {
+    let columns = TreePosition::COLUMNS;
+    walk_path(db, session_id, to_seq, columns, 64, &mut |position, _| {
+        first = position.seq;
+        Ok(if position.parent_seq == above_seq {
             WalkStep::Stop
         } else {
             WalkStep::On

@@ -1,4 +1,4 @@
-//! Overlays: stored summaries. Readers of a path see a summary in place of a range of the
+//! Overlays: stored summaries. Readers of a path see a summary instead of a range of the
 //! path. An overlay hides rows and never changes one. This file reads overlays;
 //! `overlay_writes.rs` writes them.
 //!

@@ -1,6 +1,6 @@
 //! Walks from an event up to its root, newest first, in bounded batches.
 
-use crate::log::row::EventPlace;
+use crate::log::row::TreePosition;
 use base::columns::load;
 use base::database::{Database, Row, find_row};
 use base::error::{Error, Result};
@@ -20,7 +20,7 @@ pub enum WalkStep {
 }
 
 /// Visits the path from the event at `from_seq` up to its root, newest first.
-/// `columns` are columns of an event `e`, and begin with those of [`EventPlace`].
+/// `columns` are columns of an event `e`, and begin with those of [`TreePosition`].
 /// If the session has no branches, the first batch reads `expected` rows.
 ///
 /// `+?1` is ?1, and `?3 + 0` is ?3: see [`Database::rows`].
@@ -30,7 +30,7 @@ pub fn walk_path(
     from_seq: i64,
     columns: &str,
     expected: i64,
-    visit: &mut dyn FnMut(&EventPlace, &Row) -> Result<WalkStep>,
+    visit: &mut dyn FnMut(&TreePosition, &Row) -> Result<WalkStep>,
 ) -> Result<()> {
     let sql = format!(
         "SELECT {columns}
@@ -55,16 +55,16 @@ pub fn walk_path(
         // Batches start small in each run of neighbours, since the run may end soon.
         batch = (batch * 2).min(MAX_BATCH);
         for row in rows {
-            let place: EventPlace = row.read()?;
-            if place.seq != next {
+            let position: TreePosition = row.read()?;
+            if position.seq != next {
                 return Err(Error::storage(format!("event {next} of a path is missing")));
             }
-            match visit(&place, &row)? {
+            match visit(&position, &row)? {
                 WalkStep::Stop => return Ok(()),
-                WalkStep::On => next = place.parent_seq,
+                WalkStep::On => next = position.parent_seq,
                 WalkStep::Jump(seq) => next = seq,
             }
-            if place.is_branch || next != place.parent_seq {
+            if position.is_branch || next != position.parent_seq {
                 batch = first_batch;
                 break;
             }

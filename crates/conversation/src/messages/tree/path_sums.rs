@@ -93,31 +93,31 @@ impl<'a> PathSums<'a> {
         let (mut low, mut high) = (0, end);
         while low < high {
             let middle = low + (high - low) / 2;
-            if is_enough(self.at_place(middle)?) {
+            if is_enough(self.totals_at(middle)?) {
                 high = middle;
             } else {
                 low = middle + 1;
             }
         }
-        Ok(self.find_place(low).map(|(_, seq)| seq))
+        Ok(self.find_segment(low).map(|(_, seq)| seq))
     }
 
     /// The index of a segment, and a number in it: the path's numbers are counted from 0, including
     /// those whose events were deleted.
-    fn find_place(&self, mut place: i64) -> Option<(usize, i64)> {
+    fn find_segment(&self, mut offset: i64) -> Option<(usize, i64)> {
         for (index, part) in self.segments.iter().enumerate() {
             let length = part.to_seq - part.from_seq + 1;
-            if place < length {
-                return Some((index, part.from_seq + place));
+            if offset < length {
+                return Some((index, part.from_seq + offset));
             }
-            place -= length;
+            offset -= length;
         }
         None
     }
 
-    /// The totals up to a place, whose event may have been deleted.
-    fn at_place(&self, place: i64) -> Result<PathTotals> {
-        let Some((index, seq)) = self.find_place(place) else {
+    /// The totals up to an offset, whose event may have been deleted.
+    fn totals_at(&self, offset: i64) -> Result<PathTotals> {
+        let Some((index, seq)) = self.find_segment(offset) else {
             return Ok(PathTotals::default());
         };
         let from_seq = self.segments.get(index).map_or(0, |part| part.from_seq);

@@ -161,7 +161,7 @@ impl MemoryExport {
             page.push_str(&line(self, scope, &row)?.unwrap_or_default());
             Ok(row)
         })?;
-        last.map(|last| whole.place_of(&last)).transpose()
+        last.map(|last| whole.position_of(&last)).transpose()
     }
 
     /// The line, or `None` if the block can't have such a row, or has too many.

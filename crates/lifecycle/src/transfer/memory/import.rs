@@ -22,7 +22,7 @@ use base::json;
 use memory::BlockScope;
 use memory::content::{MAX_VERSIONS_BYTES, Version, WrittenBy, insert_version};
 use memory::definition::Definition;
-use memory::definitions::{self, MAX_BLOCKS, check_place, check_retention};
+use memory::definitions::{self, MAX_BLOCKS, check_location, check_retention};
 use memory::entry::Entry;
 use memory::entry_rows;
 use memory::frozen;
@@ -120,8 +120,8 @@ impl MemoryImport {
                     version.source = Some(version.origin().imported());
                 }
                 let bytes = version.content.len();
-                let place = LineOrder::Version(block.clone(), version.version);
-                self.take_place(kind, place)?;
+                let order = LineOrder::Version(block.clone(), version.version);
+                self.advance_to(kind, order)?;
                 self.check_capacity(kind, &block.0, bytes)?;
                 PendingMemoryLine::Version(block, version)
             }
@@ -130,8 +130,8 @@ impl MemoryImport {
                 let note = self.as_imported(note);
                 entry.source = note.origin();
                 self.check_writer(note.written_by, note.session_id.as_deref())?;
-                let place = LineOrder::Keyed(block.clone(), entry.key.clone());
-                self.take_place(kind, place)?;
+                let order = LineOrder::Keyed(block.clone(), entry.key.clone());
+                self.advance_to(kind, order)?;
                 self.check_capacity(kind, &block.0, 0)?;
                 PendingMemoryLine::Entry(block, Box::new((entry, note)))
             }
@@ -141,8 +141,8 @@ impl MemoryImport {
                 let (block, document, note) = line.into_document()?;
                 let note = self.as_imported(note);
                 self.check_writer(note.written_by, note.session_id.as_deref())?;
-                let place = LineOrder::Keyed(block.clone(), document.key.clone());
-                self.take_place(kind, place)?;
+                let order = LineOrder::Keyed(block.clone(), document.key.clone());
+                self.advance_to(kind, order)?;
                 self.check_capacity(kind, &block.0, 0)?;
                 PendingMemoryLine::Skill(block, Box::new((document, note)), updated_at)
             }
@@ -153,8 +153,8 @@ impl MemoryImport {
                 }
                 self.check_writer(past.note.written_by, past.note.session_id.as_deref())?;
                 let slot = past.version % self.version_slots(&block);
-                let place = LineOrder::Slot(block.clone(), key.clone(), slot);
-                self.take_place(kind, place)?;
+                let order = LineOrder::Slot(block.clone(), key.clone(), slot);
+                self.advance_to(kind, order)?;
                 self.check_capacity(kind, &block.0, 0)?;
                 PendingMemoryLine::Past(block, key, Box::new(past))
             }
@@ -167,8 +167,8 @@ impl MemoryImport {
                 };
                 let loaded_at = line.loaded_at.0;
                 let (block, loaded) = line.into_loaded()?;
-                let place = LineOrder::Keyed(block, loaded.key.clone());
-                self.take_place(kind, place)?;
+                let order = LineOrder::Keyed(block, loaded.key.clone());
+                self.advance_to(kind, order)?;
                 if loaded.content.is_some() {
                     self.check_capacity(kind, "", 0)?;
                 }
@@ -250,8 +250,8 @@ impl MemoryImport {
         if !self.target.sender.keeps_origins() {
             block.origin = Some(Origin::Import);
         }
-        let block = block.placed(&self.target.agent);
-        check_place(&block)?;
+        let block = block.resolve_for(&self.target.agent);
+        check_location(&block)?;
         if block.retention.is_some() {
             self.target.sender.check_retention("retention")?;
         }
@@ -279,8 +279,8 @@ impl MemoryImport {
         Ok(PendingMemoryLine::Prompt(line))
     }
 
-    fn take_place(&mut self, kind: LineKind, place: LineOrder) -> Result<()> {
-        let block = place.block();
+    fn advance_to(&mut self, kind: LineKind, order: LineOrder) -> Result<()> {
+        let block = order.block();
         if let Some(holder) = self.kinds.get(&block.0)
             && !can_contain(*holder, kind)
         {
@@ -292,8 +292,8 @@ impl MemoryImport {
             return Err(Error::invalid("block", message));
         }
         let before = self.newest.take().filter(|(before, _)| *before == kind);
-        if before.as_ref().is_some_and(|(_, before)| *before >= place) {
-            let key = match place {
+        if before.as_ref().is_some_and(|(_, before)| *before >= order) {
+            let key = match order {
                 LineOrder::Version(..) => "version",
                 LineOrder::Keyed(..) => "key",
                 LineOrder::Slot(..) => "slot",
@@ -307,7 +307,7 @@ impl MemoryImport {
                 ),
             ));
         }
-        self.newest = Some((kind, place));
+        self.newest = Some((kind, order));
         Ok(())
     }
 
@@ -354,8 +354,8 @@ impl MemoryImport {
             }
             PendingMemoryLine::Skill(block, item, updated_at) => {
                 let (document, note) = item.as_ref();
-                let place = [scope.column(), block.0.as_str()];
-                stored::restore(db, place, document, *updated_at, note)
+                let block_key = [scope.column(), block.0.as_str()];
+                stored::restore(db, block_key, document, *updated_at, note)
             }
             PendingMemoryLine::Past(block, key, past) => {
                 let item = ItemRef {

@@ -54,8 +54,8 @@ pub async fn with_token<T>(
     ) else {
         return work(client).await;
     };
-    let place = (server.name, url);
-    let found = find_token(memory, &settings, place, None).await;
+    let address = (server.name, url);
+    let found = find_token(memory, &settings, address, None).await;
     let Some(token) = found.map_err(|_| ServerFailure::NoToken)? else {
         return work(client).await;
     };
@@ -66,7 +66,7 @@ pub async fn with_token<T>(
         Err(ServerFailure::Unauthorized(challenge)) if !challenge.wants_more_scope() => {}
         _ => return outcome,
     }
-    let renewed = find_token(memory, &settings, place, Some(&token)).await;
+    let renewed = find_token(memory, &settings, address, Some(&token)).await;
     match renewed {
         Ok(Some(renewed)) if renewed != token => {
             let used = std::mem::take(&mut client.headers);
@@ -100,8 +100,8 @@ async fn find_token(
     if usable(&found).is_some() || found.as_ref().is_none_or(|found| found.grant.is_none()) {
         return Ok(usable(&found));
     }
-    let place = format!("authorization {server}");
-    let lock = memory.outbound.writers().enter(&place, 0).await;
+    let lock_name = format!("authorization {server}");
+    let lock = memory.outbound.writers().enter(&lock_name, 0).await;
     let _lock = lock.map_err(|_| crowded())?;
     // Another request may have renewed the token in the meantime.
     let found = find()?;

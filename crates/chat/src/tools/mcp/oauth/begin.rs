@@ -32,7 +32,7 @@ const OFFLINE: &str = "offline_access";
 const MAX_SCOPE_BYTES: usize = 4 << 10;
 
 /// An authorization that can be stored, and the address that the person opens.
-pub struct BegunAuthorization {
+pub struct StartedAuthorization {
     pub url: String,
     pub expires_at: i64,
     server_url: String,
@@ -43,7 +43,7 @@ pub struct BegunAuthorization {
 }
 
 /// Discovers the server's authorization and builds its address. Stores nothing.
-pub async fn begin(memory: &Memory<'_>, server: &ToolServer) -> Result<BegunAuthorization> {
+pub async fn begin(memory: &Memory<'_>, server: &ToolServer) -> Result<StartedAuthorization> {
     let ToolAddress::Url(url) = &server.at else {
         return Err(Error::invalid(
             "mcp",
@@ -84,7 +84,7 @@ pub async fn begin(memory: &Memory<'_>, server: &ToolServer) -> Result<BegunAuth
     let endpoint = &at.authorization_endpoint;
     let mark = if endpoint.contains('?') { '&' } else { '?' };
     let url_to_open = format!("{endpoint}{mark}{}", encode_form(&fields));
-    Ok(BegunAuthorization {
+    Ok(StartedAuthorization {
         url: url_to_open,
         expires_at,
         server_url: url.clone(),
@@ -102,7 +102,7 @@ pub async fn begin(memory: &Memory<'_>, server: &ToolServer) -> Result<BegunAuth
     })
 }
 
-impl BegunAuthorization {
+impl StartedAuthorization {
     /// Stores the authorization until the person returns, replacing one that began before.
     pub fn store(&self, memory: &Memory<'_>, server: &str) -> Result<()> {
         let settings = OAuthSettings::read(memory.outbound)?;

@@ -32,14 +32,14 @@ impl Challenge {
         let mut challenge = Self::default();
         let header = header.get(..MAX_HEADER_BYTES).unwrap_or(header);
         for (name, value) in read_parameters(header) {
-            let place = match name.as_str() {
+            let field = match name.as_str() {
                 "resource_metadata" => &mut challenge.metadata,
                 "scope" => &mut challenge.scope,
                 "error" => &mut challenge.error,
                 _ => continue,
             };
             // The first parameter of a name is used.
-            place.get_or_insert(value);
+            field.get_or_insert(value);
         }
         challenge
     }

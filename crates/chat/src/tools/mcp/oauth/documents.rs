@@ -48,7 +48,7 @@ pub async fn ask(
     headers.push(("accept".to_owned(), "application/json".to_owned()));
     let call = OutboundRequest {
         purpose: CallPurpose::Tool,
-        place: Endpoint::Url(url.to_owned()),
+        endpoint: Endpoint::Url(url.to_owned()),
         headers,
         body,
         limits: LIMITS,

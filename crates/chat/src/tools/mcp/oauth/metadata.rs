@@ -85,7 +85,7 @@ async fn find_resource(
     challenge: &Challenge,
 ) -> Result<ResourceMetadata> {
     let (origin, path) = split(url).ok_or_else(|| unusable("its address is not a URL"))?;
-    let places = match &challenge.metadata {
+    let candidates = match &challenge.metadata {
         Some(named) => vec![named.clone()],
         None if path.is_empty() => vec![format!("{origin}{RESOURCE_PATH}")],
         None => vec![
@@ -93,8 +93,8 @@ async fn find_resource(
             format!("{origin}{RESOURCE_PATH}"),
         ],
     };
-    for place in places {
-        if let Some(found) = find_document(outbound, &place).await? {
+    for candidate in candidates {
+        if let Some(found) = find_document(outbound, &candidate).await? {
             return Ok(found);
         }
     }
@@ -110,7 +110,7 @@ async fn find_server(outbound: &dyn Outbound, issuer: &str) -> Result<ServerMeta
     let split = split(issuer);
     let (origin, path) =
         split.ok_or_else(|| unusable("its authorization server has no `https:` URL"))?;
-    let places = if path.is_empty() {
+    let candidates = if path.is_empty() {
         vec![
             format!("{origin}{SERVER_PATH}"),
             format!("{origin}{OPENID_PATH}"),
@@ -122,8 +122,8 @@ async fn find_server(outbound: &dyn Outbound, issuer: &str) -> Result<ServerMeta
             format!("{origin}{path}{OPENID_PATH}"),
         ]
     };
-    for place in places {
-        let Some(found) = find_document::<ServerMetadata>(outbound, &place).await? else {
+    for candidate in candidates {
+        let Some(found) = find_document::<ServerMetadata>(outbound, &candidate).await? else {
             continue;
         };
         // A server that impersonates another could have codes and tokens sent to itself.

@@ -79,8 +79,8 @@ pub async fn refresh(
         ("refresh_token", refresh_token),
         ("resource", grant.resource.as_str()),
     ];
-    let place = (grant.token_endpoint.as_str(), grant.resource.as_str());
-    let mut issued = ask_for_tokens(outbound, &grant.client, place, &fields, now_ms).await?;
+    let target = (grant.token_endpoint.as_str(), grant.resource.as_str());
+    let mut issued = ask_for_tokens(outbound, &grant.client, target, &fields, now_ms).await?;
     let previous = || Some(refresh_token.to_owned());
     issued.refresh_token = issued.refresh_token.or_else(previous);
     Ok(issued)

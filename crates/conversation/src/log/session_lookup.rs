@@ -24,17 +24,22 @@ pub fn load_namesakes(db: &dyn Database, beginning: &Id, most: i64) -> Result<Ve
         .collect())
 }
 
-/// The sessions at these places, in the same order: when each was written to last, its number
+/// The sessions at these positions, in the same order: when each was written to last, its number
 /// and its id.
-pub fn load_at(db: &dyn Database, places: &[SessionPosition]) -> Result<Vec<(i64, i64, String)>> {
+pub fn load_at(
+    db: &dyn Database,
+    positions: &[SessionPosition],
+) -> Result<Vec<(i64, i64, String)>> {
     let sql = "SELECT wanted.value ->> 0, s.number, s.id
                  FROM json_each(?1) AS wanted
                 CROSS JOIN cf_agents_sessions AS s
                    ON s.number = wanted.value ->> 1
                 ORDER BY wanted.key";
-    let places = places.iter().map(|place| [place.active_at, place.number]);
-    let places: Vec<[i64; 2]> = places.collect();
-    load(db, sql, &[json::encode(&places)?.into()])
+    let positions = positions
+        .iter()
+        .map(|position| [position.active_at, position.number]);
+    let positions: Vec<[i64; 2]> = positions.collect();
+    load(db, sql, &[json::encode(&positions)?.into()])
 }
 
 /// The id of the session with this number.
