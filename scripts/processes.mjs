@@ -31,7 +31,7 @@ export async function runAside(program, args, options = {}) {
 }
 
 /**
- * Starts a server, which runs until it ends by itself or we are told to stop:
+ * Starts a server, which runs until it ends by itself or we receive a signal to stop:
  * no failure, so our exit code is 0 then. It and all that it starts are a
  * process group of their own, and nothing of that group outlives us.
  */
@@ -56,12 +56,12 @@ export function outputOf(program, args) {
 
 // For each program that runs, how to stop it and which exit code we take then.
 const running = new Set();
-let toldToStop = false;
+let isStopping = false;
 
 for (const [signal, number] of Object.entries(SIGNALS)) {
   process.on(signal, async () => {
-    if (toldToStop) return;
-    toldToStop = true;
+    if (isStopping) return;
+    isStopping = true;
     const codes = await Promise.all([...running].map((stop) => stop(signal)));
     process.exit(codes.length === 0 ? 128 + number : Math.max(...codes));
   });
@@ -77,7 +77,7 @@ async function endOf(child, stop = passOn) {
   running.add(stopIt);
   try {
     const code = await untilEnd;
-    return toldToStop ? await new Promise(() => {}) : code;
+    return isStopping ? await new Promise(() => {}) : code;
   } catch (error) {
     throw error.code === "ENOENT" ? new Stop(`\`${child.spawnfile}\` could not be started: no such program.`) : error;
   } finally {

@@ -8,7 +8,7 @@ import { credential, isLost, isSignInNeeded, signOut } from "./connection.ts";
 import { Above } from "./goto/goto.tsx";
 import { above } from "./goto/keys.ts";
 import { Home } from "./home.tsx";
-import { dismiss, notices, tellError } from "./notices.ts";
+import { dismiss, notices, notifyError } from "./notices.ts";
 import { requests, type SentRequest } from "./requests.ts";
 import { may } from "./rights.ts";
 import { UnwrittenAgent } from "./missing.tsx";
@@ -153,7 +153,7 @@ function Deletions() {
           <Button onClick={() => undo(session)}>Undo</Button>
           <Button
             kind="quiet"
-            onClick={() => void deleteNow(session).then(() => sessionsOf(session.agent).drop(session.id), tellError)}
+            onClick={() => void deleteNow(session).then(() => sessionsOf(session.agent).drop(session.id), notifyError)}
           >
             Delete now
           </Button>

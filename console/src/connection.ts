@@ -45,11 +45,11 @@ export function openAgent(name: string, { isQuiet = false } = {}): AgentClient {
   return agent;
 }
 
-/** The same, for requests whose order matters: `onTaken` is called when the answer begins. */
-export function openAgentTelling(name: string, onTaken: () => void): AgentClient {
+/** The same, for requests whose order matters: `onAccepted` is called when the answer begins. */
+export function openAgentNotifying(name: string, onAccepted: () => void): AgentClient {
   const send = async (url: string, init?: RequestInit) => {
     const response = await measured(url, init);
-    if (response.ok) onTaken();
+    if (response.ok) onAccepted();
     return response;
   };
   return agentBy(name, send);

@@ -15,16 +15,16 @@ export const notices = signal<readonly Notice[]>([]);
 
 let last = 0;
 
-export function tell(text: string, kind: Notice["kind"] = "done"): void {
+export function notify(text: string, kind: Notice["kind"] = "done"): void {
   last += 1;
   const notice = { id: last, text, kind };
   notices.value = [...notices.peek(), notice].slice(-SHOWN);
   if (kind === "done") setTimeout(() => dismiss(notice.id), SHOWN_MS);
 }
 
-export function tellError(error: unknown): void {
+export function notifyError(error: unknown): void {
   if (error instanceof DOMException && error.name === "AbortError") return;
-  tell(sentence(error), "failed");
+  notify(sentence(error), "failed");
 }
 
 export function dismiss(id: number): void {

@@ -3,7 +3,7 @@
 
 import { signal } from "@preact/signals";
 
-const KEPT = 500;
+const MAX_REQUESTS = 500;
 
 export interface SentRequest {
   id: number;
@@ -40,7 +40,7 @@ export function begin(url: string): SentRequest {
 }
 
 export function keep(request: SentRequest): void {
-  requests.value = [request, ...requests.peek().slice(0, KEPT - 1)];
+  requests.value = [request, ...requests.peek().slice(0, MAX_REQUESTS - 1)];
 }
 
 /** Marks a request as failed whose answer began with a success status. */

@@ -4,7 +4,7 @@
 import { signal } from "@preact/signals";
 
 const KEY = "session-agent.agents";
-const KEPT = 100;
+const MAX_AGENTS = 100;
 
 export interface SeenAgent {
   name: string;
@@ -16,7 +16,7 @@ export const seen = signal<readonly SeenAgent[]>(read());
 
 export function remember(name: string): void {
   if (seen.peek()[0]?.name === name) return;
-  store([{ name, at: Date.now() }, ...seen.peek().filter((agent) => agent.name !== name)].slice(0, KEPT));
+  store([{ name, at: Date.now() }, ...seen.peek().filter((agent) => agent.name !== name)].slice(0, MAX_AGENTS));
 }
 
 export function forget(name: string): void {

@@ -17,7 +17,7 @@ const FILE = "agent-defaults.json";
 /** Each isolate keeps the file in memory, read and parsed. */
 const MAX_FILE_BYTES = 256 * 1024;
 
-/** The API's document. It takes longer to read than all that is held against it. */
+/** The API's document. Reading it takes longer than all checks against it. */
 let document;
 const readApi = () => (document ??= JSON.parse(readFileSync(OPENAPI, "utf8")));
 

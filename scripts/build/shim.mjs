@@ -112,8 +112,8 @@ const MAX_ARRIVING_BYTES = 8 << 20;
 /** The deadline for a body, as `MAX_READING_MS` in edge/http.rs. */
 const MAX_READING_MS = 60_000;
 
-/** How often bodies that are still to come are looked at. */
-const LOOK_MS = 1_000;
+/** How often bodies that are still to come are checked. */
+const CHECK_MS = 1_000;
 
 /** The short bodies that one object reads. */
 class Arrivals {
@@ -131,20 +131,20 @@ class Arrivals {
    */
   read(request) {
     const length = Number(request.headers.get("content-length"));
-    const held = length + BODY_OVERHEAD_BYTES;
-    if (!(length > 0 && length <= SHORT_BYTES && this.#bytes + held <= MAX_ARRIVING_BYTES)) return undefined;
-    this.#bytes += held;
-    this.#timer ??= setTimeout(() => this.#look(), LOOK_MS);
+    const reserved = length + BODY_OVERHEAD_BYTES;
+    if (!(length > 0 && length <= SHORT_BYTES && this.#bytes + reserved <= MAX_ARRIVING_BYTES)) return undefined;
+    this.#bytes += reserved;
+    this.#timer ??= setTimeout(() => this.#check(), CHECK_MS);
     return new Promise((resolve) => {
       this.#deadlines.set(resolve, Date.now() + MAX_READING_MS);
       const end = (bytes) => {
-        this.#bytes -= held;
+        this.#bytes -= reserved;
         this.#deadlines.delete(resolve);
         if (this.#deadlines.size === 0) this.#rest();
         resolve(bytes);
       };
       request.arrayBuffer().then(
-        // Of a body that did not come, Rust finds the stream taken, and says so.
+        // If the body did not arrive, Rust finds its stream locked, and reports that.
         (whole) => end(whole.byteLength < length ? undefined : new Uint8Array(whole)),
         () => end(undefined),
       );
@@ -152,11 +152,11 @@ class Arrivals {
   }
 
   /**
-   * Gives up the bodies that are late, and looks again while others are to come. One timer serves
+   * Gives up the bodies that are late, and checks again while others are to come. One timer serves
    * all bodies that come at the same time. A late body's bytes are counted until the runtime has
    * let go of them.
    */
-  #look() {
+  #check() {
     this.#timer = null;
     const now = Date.now();
     for (const [giveUp, deadline] of this.#deadlines) {
@@ -164,7 +164,7 @@ class Arrivals {
       this.#deadlines.delete(giveUp);
       giveUp(undefined);
     }
-    if (this.#deadlines.size > 0) this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+    if (this.#deadlines.size > 0) this.#timer = setTimeout(() => this.#check(), CHECK_MS);
   }
 
   /** A timer would keep an idle object awake, and time awake is paid for. */

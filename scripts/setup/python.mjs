@@ -2,7 +2,7 @@
 // package is tested with.
 //
 // Unlike the steps of the set-up they may be missing: no Python, no pip, no
-// network. Whoever asks is told why and what would help, as a value, and skips or fails.
+// network. The caller receives the reason and the remedy as a value, and skips or fails.
 // They lie in the cache outside the tree, in a folder that appears whole or not
 // at all, so that its being there says that it is complete.
 
@@ -80,26 +80,28 @@ function otherPythons(find, home) {
   const minors = Array.from({ length: NEWEST_MINOR - OLDEST[1] + 1 }, (_, n) => OLDEST[1] + n);
   const named = minors.map((minor) => find(`python3.${minor}`)).filter((python) => python !== null);
   const versions = join(home, ".pyenv", "versions");
-  const kept = existsSync(versions) ? readdirSync(versions).map((name) => join(versions, name, "bin", "python3")) : [];
-  return [...named, ...kept];
+  const managed = existsSync(versions)
+    ? readdirSync(versions).map((name) => join(versions, name, "bin", "python3"))
+    : [];
+  return [...named, ...managed];
 }
 
 async function findPython(find) {
   const wanted = `Python ${OLDEST.join(".")} or newer with pip`;
   const python = find("python3") ?? find("python");
   if (python === null) return { because: "there is no `python3` on the PATH", help: `install ${wanted}` };
-  let told;
+  let version;
   try {
-    told = JSON.parse((await promisify(execFile)(python, ["-c", ASK])).stdout);
+    version = JSON.parse((await promisify(execFile)(python, ["-c", ASK])).stdout);
   } catch {
     return { because: `\`${python}\` does not run`, help: `install ${wanted}` };
   }
-  const [major, minor] = told.version;
+  const [major, minor] = version.version;
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     return { because: `\`${python}\` is Python ${major}.${minor}`, help: `install ${wanted}` };
   }
-  if (!told.pip) return { because: `\`${python}\` has no pip`, help: `install ${wanted}` };
-  return { python, ...told };
+  if (!version.pip) return { because: `\`${python}\` has no pip`, help: `install ${wanted}` };
+  return { python, ...version };
 }
 
 async function install(python, { title, requirements }, folder) {

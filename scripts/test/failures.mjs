@@ -18,7 +18,7 @@ const SECTIONS = [
   { begins: / ━━━━/, ends: /^(── | .* ━━━━)/ },
 ];
 
-/** The failures as the runners tell them; without any, the last lines. */
+/** The failures as the runners report them; if there are none, the last lines. */
 export function failuresIn(output) {
   const lines = output.trimEnd().split("\n");
   const failures = [];

@@ -49,7 +49,7 @@ async function runFile(file) {
     console.log(
       `\n── ${file}: ${count.passed} passed, ${count.failed} failed in ${(ms / 1000).toFixed(1)} s\n\n${output.trimEnd()}`,
     );
-    // Told again where it can't be overlooked: skipped is neither passed nor failed.
+    // Repeated where it is seen: skipped is neither passed nor failed.
     for (const reason of skippedInTap(said)) console.log(`SKIPPED: ${reason}`);
     return { file, ms, ...count, tests: testsInTap(said) };
   } finally {

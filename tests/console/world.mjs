@@ -69,7 +69,7 @@ class Agent {
     if (isOf(this.running)) return this.follow(say);
     const waits = this.queue.find(isOf);
     if (waits !== undefined) {
-      say({ type: "taken" });
+      say({ type: "accepted" });
       waits.listeners.push(say);
       return;
     }
@@ -88,7 +88,7 @@ class Agent {
     const named = turn.after ?? (turn.trigger ? turn.messageId : message.role === "assistant" ? message.id : undefined);
     if (named !== undefined && !this.nodes.has(named)) return say({ type: "failed", ...refused("not_found") });
     if (isNew) this.taken.push(message.id);
-    say({ type: "taken" });
+    say({ type: "accepted" });
     if (this.running !== null) return void this.queue.push(turn);
     this.begin(turn);
   }
@@ -107,7 +107,7 @@ class Agent {
   }
 
   follow(say) {
-    say({ type: "taken" });
+    say({ type: "accepted" });
     for (const chunk of this.running.chunks) say({ type: "chunk", chunk });
     this.running.listeners.push(say);
   }
@@ -253,7 +253,7 @@ export class World {
   }
 
   #do(effect, { type }) {
-    if (effect.do === "tell") {
+    if (effect.do === "resolve") {
       const ticket = this.tickets.get(effect.ticket);
       assert.ok(
         ticket !== undefined && ticket.told === undefined,
@@ -472,7 +472,7 @@ export const MOVES = {
     },
   ],
   "branch off": [1, (world) => world.happen({ type: "branch off" })],
-  "decide anew": [1, (world) => world.happen({ type: "decide anew" })],
+  "decide again": [1, (world) => world.happen({ type: "decide again" })],
   stop: [2, (world) => world.happen({ type: "stop" })],
   check: [3, (world) => world.happen({ type: "check" })],
   "load above": [2, (world) => world.happen({ type: "loadAbove", limit: 20, ticket: world.ticket("load above") })],

@@ -13,7 +13,7 @@ import { EventTexts } from "./event_texts.ts";
 const PAGE = 1000;
 const PAUSE_MS = 1000;
 /** The newest changes that the page keeps. */
-const KEPT = 5000;
+const MAX_CHANGES = 5000;
 /** The characters of an event's text that are shown. */
 const GLANCE = 200;
 
@@ -37,7 +37,7 @@ export function Changes({ conversation }: { conversation: Conversation }) {
         cursor = page.cursor;
         for (const { type, id } of page.changes) if (type === "update" && id !== null) void events.renew(id);
         if (page.changes.length > 0) {
-          setChanges((before) => [...page.changes.toReversed(), ...before].slice(0, KEPT));
+          setChanges((before) => [...page.changes.toReversed(), ...before].slice(0, MAX_CHANGES));
           setSeen((before) => before + page.changes.length);
         }
         if (page.changes.length < PAGE) await pause(PAUSE_MS, stopping.signal);

@@ -21,9 +21,9 @@ export function Composer({ conversation }: { conversation: Conversation }) {
     setText("");
     area.current?.focus();
     const chosen = model.peek().trim();
-    const isTaken = await conversation.send(text, chosen ? { model: chosen } : {});
+    const isAccepted = await conversation.send(text, chosen ? { model: chosen } : {});
     // If the agent didn't accept the message, the composer restores its text.
-    if (!isTaken) setText((newer) => (newer === "" ? text : `${text}\n\n${newer}`));
+    if (!isAccepted) setText((newer) => (newer === "" ? text : `${text}\n\n${newer}`));
   };
   if (!may("chat")) return <p class="composer hint">Your token can read this conversation but not write to it.</p>;
   const models = rights.value.models;

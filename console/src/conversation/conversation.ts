@@ -10,7 +10,7 @@ import {
   type SessionClient,
   type UiMessage,
 } from "session-agent";
-import { isLost, openAgent, openAgentTelling } from "../connection.ts";
+import { isLost, openAgent, openAgentNotifying } from "../connection.ts";
 import { markFailed } from "../requests.ts";
 import { may } from "../rights.ts";
 import type { LiveTurn } from "../turns/live.ts";
@@ -156,8 +156,8 @@ export class Conversation {
   }
 
   /** Leaves the call open. */
-  decideAnew(): void {
-    this.#happen({ type: "decide anew" });
+  decideAgain(): void {
+    this.#happen({ type: "decide again" });
   }
 
   /** Requests an answer to a message that has none. */
@@ -226,7 +226,7 @@ export class Conversation {
 
   #do(effect: Effect): void {
     switch (effect.do) {
-      case "tell":
+      case "resolve":
         this.#tickets.get(effect.ticket)?.(effect.value);
         this.#tickets.delete(effect.ticket);
         return;
@@ -238,7 +238,7 @@ export class Conversation {
         return;
       case "read tree":
         if (effect.leaf !== null) this.tree.leafId.value = effect.leaf;
-        return void this.tree.catchUp(effect.isAnew).catch((error) => this.#fail(error));
+        return void this.tree.catchUp(effect.fromStart).catch((error) => this.#fail(error));
       case "mark failed":
         return markFailed(this.agentName, effect.operation, effect.error);
       default:
@@ -296,8 +296,8 @@ export class Conversation {
         return { type: "checked", request, updatedAt: found?.updatedAt ?? null };
       }
       case "chat": {
-        const telling = openAgentTelling(this.agentName, () => this.#happen({ type: "taken", request }));
-        return await this.#hear(request, telling.session(this.id).chat(effect.input, { signal }), signal);
+        const notifying = openAgentNotifying(this.agentName, () => this.#happen({ type: "accepted", request }));
+        return await this.#hear(request, notifying.session(this.id).chat(effect.input, { signal }), signal);
       }
       case "listen":
         return await this.#hear(request, session.resumeChat({ signal }), signal);

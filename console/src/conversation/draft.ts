@@ -22,8 +22,8 @@ export class Draft {
     return this.state.next - 1;
   }
 
-  tell(tickets: readonly (number | null)[], value: boolean): void {
-    for (const ticket of tickets) if (ticket !== null) this.do({ do: "tell", ticket, value });
+  resolve(tickets: readonly (number | null)[], value: boolean): void {
+    for (const ticket of tickets) if (ticket !== null) this.do({ do: "resolve", ticket, value });
   }
 
   giveUp(request: number | null | undefined): void {

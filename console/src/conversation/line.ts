@@ -17,7 +17,7 @@ export abstract class Line extends Turns {
       input: { ...more, message },
       stage: "unsent",
       request: 0,
-      isTaken: false,
+      isAccepted: false,
       wasAsked: false,
       wasRead: false,
       cancel: null,
@@ -57,14 +57,14 @@ export abstract class Line extends Turns {
       this.leaveLine(first);
       return this.begin(first.input, { messageId: first.id, ticket: first.ticket }, { message: first.message });
     }
-    if (state.turn !== null && !state.turn.isTaken) return;
+    if (state.turn !== null && !state.turn.isAccepted) return;
     for (const waiting of state.line) {
       if (waiting.stage === "unsent" && waiting.cancel === null) {
         const request = this.request();
-        this.change(waiting, { stage: "asked", wasAsked: true, isTaken: false, request });
+        this.change(waiting, { stage: "asked", wasAsked: true, isAccepted: false, request });
         return this.do({ do: "chat", request, input: { ...waiting.input, whenBusy: "queue" } });
       }
-      if (!waiting.isTaken) return;
+      if (!waiting.isAccepted) return;
     }
   }
 
@@ -78,10 +78,13 @@ export abstract class Line extends Turns {
       this.keepAnswer(state.turn);
     }
     this.leaveLine(next);
-    this.tell([next.ticket], true);
-    this.enter(askedTurn(next.request, { stage: "streaming", isTaken: true, hasStarted: true, messageId: next.id }), {
-      message: next.message,
-    });
+    this.resolve([next.ticket], true);
+    this.enter(
+      askedTurn(next.request, { stage: "streaming", isAccepted: true, hasStarted: true, messageId: next.id }),
+      {
+        message: next.message,
+      },
+    );
     const turn = state.turn!;
     state.turn = null;
     const answer = next.chunks.reduce((answer, chunk) => this.heard(answer, chunk, next.request), NOTHING_SAID);
@@ -93,7 +96,7 @@ export abstract class Line extends Turns {
   refuse(waiting: Waiting, problem: unknown): void {
     this.leaveLine(waiting);
     if (problem !== null) this.state.problem = problem;
-    this.tell([waiting.ticket], false);
+    this.resolve([waiting.ticket], false);
     this.moveOn();
     this.listen();
   }
@@ -103,7 +106,7 @@ export abstract class Line extends Turns {
     if (waiting === undefined || waiting.cancel !== null) return;
     if (!waiting.wasAsked) this.refuse(waiting, null);
     // Requests in transit could arrive in another order.
-    else if (waiting.stage === "asked" && !waiting.isTaken) this.change(waiting, { cancel: "wanted" });
+    else if (waiting.stage === "asked" && !waiting.isAccepted) this.change(waiting, { cancel: "wanted" });
     else this.change(waiting, { cancel: this.run({ kind: "take back", id }) });
   }
 
@@ -118,7 +121,7 @@ export abstract class Line extends Turns {
     for (const waiting of this.state.line.filter(({ id, stage }) => stage === "doubtful" && sought.includes(id))) {
       if (waiting.wasRead || found.includes(waiting.id)) {
         this.leaveLine(waiting);
-        this.tell([waiting.ticket], true);
+        this.resolve([waiting.ticket], true);
         this.state.wantsToListen = true;
       } else if (waiting.isCancelled) {
         this.refuse(waiting, null);

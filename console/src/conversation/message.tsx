@@ -5,7 +5,7 @@ import type { UiMessage } from "session-agent";
 import { Button } from "../ui/basics.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Time } from "../ui/time.tsx";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { may } from "../rights.ts";
 import { go } from "../route.ts";
 import { shownTime } from "../text.ts";
@@ -66,8 +66,8 @@ function Actions({ conversation, message, fork }: Props) {
   const mayEdit = may("chat") && (may("appendMessage") || conversation.messages.value[0]?.id !== message.id);
   const copy = () =>
     navigator.clipboard.writeText(textOf(message)).then(
-      () => tell("Copied."),
-      () => tell("The browser blocked copying. Select the text and copy it manually.", "failed"),
+      () => notify("Copied."),
+      () => notify("The browser blocked copying. Select the text and copy it manually.", "failed"),
     );
   const made = () =>
     go({

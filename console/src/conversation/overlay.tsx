@@ -6,7 +6,7 @@ import { Button, Loading, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { Time } from "../ui/time.tsx";
 import { useLoad } from "../load.ts";
-import { tellError } from "../notices.ts";
+import { notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { count, counted } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
@@ -45,7 +45,7 @@ function Originals({ conversation, compactionId }: { conversation: Conversation;
       await conversation.session.deleteCompaction({ compactionId });
       await conversation.reload();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   return (

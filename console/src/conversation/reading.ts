@@ -41,7 +41,7 @@ export function takeReading(draft: Draft, { request, updatedAt, messages, cursor
   state.isMoved = false;
   state.isOwed = false;
   state.deeds = state.deeds.filter(({ knownFrom }) => knownFrom === null || knownFrom > request);
-  draft.do({ do: "read tree", isAnew: wasMoved, leaf: null });
+  draft.do({ do: "read tree", fromStart: wasMoved, leaf: null });
   return reading;
 }
 
@@ -50,7 +50,7 @@ export function readAbove(draft: Draft, limit: number | null, tickets: readonly 
   if (state.readingAbove !== null) {
     state.readingAbove = { ...state.readingAbove, tickets: [...state.readingAbove.tickets, ...tickets] };
   } else if (state.above === null) {
-    draft.tell(tickets, false);
+    draft.resolve(tickets, false);
   } else {
     const reading = { request: draft.request(), before: state.above, limit: limit ?? state.pageAbove };
     state.readingAbove = { ...reading, tickets };
@@ -69,7 +69,7 @@ export function takeReadingAbove(draft: Draft, { request, messages, cursor }: Of
   state.loaded = [...messages.filter(({ id }) => !known.has(id)), ...state.loaded];
   state.above = cursor;
   state.pageAbove = Math.min(LONGEST_PAGE, state.pageAbove * 2);
-  draft.tell(reading.tickets, true);
+  draft.resolve(reading.tickets, true);
 }
 
 /** Checks whether other clients have written. */

@@ -49,7 +49,7 @@ export interface Turn {
    * - `settling`: it appears to be over, and the agent's messages are being read.
    */
   readonly stage: "asked" | "streaming" | "lost" | "settling";
-  readonly isTaken: boolean;
+  readonly isAccepted: boolean;
   readonly hasStarted: boolean;
   readonly isStopping: boolean;
   readonly answer: Answer;
@@ -82,7 +82,7 @@ export interface Waiting extends WaitingMessage {
   readonly stage: "unsent" | "asked" | "lost" | "doubtful";
   /** The number of the chat request, or of the wait for the connection. */
   readonly request: number;
-  readonly isTaken: boolean;
+  readonly isAccepted: boolean;
   /** Whether the agent may already have it. */
   readonly wasAsked: boolean;
   /** The agent had it when the user removed it, so it is not sent again. */
@@ -200,7 +200,7 @@ export const EMPTY: State = {
 
 /** The user's actions, and the answers to requests. `at` is the time. */
 export type Happening =
-  | { type: "open" | "check" | "stop" | "dismiss" | "close" | "decide anew" | "branch off" }
+  | { type: "open" | "check" | "stop" | "dismiss" | "close" | "decide again" | "branch off" }
   /** A failure of something that has no rule here. */
   | { type: "problem"; error: unknown }
   | { type: "reload"; ticket: number }
@@ -221,7 +221,7 @@ export type Happening =
     }
   | { type: "readAbove"; request: number; messages: readonly UiMessage[]; cursor: string | null }
   | { type: "checked"; request: number; updatedAt: number | null }
-  | { type: "taken" | "over" | "done" | "back"; request: number }
+  | { type: "accepted" | "over" | "done" | "back"; request: number }
   | { type: "chunk"; request: number; chunk: ChatChunk; at: number }
   | ({ type: "failed"; request: number } & Failure);
 
@@ -236,7 +236,7 @@ export type Effect =
   | { do: "readAbove"; request: number; before: string; limit: number }
   /** `checked` or `failed`. */
   | { do: "check"; request: number }
-  /** `taken`, any number of `chunk`, and `over` or `failed`. */
+  /** `accepted`, any number of `chunk`, and `over` or `failed`. */
   | { do: "chat"; request: number; input: ChatInput }
   | { do: "listen"; request: number }
   /** `done` or `failed`. */
@@ -249,10 +249,10 @@ export type Effect =
   /** Ignores all later happenings with this number. */
   | { do: "give up"; request: number }
   | { do: "give all up" }
-  /** Updates the tree of events. `isAnew`: reads it from the start, because events may have been deleted. */
-  | { do: "read tree"; isAnew: boolean; leaf: string | null }
+  /** Updates the tree of events. `fromStart`: reads it from the start, because events may have been deleted. */
+  | { do: "read tree"; fromStart: boolean; leaf: string | null }
   /** Resolves the caller's promise. */
-  | { do: "tell"; ticket: number; value: boolean }
+  | { do: "resolve"; ticket: number; value: boolean }
   /** An answer that began with a success status reported a failure later. */
   | { do: "mark failed"; operation: "chat" | "resumeChat"; error: string };
 
@@ -288,7 +288,7 @@ export function askedTurn(request: number, more: Partial<Turn>): Turn {
     request,
     isOurs: true,
     stage: "asked",
-    isTaken: false,
+    isAccepted: false,
     hasStarted: false,
     isStopping: false,
     answer: NOTHING_SAID,

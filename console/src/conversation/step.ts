@@ -28,7 +28,7 @@ export function step(state: State, happening: Happening): [State, Effect[]] {
   const step = new Step(state);
   if (!state.isClosed) step.take(happening);
   // A closed conversation ignores answers.
-  else if ("ticket" in happening) step.tell([happening.ticket], false);
+  else if ("ticket" in happening) step.resolve([happening.ticket], false);
   return [step.state, step.effects];
 }
 
@@ -61,7 +61,7 @@ class Step extends Line {
         return this.decide(happening.messageId, happening.call);
       case "branch off":
         return this.branchOff();
-      case "decide anew":
+      case "decide again":
         this.state.decision = null;
         return;
       case "stop":
@@ -84,8 +84,8 @@ class Step extends Line {
         return takeReadingAbove(this, happening);
       case "checked":
         return takeCheck(this, happening);
-      case "taken":
-        return this.onTaken(happening.request);
+      case "accepted":
+        return this.onAccepted(happening.request);
       case "chunk":
         return this.onChunk(happening.request, happening);
       case "over":
@@ -128,19 +128,19 @@ class Step extends Line {
 
   afterReading(tickets: readonly number[], value: boolean): void {
     this.state.isOpen = true;
-    this.tell(tickets, value);
+    this.resolve(tickets, value);
     this.moveOn();
     this.listen();
   }
 
   // Chunks of answers.
 
-  onTaken(request: number): void {
+  onAccepted(request: number): void {
     const { turn } = this.state;
-    if (turn?.request === request) this.state.turn = { ...turn, isTaken: true };
+    if (turn?.request === request) this.state.turn = { ...turn, isAccepted: true };
     const waiting = this.waitingBy(request);
     if (waiting !== undefined) {
-      this.change(waiting, { isTaken: true });
+      this.change(waiting, { isAccepted: true });
       if (waiting.cancel === "wanted")
         this.change(waiting, { cancel: this.run({ kind: "take back", id: waiting.id }) });
     }
@@ -151,20 +151,20 @@ class Step extends Line {
     const { state } = this;
     if (state.listening === request) {
       state.listening = null;
-      state.turn = askedTurn(request, { isOurs: false, isTaken: true });
+      state.turn = askedTurn(request, { isOurs: false, isAccepted: true });
     }
     if (this.isHeard(state.turn, request)) {
       const { turn } = state;
-      if (!turn.hasStarted) this.tell([turn.ticket], true);
+      if (!turn.hasStarted) this.resolve([turn.ticket], true);
       const answer = this.heard(turn.answer, heardChunk, request);
-      state.turn = { ...turn, stage: "streaming", isTaken: true, hasStarted: true, ticket: null, answer };
+      state.turn = { ...turn, stage: "streaming", isAccepted: true, hasStarted: true, ticket: null, answer };
       return this.moveOn();
     }
     const waiting = this.waitingBy(request);
     if (waiting === undefined) return;
     // It was withdrawn, or its turn was stopped before any output.
     if (waiting.chunks.length === 0 && heardChunk.chunk.type === "abort") return this.doubt(waiting);
-    this.change(waiting, { isTaken: true, chunks: [...waiting.chunks, heardChunk] });
+    this.change(waiting, { isAccepted: true, chunks: [...waiting.chunks, heardChunk] });
     this.moveOn();
   }
 
@@ -232,19 +232,19 @@ class Step extends Line {
     if (errand?.kind === "switch") {
       state.since = state.next;
       state.isMoved = true;
-      this.do({ do: "read tree", isAnew: false, leaf: errand.leaf });
+      this.do({ do: "read tree", fromStart: false, leaf: errand.leaf });
       read(this);
     } else if (errand?.kind === "remove") {
       // A message in transit may have arrived later.
       if (errand.isLoaded) state.removedIds = new Set(state.removedIds).add(errand.id);
       else state.isMoved = true;
-      this.do({ do: "read tree", isAnew: true, leaf: null });
+      this.do({ do: "read tree", fromStart: true, leaf: null });
       state.isOwed = true;
       if (state.reading !== null) read(this);
     } else if (errand?.kind === "append" && this.isHeard(state.turn, request)) {
       const chat = this.request();
       // The agent has the message, whether or not its turn succeeds.
-      this.tell([state.turn.ticket], true);
+      this.resolve([state.turn.ticket], true);
       this.goOn(state.turn, chat, { ticket: null });
       this.do({ do: "chat", request: chat, input: state.turn.input! });
     } else if (errand?.kind === "take back") {
@@ -260,7 +260,7 @@ class Step extends Line {
     // The next check shows it.
     if (state.checking === request) return void (state.checking = null);
     if (state.readingAbove?.request === request) {
-      this.tell(state.readingAbove.tickets, false);
+      this.resolve(state.readingAbove.tickets, false);
       state.readingAbove = null;
       state.problem = failure.error;
       return;
@@ -293,7 +293,7 @@ class Step extends Line {
 
   close(): void {
     const { turn, line, reading, readingAbove } = this.state;
-    this.tell(
+    this.resolve(
       [
         turn?.ticket ?? null,
         ...line.map(({ ticket }) => ticket),

@@ -67,27 +67,27 @@ export class EventTree {
   }
 
   /**
-   * Reads new events, if the tree was read before. `isAnew`: reads all, because events may have been
+   * Reads new events, if the tree was read before. `fromStart`: reads all, because events may have been
    * deleted. If a read is in progress, that read continues until it includes this request.
    */
-  async catchUp(isAnew = false): Promise<void> {
+  async catchUp(fromStart = false): Promise<void> {
     if (this.#reading !== null) {
-      this.#asked = isAnew || this.#asked === "all" ? "all" : "what is new";
+      this.#asked = fromStart || this.#asked === "all" ? "all" : "what is new";
     } else if (this.nodes.peek() !== null) {
-      await this.#begin(isAnew);
+      await this.#begin(fromStart);
     }
   }
 
-  #begin(isAnew: boolean): Promise<void> {
-    this.#reading = this.#read(isAnew).finally(() => {
+  #begin(fromStart: boolean): Promise<void> {
+    this.#reading = this.#read(fromStart).finally(() => {
       this.#reading = null;
       this.isReading.value = false;
     });
     return this.#reading;
   }
 
-  async #read(isAnew: boolean): Promise<void> {
-    for (let all = isAnew; ; all = this.#asked === "all") {
+  async #read(fromStart: boolean): Promise<void> {
+    for (let all = fromStart; ; all = this.#asked === "all") {
       this.#asked = "nothing";
       this.isReading.value = all;
       await this.#readInto(all ? new TreeEvents() : this.#events);

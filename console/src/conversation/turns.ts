@@ -64,7 +64,7 @@ export abstract class Turns extends Draft {
     const shown = messagesOf(this.state);
     const index = shown.findIndex((message) => message.id === id);
     // The new text is appended after the preceding message.
-    if (!this.isFree() || index < 0 || (index === 0 && this.state.above !== null)) return this.tell([ticket], false);
+    if (!this.isFree() || index < 0 || (index === 0 && this.state.above !== null)) return this.resolve([ticket], false);
     const message = userMessage(newId, text);
     const deed = { cutAt: id, message: { ...message, createdAt: at } };
     const turn = { messageId: newId, ticket };
@@ -185,7 +185,7 @@ export abstract class Turns extends Draft {
     this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
     this.state.turn = null;
     this.state.problem = problem;
-    this.tell([turn.ticket], false);
+    this.resolve([turn.ticket], false);
     // Changes of other clients may be the reason.
     read(this);
     this.moveOn();
@@ -205,14 +205,14 @@ export abstract class Turns extends Draft {
   settled(turn: Turn, found: readonly string[]): void {
     const isThere = turn.hasStarted || (turn.messageId !== null && found.includes(turn.messageId));
     this.state.turn = null;
-    this.tell([turn.ticket], isThere);
+    this.resolve([turn.ticket], isThere);
     if (!isThere && turn.error !== null) this.state.problem = turn.error;
   }
 
   /** Reading failed: the received chunks stay until a read succeeds. */
   unsettled(turn: Turn): void {
     this.state.turn = null;
-    this.tell([turn.ticket], turn.hasStarted);
+    this.resolve([turn.ticket], turn.hasStarted);
     if (!turn.hasStarted) this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
     this.keepAnswer(turn);
   }

@@ -21,7 +21,7 @@ export function Unanswered({ conversation, message, turn }: Props) {
   const isIdle = conversation.state.value === "idle" && conversation.waiting.value.length === 0;
   if (!isIdle || (message.role !== "user" && turn === undefined)) return null;
   // The error of the last failure is shown above.
-  return <NoAnswer {...{ conversation, message, turn }} isToldAbove={conversation.problem.value !== null} />;
+  return <NoAnswer {...{ conversation, message, turn }} isShownAbove={conversation.problem.value !== null} />;
 }
 
 /** A failed turn at a message that other messages follow. */
@@ -31,7 +31,7 @@ export function FailedHere({ conversation, message }: Omit<Props, "turn">) {
   return turn === undefined || isLast ? null : <NoAnswer {...{ conversation, message, turn }} />;
 }
 
-function NoAnswer({ conversation, message, turn, isToldAbove }: Props & { isToldAbove?: boolean }) {
+function NoAnswer({ conversation, message, turn, isShownAbove }: Props & { isShownAbove?: boolean }) {
   const failure = turn?.failure;
   const isOpen = message.role === "user";
   const isLast = conversation.messages.value.at(-1)?.id === message.id;
@@ -48,7 +48,7 @@ function NoAnswer({ conversation, message, turn, isToldAbove }: Props & { isTold
         {failure ? (
           <>
             <b>{isOpen ? "The turn failed." : "The turn failed before the answer was complete."}</b>{" "}
-            {!isToldAbove && shownText(failure.message)} <code class="code-name">{failure.code}</code>
+            {!isShownAbove && shownText(failure.message)} <code class="code-name">{failure.code}</code>
           </>
         ) : (
           <>

@@ -7,7 +7,7 @@ import { Pending } from "../ui/pending.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { hashOf } from "../route.ts";
 import { erasedText, shownText, shownTime } from "../text.ts";
 import { keepReceipt, Receipts } from "./receipts.tsx";
@@ -189,7 +189,7 @@ function Erase({ agent, prefix, onClose, onDone }: EraseProps) {
           result.homesLeft.length > 0
             ? ` Not erased because other agents share their memory: ${result.homesLeft.join(", ")}.`
             : "";
-        tell(`Erased ${count} agents: ${erasedText(stored.erased)}.${others}`);
+        notify(`Erased ${count} agents: ${erasedText(stored.erased)}.${others}`);
         return onDone();
       }
     });

@@ -5,7 +5,7 @@ import { Button, Field, Heading } from "../ui/basics.tsx";
 import { Pending } from "../ui/pending.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { useWork } from "../ui/work.ts";
 
 const FIELDS = [
@@ -36,7 +36,7 @@ export function Compaction({ agent }: { agent: string }) {
         changed.map(([field]) => [field, texts[field]!.trim() === "" ? null : Number(texts[field])]),
       );
       await openAgent(agent).configureCompaction({ ...of, ...input } as never);
-      tell("Saved.");
+      notify("Saved.");
       reload();
     });
   return (

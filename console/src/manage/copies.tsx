@@ -8,7 +8,7 @@ import { Table } from "../ui/table.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { sentence, tell } from "../notices.ts";
+import { sentence, notify } from "../notices.ts";
 import { bytes, count, fieldOf, shownTime, timeOf } from "../text.ts";
 import { useWork } from "../ui/work.ts";
 
@@ -20,13 +20,13 @@ export function Copies({ agent }: { agent: string }) {
   const backUp = () =>
     run(async () => {
       const written = await openAgent(agent).backup({});
-      tell(`Backed up: ${bytes(written.bytes)}, ${count(written.sessions)} sessions.`);
+      notify(`Backed up: ${bytes(written.bytes)}, ${count(written.sessions)} sessions.`);
       reload();
     });
   const plan = (backups: object | null, notice: string) =>
     run(async () => {
       await openAgent(agent).configureAgent({ backups } as never);
-      tell(notice);
+      notify(notice);
       reload();
     });
   return (
@@ -127,7 +127,7 @@ function Recovery({ agent }: { agent: string }) {
   const restore = () =>
     run(async () => {
       const result = await openAgent(agent).restoreBookmark({ bookmark: found!.bookmark, confirm: confirm ?? "" });
-      tell(`Restored. To undo this, restore the bookmark ${result.undo}.`);
+      notify(`Restored. To undo this, restore the bookmark ${result.undo}.`);
       setConfirm(null);
     });
   return (

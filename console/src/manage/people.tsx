@@ -5,7 +5,7 @@ import type { Operations } from "session-agent";
 import { Button, Check, Empty, Field, Heading, Name } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
 import { counted, erasedText, shownText } from "../text.ts";
@@ -216,7 +216,7 @@ function Erase({ agent, mentions, onClose, onDone }: EraseProps) {
         const part = mentions.slice(from, from + ERASED_AT_ONCE).map(({ snippet: _, ...mention }) => mention);
         const receipt = keepReceipt(await openAgent(agent).erase({ places: part } as never));
         setErased(from + part.length);
-        tell(`Erased: ${erasedText(receipt.erased)}. The receipt is below.`);
+        notify(`Erased: ${erasedText(receipt.erased)}. The receipt is below.`);
       }
       onDone();
     });

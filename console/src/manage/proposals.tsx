@@ -10,7 +10,7 @@ import { Pending } from "../ui/pending.tsx";
 import { Evidence } from "../ui/evidence.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
 import { counted, shownName, shownText, shownTime } from "../text.ts";
@@ -66,7 +66,7 @@ export function Proposals({ agent }: { agent: string }) {
   const learn = () =>
     run(async () => {
       const result = await openAgent(agent).learn({});
-      tell(`Read ${counted(result.events, "event")} and made ${counted(result.proposals.length, "proposal")}.`);
+      notify(`Read ${counted(result.events, "event")} and made ${counted(result.proposals.length, "proposal")}.`);
       reload();
     });
   const consolidate = () =>
@@ -74,11 +74,11 @@ export function Proposals({ agent }: { agent: string }) {
       for (let step = 0; step < MAX_STEPS; step += 1) {
         const { proposal, complete } = await openAgent(agent).consolidate({});
         if (proposal != null) {
-          tell("Created a proposal. Review it below.");
+          notify("Created a proposal. Review it below.");
           break;
         }
         if (complete) {
-          tell("Found nothing to merge.");
+          notify("Found nothing to merge.");
           break;
         }
       }
@@ -180,13 +180,13 @@ function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: 
         ...(approve ? { approve: true } : { reject: true }),
         changes: decided,
       } as never);
-      tell(approve ? `Approved ${counted(decided.length, "change")}.` : "Rejected.");
+      notify(approve ? `Approved ${counted(decided.length, "change")}.` : "Rejected.");
       onChange();
     });
   const revert = () =>
     run(async () => {
       await openAgent(agent).revertProposal({ id });
-      tell("Reverted.");
+      notify("Reverted.");
       onChange();
     });
   return (

@@ -6,7 +6,7 @@ import { counted, erasedText, shownTime } from "../text.ts";
 import { save } from "./files.ts";
 
 const STORED = "session-agent.receipts";
-const KEPT = 100;
+const MAX_RECEIPTS = 100;
 
 export interface Receipt {
   agent: string;
@@ -31,7 +31,7 @@ export const receipts = signal<readonly Receipt[]>(load());
 /** `answer`: an answer with a receipt. The answer's other fields are not part of the receipt. */
 export function keepReceipt(answer: object): Receipt {
   const { found: _, deleted: __, destroyed: ___, ...receipt } = answer as Receipt & Record<string, unknown>;
-  receipts.value = [receipt as Receipt, ...receipts.peek()].slice(0, KEPT);
+  receipts.value = [receipt as Receipt, ...receipts.peek()].slice(0, MAX_RECEIPTS);
   try {
     localStorage.setItem(STORED, JSON.stringify(receipts.value));
   } catch {

@@ -6,7 +6,7 @@ import { Button, Check, Field, Heading, Loading, Problem, Select } from "../ui/b
 import { Table } from "../ui/table.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { count, counted, shownTime } from "../text.ts";
 import { useWork } from "../ui/work.ts";
 
@@ -160,7 +160,7 @@ function RulesOf({ agent, level, name }: { agent: string; level: Level; name: st
         const given = Object.fromEntries(Object.entries(definition).filter(([, value]) => value !== null));
         await client.defineBlock({ label: name, ...given, retention: isEmpty ? null : retention } as never);
       }
-      tell("Rules saved. The agent applies them automatically.");
+      notify("Rules saved. The agent applies them automatically.");
       loaded.reload();
     });
   if (loaded.error !== undefined) return <Problem error={loaded.error} retry={loaded.reload} />;

@@ -6,7 +6,7 @@ import type { Operations } from "session-agent";
 import { Button, Name } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
 import { useEvery } from "../load.ts";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { counted, shownJson, shownText } from "../text.ts";
 import { useWork } from "../ui/work.ts";
 import { EntryHeader } from "./entry_header.tsx";
@@ -42,7 +42,7 @@ export function ServerRow({ agent, server, toolCount, reload, onRemove }: Props)
   useEffect(() => {
     if (url === "" || needsAuthorization) return;
     setUrl("");
-    tell(`${name} is authorized.`);
+    notify(`${name} is authorized.`);
   }, [needsAuthorization]);
   const authorize = () =>
     run(async () => {

@@ -3,7 +3,7 @@
 import { useState } from "preact/hooks";
 import { Button, Check, Field, Heading, Select } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
-import { tell, tellError } from "../notices.ts";
+import { notify, notifyError } from "../notices.ts";
 import { shownTime } from "../text.ts";
 import { rightsOf } from "../token.ts";
 import { EMPTY, type TokenForm, tokenInput } from "./token_input.ts";
@@ -151,10 +151,10 @@ function MintedToken({
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(token);
-      tell("Copied. The token is no longer shown.");
+      notify("Copied. The token is no longer shown.");
       onClose();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   return (

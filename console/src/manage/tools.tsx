@@ -8,7 +8,7 @@ import { Pending } from "../ui/pending.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tell, tellError } from "../notices.ts";
+import { notify, notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { counted, shownText } from "../text.ts";
 import { useWork } from "../ui/work.ts";
@@ -30,10 +30,10 @@ export function Tools({ agent }: { agent: string }) {
   const remove = async (name: string, { isDeployed = false, restore = false } = {}) => {
     try {
       await openAgent(agent).removeTool({ name, ...(restore && { restore }) });
-      tell(restore ? `Restored ${name}.` : isDeployed ? `Hid ${name} from this agent.` : `Removed ${name}.`);
+      notify(restore ? `Restored ${name}.` : isDeployed ? `Hid ${name} from this agent.` : `Removed ${name}.`);
       reload();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   const servers = data?.servers ?? [];
@@ -180,7 +180,7 @@ function Add({ agent, onClose, onDone }: { agent: string; onClose: () => void; o
       const input = { name: name.trim(), needsApproval, ...where, ...shape, ...headers };
       const defined = await openAgent(agent).defineTool(input as never);
       const result = defined as { problem?: string | null; tools?: readonly unknown[] | null };
-      tell(
+      notify(
         result.problem
           ? `Added, but the server reported a problem: ${result.problem}`
           : isServer

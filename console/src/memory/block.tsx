@@ -5,7 +5,7 @@ import { type Block, VersionConflictError } from "session-agent";
 import { Meter } from "../ui/bar.tsx";
 import { Button, Field, Name, Stored } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
-import { tell, tellError } from "../notices.ts";
+import { notify, notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { count, shownJson, shownText, shownTime } from "../text.ts";
 import { Entries } from "./entries.tsx";
@@ -30,11 +30,11 @@ export function BlockView({ agent, session, block, entry, onChange, onClose }: P
   const remove = async () => {
     try {
       await openAgent(agent).removeBlock(of);
-      tell(`Removed ${label}. Its content returns if you define a block with the same label.`);
+      notify(`Removed ${label}. Its content returns if you define a block with the same label.`);
       onChange();
       onClose();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   return (
@@ -113,11 +113,11 @@ function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; bl
         ...(block.source === null && { expectedVersion: block.version }),
         ...(reason.trim() && { reason: reason.trim() }),
       });
-      tell("Saved as a new version.");
+      notify("Saved as a new version.");
       onChange();
     } catch (error) {
       // Another client has changed the block. The typed text stays, and nothing is overwritten.
-      tellError(
+      notifyError(
         error instanceof VersionConflictError
           ? new Error("The block was changed by someone else. Copy your text, reload the page, and edit it again.")
           : error,

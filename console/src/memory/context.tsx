@@ -8,7 +8,7 @@ import { Button, Heading, Loading, Problem, Stored } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import type { Conversation } from "../conversation/conversation.ts";
 import { useLoad } from "../load.ts";
-import { tell, tellError } from "../notices.ts";
+import { notify, notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { count, counted, shownText, shownTime } from "../text.ts";
 import { ContextTools } from "./context_tools.tsx";
@@ -84,9 +84,9 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
   const show = async (work: () => Promise<{ prompt: string; hash: string; frozenAt: number }>, notice?: string) => {
     try {
       setFrozen(await work());
-      if (notice) tell(notice);
+      if (notice) notify(notice);
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   const now = rendered.data?.prompt;

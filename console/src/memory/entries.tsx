@@ -6,7 +6,7 @@ import { Button, Empty, Field, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Marked } from "../ui/marked.tsx";
 import { Marks } from "../ui/marks.tsx";
 import { openAgent } from "../connection.ts";
-import { tellError } from "../notices.ts";
+import { notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { hashOf } from "../route.ts";
 import { counted, shownTime, timeOf } from "../text.ts";
@@ -66,7 +66,7 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
       const found = await client.searchContext({ ...of, query, limit: 50, ...where, ...(at !== null && { asOf: at }) });
       if (turn === searches.current) setFound(found);
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   const clear = () => {
@@ -79,7 +79,7 @@ export function Entries({ agent, of, hasVersions, entry: named }: Props) {
       if (hasVersions) setDeleted(key);
       await load(null);
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   const shared = {

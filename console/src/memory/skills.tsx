@@ -10,7 +10,7 @@ import { useWork } from "../ui/work.ts";
 import { Code } from "../conversation/parts.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tellError } from "../notices.ts";
+import { notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { bytes, count, shownTime } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
@@ -106,7 +106,7 @@ function Document({ agent, of, skill, hasVersions, onChange, onDelete }: Documen
       await openAgent(agent).deleteSkill({ ...of, key: skill.key });
       onDelete();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   return (

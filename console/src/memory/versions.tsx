@@ -9,7 +9,7 @@ import { Marks } from "../ui/marks.tsx";
 import { Time } from "../ui/time.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tell, tellError } from "../notices.ts";
+import { notify, notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { count, shownText } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
@@ -50,12 +50,12 @@ export function Versions({ agent, of, turn, onChange }: Props) {
   const revert = async (version: number) => {
     try {
       await openAgent(agent).revertBlock({ ...of, version });
-      tell(`Restored version ${version} as a new version.`);
+      notify(`Restored version ${version} as a new version.`);
       setChosen(null);
       reload();
       onChange();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
   };
   return (

@@ -8,7 +8,7 @@ import { Pending } from "../ui/pending.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import type { Conversation } from "../conversation/conversation.ts";
 import { useLoad } from "../load.ts";
-import { sentence, tell } from "../notices.ts";
+import { sentence, notify } from "../notices.ts";
 import { count, counted, shownName } from "../text.ts";
 
 const REASONS: Record<CompactOutput["reason"], string> = {
@@ -36,7 +36,7 @@ export function Compact({ conversation, onClose }: { conversation: Conversation;
       if (outcome.reason === "compacted") {
         await conversation.reload();
         if (!outcome.hasMore) {
-          tell(`Compacted from ${count(outcome.tokensBefore)} to ${count(outcome.tokensAfter)} tokens.`);
+          notify(`Compacted from ${count(outcome.tokensBefore)} to ${count(outcome.tokensAfter)} tokens.`);
           return onClose();
         }
         setDone(outcome);

@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { Field } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
-import { sentence, tell } from "../notices.ts";
+import { sentence, notify } from "../notices.ts";
 import { go } from "../route.ts";
 import { bytes, counted, cut } from "../text.ts";
 import { upload } from "../upload.ts";
@@ -36,7 +36,7 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
     setError(null);
     try {
       const { imported, skipped } = await upload(agent, id, file, setSent);
-      tell(`Imported ${counted(imported, "event")}${skipped > 0 ? `, skipped ${skipped} existing` : ""}.`);
+      notify(`Imported ${counted(imported, "event")}${skipped > 0 ? `, skipped ${skipped} existing` : ""}.`);
       void sessionsOf(agent).reload();
       onClose();
       go({ view: "session", agent, session: id, tab: "conversation" });

@@ -7,7 +7,7 @@ import { Pending } from "../ui/pending.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tell, tellError } from "../notices.ts";
+import { notify, notifyError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { shownName, shownText } from "../text.ts";
 import { changesOf, groupsOf, type SettingField, settingOf, type Texts, textsOf } from "./fields.ts";
@@ -92,10 +92,10 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
     try {
       await openAgent(agent).configureAgent(input() as Input);
       known.current = sent;
-      tell(notice);
+      notify(notice);
       onDone();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
     setBusy(false);
   };

@@ -7,7 +7,7 @@ import { useLoad } from "../load.ts";
 import type { TurnRecord } from "./rows.ts";
 
 /** The number of failed turns that a session records. */
-const KEPT = 16;
+const MAX_FAILURES = 16;
 
 const NONE: readonly TurnRecord[] = [];
 
@@ -16,7 +16,7 @@ export function useFailures(conversation: Conversation, key: string, isWanted: b
   const { data } = useLoad(`${conversation.id}/${key}/${isWanted}`, async (signal) => {
     if (!isWanted) return [];
     const session = openAgent(conversation.agentName, { isQuiet: true }).session(conversation.id);
-    return (await session.getTurns({ failed: true, limit: KEPT }, { signal })).turns;
+    return (await session.getTurns({ failed: true, limit: MAX_FAILURES }, { signal })).turns;
   });
   return data ?? NONE;
 }

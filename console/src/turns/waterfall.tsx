@@ -49,7 +49,7 @@ function One({ row, shown }: { row: Row; shown: Shown }) {
               <Bar key={segment.kind} segment={segment} shown={shown} />
             ))}
           </span>
-          <span class="hidden">{row.segments.map(toldOf).join(", ")}</span>
+          <span class="hidden">{row.segments.map(labelOf).join(", ")}</span>
         </td>
         <td class="number">{row.isRunning ? `${tookOf(row)} …` : tookOf(row)}</td>
       </tr>
@@ -70,11 +70,11 @@ function Bar({ segment: { kind, from, to }, shown }: { segment: Segment; shown: 
   const left = Math.min(100 - LEAST, Math.max(0, ((from - shown.from) / all) * 100));
   const width = Math.min(100 - left, Math.max(LEAST, ((to - from) / all) * 100));
   return (
-    <span class={`bar ${kind}`} style={{ left: `${left}%`, width: `${width}%` }} title={toldOf({ kind, from, to })} />
+    <span class={`bar ${kind}`} style={{ left: `${left}%`, width: `${width}%` }} title={labelOf({ kind, from, to })} />
   );
 }
 
-function toldOf({ kind, from, to }: Segment): string {
+function labelOf({ kind, from, to }: Segment): string {
   return `${SEGMENTS[kind]}: ${milliseconds(to - from)}`;
 }
 

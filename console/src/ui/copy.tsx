@@ -1,7 +1,7 @@
 // A button that copies a text.
 
 import { useState } from "preact/hooks";
-import { tell } from "../notices.ts";
+import { notify } from "../notices.ts";
 import { Button } from "./basics.tsx";
 
 const SAID_MS = 1500;
@@ -14,7 +14,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
         setCopied(true);
         setTimeout(() => setCopied(false), SAID_MS);
       },
-      () => tell("The browser blocked copying. Select the text and copy it manually.", "failed"),
+      () => notify("The browser blocked copying. Select the text and copy it manually.", "failed"),
     );
   return (
     <Button kind="quiet" icon={isCopied ? "check" : "copy"} label={`Copy ${what}`} onClick={() => void copy()}>

@@ -1,7 +1,7 @@
 // Runs the action of a form or a button: shows that it is busy, and reports failures.
 
 import { useState } from "preact/hooks";
-import { tellError } from "../notices.ts";
+import { notifyError } from "../notices.ts";
 
 /** Whether the action is running, and a function that starts it. */
 export function useWork(): [isBusy: boolean, begin: (work: () => Promise<void>) => void] {
@@ -11,7 +11,7 @@ export function useWork(): [isBusy: boolean, begin: (work: () => Promise<void>) 
     try {
       await work();
     } catch (error) {
-      tellError(error);
+      notifyError(error);
     }
     setBusy(false);
   };

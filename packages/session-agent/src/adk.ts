@@ -20,7 +20,7 @@ import {
   trimTempDeltaState,
   trimTempState,
 } from "@google/adk";
-import { eventsOf, foreignEventOf, keptEventOf } from "./adk_events.js";
+import { eventsOf, foreignEventOf, storedEventOf } from "./adk_events.js";
 import type { AgentClient } from "./agent.js";
 import { orNothing } from "./branch_path.js";
 import { AlreadyExistsError, SessionNotFoundError } from "./errors.js";
@@ -30,14 +30,14 @@ import type { SessionClient } from "./session.js";
 type State = Record<string, unknown>;
 
 /** The metadata of a session. */
-interface Kept {
+interface StoredState {
   user: string;
   id: string;
   state: State;
   createdAt: number;
 }
 
-const KEPT = "adk";
+const METADATA_KEY = "adk";
 const APP = "app:";
 const USER = "user:";
 /** The API's ids have at most 200 characters. Longer ones are hashed. */
@@ -60,7 +60,7 @@ export class SessionAgentSessionService extends BaseSessionService {
 
   async createSession({ appName, userId, state, sessionId }: CreateSessionRequest): Promise<Session> {
     const id = sessionId || crypto.randomUUID();
-    const kept: Kept = {
+    const stored: StoredState = {
       user: userId,
       id,
       state: plain(trimTempState(state ?? {})),
@@ -68,15 +68,15 @@ export class SessionAgentSessionService extends BaseSessionService {
     };
     await this.#agent.createSession({
       id: await idOf("session", appName, userId, id),
-      metadata: { [KEPT]: kept, adkApp: appName, adkUser: userId },
+      metadata: { [METADATA_KEY]: stored, adkApp: appName, adkUser: userId },
     });
     return createSession({
       id,
       appName,
       userId,
-      state: await this.#merged(appName, userId, Object.assign(emptyState(), kept.state)),
+      state: await this.#merged(appName, userId, Object.assign(emptyState(), stored.state)),
       events: [],
-      lastUpdateTime: kept.createdAt,
+      lastUpdateTime: stored.createdAt,
     });
   }
 
@@ -84,7 +84,7 @@ export class SessionAgentSessionService extends BaseSessionService {
     const session = await this.#session("session", appName, userId, sessionId);
     const found = await session.getSession();
     if (found === null) return undefined;
-    const { state, createdAt } = keptOf(found) ?? { state: {}, createdAt: found.createdAt };
+    const { state, createdAt } = storedStateOf(found) ?? { state: {}, createdAt: found.createdAt };
     const { events, changes } = await readEvents(session);
     return createSession({
       id: sessionId,
@@ -102,9 +102,9 @@ export class SessionAgentSessionService extends BaseSessionService {
     const found: Array<{ session: Session; createdAt: number }> = [];
     const where = { metadata: { adkApp: appName, ...(userId !== undefined && { adkUser: userId }) } };
     for await (const one of this.#agent.sessions({ limit: PAGE, where })) {
-      const kept = keptOf(one);
-      if (kept === undefined) continue;
-      const { id, user, createdAt } = kept;
+      const stored = storedStateOf(one);
+      if (stored === undefined) continue;
+      const { id, user, createdAt } = stored;
       const session = createSession({ id, appName, userId: user, lastUpdateTime: one.updatedAt });
       found.push({ session, createdAt });
     }
@@ -215,13 +215,13 @@ async function readEvents(session: SessionClient): Promise<{ events: Event[]; ch
   const events = new Map<string, Event>();
   const changes: State[] = [];
   for await (const one of session.events()) {
-    const kept = keptEventOf(one);
-    const given = kept?.event ?? foreignEventOf(one);
+    const stored = storedEventOf(one);
+    const given = stored?.event ?? foreignEventOf(one);
     if (given === undefined) continue;
     const event = createEvent(given);
     // An event that is appended again replaces the first one.
     events.set(event.id, event);
-    const change = Object.entries(event.actions.stateDelta).filter(([key]) => !kept?.skipped?.includes(key));
+    const change = Object.entries(event.actions.stateDelta).filter(([key]) => !stored?.skipped?.includes(key));
     changes.push(Object.fromEntries(change));
   }
   return { events: [...events.values()], changes };
@@ -238,7 +238,7 @@ function chosen(
 
 const lastTimeOf = (events: Event[]): number | undefined => events.at(-1)?.timestamp;
 
-const keptOf = ({ metadata }: AgentSession): Kept | undefined => metadata?.[KEPT];
+const storedStateOf = ({ metadata }: AgentSession): StoredState | undefined => metadata?.[METADATA_KEY];
 
 /** Without a prototype, as ADK has its states: a key can be `__proto__`. */
 const emptyState = (): State => Object.create(null);

@@ -8,7 +8,7 @@ import type { Event } from "@google/adk";
 import type { NewEvent, SessionEvent, ToolCall } from "./operations.js";
 
 /** The metadata of an ADK event. */
-export interface KeptEvent {
+export interface StoredAdkEvent {
   event: Event;
   /** Keys of its state delta that a newer write had already set. */
   skipped?: string[];
@@ -16,13 +16,13 @@ export interface KeptEvent {
 
 type Part = NonNullable<NonNullable<Event["content"]>["parts"]>[number];
 
-const KEPT = "adk";
+const METADATA_KEY = "adk";
 /** The API's ids and names have at most 200 characters. */
 const LONGEST_ID = 200;
 
 /** The log's events of an event of ADK. Each call has new ids: the same event can be appended again. */
-export function eventsOf(kept: KeptEvent): NewEvent[] {
-  const { event } = kept;
+export function eventsOf(stored: StoredAdkEvent): NewEvent[] {
+  const { event } = stored;
   const parts = event.content?.parts ?? [];
   const texts = parts.flatMap(({ text, thought }) => (text && !thought ? [text] : []));
   const content = texts.join("\n");
@@ -35,20 +35,20 @@ export function eventsOf(kept: KeptEvent): NewEvent[] {
   return events.map((one, n) => ({
     ...one,
     id: crypto.randomUUID(),
-    metadata: { [KEPT]: n === 0 ? kept : { isMore: true } },
+    metadata: { [METADATA_KEY]: n === 0 ? stored : { isMore: true } },
   }));
 }
 
 /** The ADK event in an event of the log. `undefined`: it has none, or belongs to the previous event. */
-export function keptEventOf({ metadata }: SessionEvent): KeptEvent | undefined {
-  const kept = metadata?.[KEPT];
-  return kept?.event === undefined ? undefined : kept;
+export function storedEventOf({ metadata }: SessionEvent): StoredAdkEvent | undefined {
+  const stored = metadata?.[METADATA_KEY];
+  return stored?.event === undefined ? undefined : stored;
 }
 
 /** An event of the log that another program wrote, as an ADK event. `undefined`: it has no content. */
 export function foreignEventOf(event: SessionEvent): Partial<Event> | undefined {
   const { id, action, content, toolCalls, toolCallId, toolName, isError, createdAt: timestamp } = event;
-  if (event.metadata?.[KEPT] !== undefined) return undefined;
+  if (event.metadata?.[METADATA_KEY] !== undefined) return undefined;
   const texts: Part[] = content === "" ? [] : [{ text: content }];
   const eventBy = (author: string, role: string, parts: Part[]): Partial<Event> | undefined =>
     parts.length === 0 ? undefined : { id, author, timestamp, content: { role, parts } };

@@ -106,16 +106,16 @@ export function hydrateEvent(row: StoredEvent): PlainEvent {
     createdAt: row.created_at,
   };
   // The rows of the documentation have the opposite of `isError`.
-  const { isSuccess, ...kept } = metadata;
-  if (row.action === EventAction.TOOL_RESULT && isSuccess !== undefined) kept.isError ??= !isSuccess;
-  else if (isSuccess !== undefined) kept.isSuccess = isSuccess;
+  const { isSuccess, ...rest } = metadata;
+  if (row.action === EventAction.TOOL_RESULT && isSuccess !== undefined) rest.isError ??= !isSuccess;
+  else if (isSuccess !== undefined) rest.isSuccess = isSuccess;
   for (const field of IN_METADATA[row.action] ?? []) {
-    if (kept[field] !== undefined) event[field] = kept[field];
-    delete kept[field];
+    if (rest[field] !== undefined) event[field] = rest[field];
+    delete rest[field];
   }
   if (row.action === EventAction.TOOL_CALL_REQUEST) event.toolCalls ??= [];
   if (row.action === EventAction.TOOL_RESULT) event.toolCallId ??= "";
-  if (Object.keys(kept).length > 0) event.metadata = kept;
+  if (Object.keys(rest).length > 0) event.metadata = rest;
   return event as PlainEvent;
 }
 

@@ -75,8 +75,8 @@ function fieldsOf(thing: Thing, names: readonly string[]): Thing {
 }
 
 /** Reports the fields that are not imported. */
-function nameOthers(thing: Thing, taken: readonly string[], leave: Leave): void {
-  const others = Object.keys(thing).filter((name) => thing[name] != null && !taken.includes(name));
+function nameOthers(thing: Thing, read: readonly string[], leave: Leave): void {
+  const others = Object.keys(thing).filter((name) => thing[name] != null && !read.includes(name));
   if (others.length > 0) leave(`It is imported without ${others.map((name) => `\`${name}\``).join(", ")}.`);
 }
 

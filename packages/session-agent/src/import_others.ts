@@ -197,11 +197,11 @@ const LEFT_OF_LANGCHAIN = [
 function leftOfLangChain(fields: Thing): string[] {
   const blocks: unknown[] = Array.isArray(fields.content) ? fields.content : [];
   // A call is among the content and among `tool_calls`.
-  const isKept = (block: unknown) =>
+  const isImported = (block: unknown) =>
     typeof block === "string" ||
     typeof (block as Thing)?.text === "string" ||
     /^tool_(use|call)/.test((block as Thing)?.type);
-  const others = blocks.filter((block) => !isKept(block)).map((block) => `\`${(block as Thing)?.type}\``);
+  const others = blocks.filter((block) => !isImported(block)).map((block) => `\`${(block as Thing)?.type}\``);
   const isFull = (value: unknown) =>
     value !== undefined && value !== null && (typeof value !== "object" || Object.keys(value).length > 0);
   const named = LEFT_OF_LANGCHAIN.filter((field) => isFull(fields[field])).map((field) => `\`${field}\``);

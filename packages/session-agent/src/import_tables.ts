@@ -192,11 +192,11 @@ function restored(value: any, media: Media, depth: number): any {
   if (depth > DEPTH || value === null || typeof value !== "object") return value;
   if (Array.isArray(value)) return value.map((one) => restored(one, media, depth + 1));
   for (const field of ["url", "data"]) {
-    const kept = media.get(POINTER.exec(value[field])?.[1] ?? "");
-    if (kept === undefined) continue;
+    const payload = media.get(POINTER.exec(value[field])?.[1] ?? "");
+    if (payload === undefined) continue;
     return {
       ...value,
-      [field]: field === "url" ? `data:${value.mediaType ?? kept.type};base64,${kept.base64}` : kept.base64,
+      [field]: field === "url" ? `data:${value.mediaType ?? payload.type};base64,${payload.base64}` : payload.base64,
     };
   }
   return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, restored(one, media, depth + 1)]));
@@ -205,9 +205,7 @@ function restored(value: any, media: Media, depth: number): any {
 function inOrder(rows: Row[]): Row[] {
   const sortKey = (row: Row, n: number): [number, number] => [row.seq ?? timeOf(row.created_at) ?? 0, n];
   const keyed = rows.map((row, n) => ({ row, key: sortKey(row, n) }));
-  return keyed
-    .sort((one, other) => one.key[0] - other.key[0] || one.key[1] - other.key[1])
-    .map(({ row }) => row);
+  return keyed.sort((one, other) => one.key[0] - other.key[0] || one.key[1] - other.key[1]).map(({ row }) => row);
 }
 
 /** Milliseconds of a number, or of the text that SQLite's CURRENT_TIMESTAMP writes. */

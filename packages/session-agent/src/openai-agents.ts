@@ -54,7 +54,7 @@ export class SessionAgentSession
 
   /**
    * `session`: `agent.session(id)`. It is created with the first item. `logger`: one of the
-   * SDK's, which is told of items unless it says that it wants no such data.
+   * SDK's, which logs items unless it is set to log no such data.
    */
   constructor(session: SessionClient, { logger }: { logger?: SessionLogger } = {}) {
     this.#session = session;
@@ -71,21 +71,21 @@ export class SessionAgentSession
     const { events } = await this.#path(limit);
     const all = events.flatMap(itemsOfEvent);
     const items = limit === Infinity ? all : all.slice(-limit);
-    this.#tell("Getting items from", items);
+    this.#log("Getting items from", items);
     return items;
   }
 
   /** Items are values of JSON and `Uint8Array`s. Anything else is refused before an item is written. */
   async addItems(items: AgentInputItem[]): Promise<void> {
     const copies = Array.from(items, copyOf);
-    this.#tell("Adding items to", copies);
+    this.#log("Adding items to", copies);
     const events = copies.map((item) => ({ id: crypto.randomUUID(), ...eventOfItem(item) }));
     while (events.length > 0) await this.#append({ events: events.splice(0, PAGE) });
   }
 
   async popItem(): Promise<AgentInputItem | undefined> {
     const item = await this.#pop();
-    if (item !== undefined) this.#tell("Popping item from", item);
+    if (item !== undefined) this.#log("Popping item from", item);
     return item;
   }
 
@@ -167,7 +167,7 @@ export class SessionAgentSession
     }
   }
 
-  #tell(what: string, items: Item): void {
+  #log(what: string, items: Item): void {
     const logger = this.#logger;
     if (logger === undefined || logger.dontLogModelData || logger.dontLogToolData) return;
     logger.debug(`${what} session (${this.#session.id}): ${JSON.stringify(items)}`);
@@ -289,7 +289,7 @@ function readMutation(given: any, n: number): Mutation {
  */
 function mutated(items: Item[], mutations: Mutation[]): Item[] {
   let after = items;
-  const taken = new Set<Item>();
+  const replaced = new Set<Item>();
   for (const { callId, expected, replacement } of mutations) {
     const isCall = (item: Item): boolean => item.type === "function_call" && item.callId === callId;
     if (expected === undefined) {
@@ -297,7 +297,7 @@ function mutated(items: Item[], mutations: Mutation[]): Item[] {
       after = after.flatMap((item, n) => (n === first ? [replacement] : isCall(item) ? [] : [item]));
       continue;
     }
-    const open = items.filter((item) => isCall(item) && !taken.has(item));
+    const open = items.filter((item) => isCall(item) && !replaced.has(item));
     if (open.length === 0)
       throw new Error("Session history mutation could not find the function call that it expects.");
     const found = open.find((item) => canonical(item) === canonical(expected));
@@ -305,7 +305,7 @@ function mutated(items: Item[], mutations: Mutation[]): Item[] {
       throw new Error(
         "Session history items could not be compared safely: no function call is the one that the mutation expects.",
       );
-    taken.add(found);
+    replaced.add(found);
     after = after.map((item) => (item === found ? replacement : item));
   }
   return after;

@@ -22,7 +22,7 @@ export interface ItemEvent {
 
 type Said = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "toolName" | "metadata">;
 
-const KEPT = "openaiItem";
+const METADATA_KEY = "openaiItem";
 const BYTES = "$bytes";
 
 /** An item as an event, without an id. `called`: the tool that a result without a name is of. */
@@ -30,12 +30,12 @@ export function eventOfItem(item: Item, called?: string): ItemEvent {
   const event = plainEvent(item, called);
   const [back, ...more] = plainItems(event);
   if (more.length === 0 && back !== undefined && canonical(back) === canonical(item)) return event;
-  return { ...event, metadata: { [KEPT]: JSON.parse(textWithBytes(item)) } };
+  return { ...event, metadata: { [METADATA_KEY]: JSON.parse(textWithBytes(item)) } };
 }
 
 /** The items of an event, also of one that chat or another framework wrote. */
 export function itemsOfEvent(event: Said): Item[] {
-  const stored = event.metadata?.[KEPT];
+  const stored = event.metadata?.[METADATA_KEY];
   return stored === undefined ? plainItems(event) : [JSON.parse(JSON.stringify(stored), revive)];
 }
 
@@ -123,7 +123,7 @@ function argumentsOf(text: any): { [field: string]: any } {
     const value = JSON.parse(text);
     if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // Kept below, as the model wrote it.
+    // Stored below, as the model wrote it.
   }
   return { input: text };
 }

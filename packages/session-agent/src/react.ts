@@ -71,11 +71,11 @@ export interface LiveList extends Live {
  * do. With `useAgent<typeof Assistant>`, messages have the types of the class's tools.
  */
 export function useAgent<Class = unknown>(options: UseAgentOptions): AgentHandle<Class> {
-  const [kept, setKept] = useState(() => new AgentHandle<Class>(options));
-  let handle = kept;
-  if (kept.key !== keyOf(options)) {
+  const [current, setCurrent] = useState(() => new AgentHandle<Class>(options));
+  let handle = current;
+  if (current.key !== keyOf(options)) {
     handle = new AgentHandle<Class>(options);
-    setKept(handle);
+    setCurrent(handle);
   }
   useEffect(() => {
     handle.login.options = options;

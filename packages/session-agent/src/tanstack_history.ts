@@ -1,4 +1,4 @@
-// The messages that a page sends, held against the stored ones.
+// The messages that a page sends, compared with the stored ones.
 
 import type { ModelMessage } from "@tanstack/ai";
 import { canonical } from "./openai_items.js";

@@ -25,7 +25,7 @@ export interface Unit {
 type Said = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "isError">;
 
 /** The metadata's field for what an event alone does not say. */
-export const KEPT = "tanstack";
+export const METADATA_KEY = "tanstack";
 /** The API takes ids and names of at most 200 characters. */
 const LONGEST_ID = 200;
 
@@ -45,19 +45,19 @@ export function eventsOfUiMessage(ui: UIMessage): NewEvent[] {
   const messages = modelMessagesOf(ui);
   const events = eventsOfMessages(messages, []);
   if (events.length === 0) events.push({ action: "system_instruction", content: textOf(ui.parts) ?? "" });
-  return events.map((event, n) => ({ ...event, metadata: { [KEPT]: n === 0 ? { ui } : { isMore: true } } }));
+  return events.map((event, n) => ({ ...event, metadata: { [METADATA_KEY]: n === 0 ? { ui } : { isMore: true } } }));
 }
 
 /** The messages of a branch, from its events. */
 export function unitsOf(events: SessionEvent[]): Unit[] {
   const units: Unit[] = [];
   for (const event of events) {
-    const kept = event.metadata?.[KEPT];
+    const stored = event.metadata?.[METADATA_KEY];
     const last = units.at(-1);
-    if (kept?.ui !== undefined) {
-      const ui = dated(kept.ui) as UIMessage;
+    if (stored?.ui !== undefined) {
+      const ui = dated(stored.ui) as UIMessage;
       units.push({ events: [event], messages: modelMessagesOf(ui), ui });
-    } else if (kept?.isMore) {
+    } else if (stored?.isMore) {
       last?.events.push(event);
     } else {
       const message = messageOf(event);
@@ -76,9 +76,9 @@ export function unitsOf(events: SessionEvent[]): Unit[] {
 
 /** The message of an event, as it was added. `null`: the event is no message of a conversation. */
 function messageOf(event: SessionEvent): ModelMessage | null {
-  const kept = event.metadata?.[KEPT]?.message;
-  if (kept === undefined) return plainMessage(event);
-  return dated("content" in kept ? kept : { ...kept, content: event.content }) as ModelMessage;
+  const stored = event.metadata?.[METADATA_KEY]?.message;
+  if (stored === undefined) return plainMessage(event);
+  return dated("content" in stored ? stored : { ...stored, content: event.content }) as ModelMessage;
 }
 
 export const uiMessagesOf = (unit: Unit): UIMessage[] =>
@@ -116,8 +116,8 @@ function eventOf(message: ModelMessage, names: Map<string, string>): NewEvent {
   const event = plainEvent(message, names);
   const plain = plainMessage(event as Said);
   if (plain !== null && canonical(plain) === canonical(message)) return event;
-  const { content, ...kept } = message;
-  return { ...event, metadata: { [KEPT]: { message: content === event.content ? kept : message } } };
+  const { content, ...rest } = message;
+  return { ...event, metadata: { [METADATA_KEY]: { message: content === event.content ? rest : message } } };
 }
 
 function plainEvent(message: ModelMessage, names: Map<string, string>): NewEvent {

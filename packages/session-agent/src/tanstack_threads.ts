@@ -12,7 +12,7 @@ import type { SessionClient } from "./session.js";
 import {
   eventsOfMessages,
   eventsOfUiMessage,
-  KEPT,
+  METADATA_KEY,
   sameMessage,
   sameUiMessage,
   type Unit,
@@ -61,7 +61,7 @@ export class SessionAgentThreads {
   /** Stores a thread, whole. Messages that are stored already, with another id or time, stay as they are. */
   async saveThread(threadId: string, messages: ModelMessage[]): Promise<void> {
     await this.#save(threadId, messages.length, (units, leafId) => {
-      // What was stored as a page's message is kept whole, or departed from at its beginning.
+      // What was stored as a page's message is retained whole, or departed from at its beginning.
       const stored = units.flatMap((unit) =>
         unit.messages.map((message, n) => ({
           message,
@@ -69,12 +69,12 @@ export class SessionAgentThreads {
           from: unit.ui === undefined ? 0 : n,
         })),
       );
-      let kept = departureOf(stored, messages, ({ message }) => sameMessage(message), sameMessage);
-      if (kept === stored.length && kept === messages.length) return null;
-      kept -= stored[kept]?.from ?? 0;
+      let shared = departureOf(stored, messages, ({ message }) => sameMessage(message), sameMessage);
+      if (shared === stored.length && shared === messages.length) return null;
+      shared -= stored[shared]?.from ?? 0;
       return {
-        parentId: parentAt(stored[kept]?.event, leafId),
-        events: eventsOfMessages(messages.slice(kept), messages.slice(0, kept)),
+        parentId: parentAt(stored[shared]?.event, leafId),
+        events: eventsOfMessages(messages.slice(shared), messages.slice(0, shared)),
       };
     });
   }
@@ -88,29 +88,29 @@ export class SessionAgentThreads {
   async saveUiMessages(threadId: string, messages: UIMessage[]): Promise<void> {
     await this.#save(threadId, messages.length, (units, leafId) => {
       const sameUnit = (unit: Unit): string => uiMessagesOf(unit).map(sameUiMessage).join();
-      const kept = departureOf(units, messages, sameUnit, sameUiMessage);
-      if (kept === units.length && kept === messages.length) return null;
+      const shared = departureOf(units, messages, sameUnit, sameUiMessage);
+      if (shared === units.length && shared === messages.length) return null;
       return {
-        parentId: parentAt(units[kept]?.events[0], leafId),
-        events: messages.slice(kept).flatMap(eventsOfUiMessage),
+        parentId: parentAt(units[shared]?.events[0], leafId),
+        events: messages.slice(shared).flatMap(eventsOfUiMessage),
       };
     });
   }
 
   async loadState(threadId: string): Promise<ThreadState> {
     const session = await (await this.#session(threadId)).getSession();
-    return session?.metadata?.[KEPT] ?? {};
+    return session?.metadata?.[METADATA_KEY] ?? {};
   }
 
   /** Changes the state's fields, and creates the thread if there is something to store. */
   async saveState(threadId: string, change: ThreadState): Promise<void> {
     const session = await this.#session(threadId);
     const found = await session.getSession();
-    const before = found?.metadata?.[KEPT] ?? {};
+    const before = found?.metadata?.[METADATA_KEY] ?? {};
     const state = JSON.parse(JSON.stringify({ ...before, ...change }));
     if (JSON.stringify(state) === JSON.stringify(before)) return;
     if (found === null) await createUnlessThere(session);
-    await session.updateSession({ metadata: { ...found?.metadata, [KEPT]: state } });
+    await session.updateSession({ metadata: { ...found?.metadata, [METADATA_KEY]: state } });
   }
 
   async deleteThread(threadId: string): Promise<void> {
@@ -161,11 +161,11 @@ async function write(
   { parentId, events }: Change,
   { events: path, leafId }: Path,
 ): Promise<Path> {
-  const kept = path.slice(0, path.findIndex(({ id }) => id === parentId) + 1);
+  const prefix = path.slice(0, path.findIndex(({ id }) => id === parentId) + 1);
   if (events.length === 0) {
     // Messages were removed from the end. The log keeps them as a branch.
     await session.setLeaf({ id: parentId! });
-    return { events: kept, leafId: parentId };
+    return { events: prefix, leafId: parentId };
   }
   const named = events.map((event) => ({ id: crypto.randomUUID(), ...event }));
   let position = { parentId, expectedLeafId: leafId };
@@ -176,7 +176,7 @@ async function write(
     position = { parentId: last, expectedLeafId: last };
   }
   const written = named.map((event, n) => ({ ...event, parentId: named[n - 1]?.id ?? parentId }));
-  return { events: [...kept, ...(written as SessionEvent[])], leafId: position.parentId };
+  return { events: [...prefix, ...(written as SessionEvent[])], leafId: position.parentId };
 }
 
 async function append(session: SessionClient, input: Parameters<SessionClient["appendEvents"]>[0]): Promise<void> {

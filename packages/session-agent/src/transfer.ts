@@ -36,7 +36,7 @@ export type ImportFile =
 
 const NEWLINE = 10;
 const PIECE_BYTES = 64 * 1024;
-/** A file's last line is short, so a longer end needs no looking at. */
+/** A file's last line is short, so a longer end is not parsed. */
 const END_BYTES = 16 * 1024;
 
 /** The file as a stream of bytes. The stream fails where the file was cut off or broke. */
@@ -122,7 +122,7 @@ function* cut(bytes: ArrayBuffer | ArrayBufferView): Generator<Uint8Array> {
   for (let at = 0; at < all.length; at += PIECE_BYTES) yield all.subarray(at, at + PIECE_BYTES);
 }
 
-/** Tells `onProgress` after each piece how many bytes and lines have passed. */
+/** Reports to `onProgress` after each piece how many bytes and lines have passed. */
 export function counting(onProgress: TransferOptions["onProgress"]): TransformStream<Uint8Array, Uint8Array> {
   let [bytes, lines] = [0, 0];
   return new TransformStream<Uint8Array, Uint8Array>({

@@ -39,9 +39,9 @@ export class AgentHandle<Class = unknown> {
     }
   };
 
-  store<Kept extends Store<any>>(key: string, make: () => Kept): Kept {
+  store<Shared extends Store<any>>(key: string, make: () => Shared): Shared {
     const known = this.#stores.get(key);
-    if (known !== undefined) return known as Kept;
+    if (known !== undefined) return known as Shared;
     const store = make();
     this.#stores.set(key, store);
     store.onToggle = (isOpen) => void (isOpen ? this.#stores.set(key, store) : this.#stores.delete(key));
@@ -62,7 +62,7 @@ export class AgentHandle<Class = unknown> {
   }
 
   /** Announces changes here and in the page's other tabs. */
-  tell(topics: readonly Topic[]): void {
+  notify(topics: readonly Topic[]): void {
     for (const topic of topics) {
       this.#hear(topic);
       this.#channel?.postMessage(topic);

@@ -118,8 +118,11 @@ export class MemoryStore extends LiveStore<MemoryData> {
           ({ kind, label, source }) => kind === "searchable" && source === null && (entriesOf?.includes(label) ?? true),
         );
         const lists = searchable.map(async (block) => {
-          const own = block.scope === "session" ? scope : {};
-          return [block.label, (await client.listEntries({ ...own, label: block.label, limit })).entries] as const;
+          const blockScope = block.scope === "session" ? scope : {};
+          return [
+            block.label,
+            (await client.listEntries({ ...blockScope, label: block.label, limit })).entries,
+          ] as const;
         });
         return { blocks, entries: Object.fromEntries(await Promise.all(lists)) };
       },

@@ -39,7 +39,7 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
   #overlays: Array<(data: Data) => Data> = [];
   #failures = 0;
   /** The store's own notification, which it ignores. */
-  #isTelling = false;
+  #isNotifying = false;
   #timers: Set<ReturnType<typeof setTimeout>> = new Set();
   #leave: (() => void) | undefined;
 
@@ -53,7 +53,7 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
   protected open(): void {
     const { topics, laterMs = [] } = this.#source;
     this.#leave = this.handle.onNews((topic) => {
-      if (this.#isTelling || (topic !== "online" && !topics.includes(topic))) return;
+      if (this.#isNotifying || (topic !== "online" && !topics.includes(topic))) return;
       void this.refresh();
       for (const ms of topic === "online" ? [] : laterMs) this.#later(ms);
     });
@@ -118,9 +118,9 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
     try {
       const answer = await work(await this.handle.client());
       await this.refresh();
-      this.#isTelling = true;
-      this.handle.tell(topics);
-      this.#isTelling = false;
+      this.#isNotifying = true;
+      this.handle.notify(topics);
+      this.#isNotifying = false;
       return answer;
     } catch (error) {
       this.#actionError = errorOf(error);

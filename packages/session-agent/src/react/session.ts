@@ -44,7 +44,7 @@ export class SessionStore extends Store<SessionView> {
   #connection: SessionView["connection"] = "connecting";
   #error: Error | null = null;
   /** Since the socket opened: whether the agent has said if a turn runs, and whether the log was read. */
-  #isTold = false;
+  #isAnswered = false;
   #isInStep = false;
   /** The number of times that the socket opened, and for which of them the log was read. */
   #opened = 0;
@@ -207,7 +207,7 @@ export class SessionStore extends Store<SessionView> {
 
   #onDown(wasOpen: boolean): void {
     this.#connection = "offline";
-    this.#isTold = false;
+    this.#isAnswered = false;
     this.#isInStep = false;
     // A browser hides why a socket was refused, so ask by a request.
     if (!wasOpen) void this.#read();
@@ -259,7 +259,7 @@ export class SessionStore extends Store<SessionView> {
       return { ...(known ?? named), parts: [] };
     });
     this.#turn = turn;
-    this.#handle.tell(["sessions"]);
+    this.#handle.notify(["sessions"]);
     return turn;
   }
 
@@ -270,7 +270,7 @@ export class SessionStore extends Store<SessionView> {
     const turn = known === null || known.isOver ? this.#begin(id) : known;
     const chunk = turn.take(frame);
     if (chunk === "ask") this.#socket.send({ type: "cf_agent_stream_resume_request" });
-    else if (chunk?.type === "tool-output-available") this.#handle.tell(["memory"]);
+    else if (chunk?.type === "tool-output-available") this.#handle.notify(["memory"]);
     this.#drawing ??= setTimeout(() => this.#show(), FRAME_MS);
   }
 
@@ -290,18 +290,18 @@ export class SessionStore extends Store<SessionView> {
       if (outgoing !== undefined && (outgoing.message === null || this.#readError === null)) this.#drop(outgoing);
     }
     this.#show();
-    this.#handle.tell(["sessions", "memory", "proposals", "turns"]);
+    this.#handle.notify(["sessions", "memory", "proposals", "turns"]);
   }
 
   #socketAnswered(): void {
-    this.#isTold = true;
+    this.#isAnswered = true;
     this.#getInStep();
     this.#show();
   }
 
   /** When the agent has answered after the socket opened, sends what it lacks. */
   #getInStep(): void {
-    if (this.#isInStep || !this.#isTold || this.#readFor !== this.#opened) return;
+    if (this.#isInStep || !this.#isAnswered || this.#readFor !== this.#opened) return;
     this.#isInStep = true;
     for (const outgoing of this.#outbox) {
       if (outgoing.stage !== "sent" || this.#turn?.id === outgoing.requestId) continue;

@@ -37,11 +37,11 @@ export class OwnCounter {
       (counted as Promise<unknown>)
         .then(
           (late) => this.#remember(text, whole(late)),
-          (error) => this.#tell(error),
+          (error) => this.#logFailure(error),
         )
         .then(() => this.#late.delete(text));
     } catch (error) {
-      this.#tell(error);
+      this.#logFailure(error);
     } finally {
       asked -= 1;
     }
@@ -55,7 +55,7 @@ export class OwnCounter {
   }
 
   /** Once: texts are counted by the hundred. */
-  #tell(error: unknown): void {
+  #logFailure(error: unknown): void {
     if (!this.#hasFailed) console.error("session-agent: `countTokens` failed, and tokens are estimated", error);
     this.#hasFailed = true;
   }

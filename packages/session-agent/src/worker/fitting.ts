@@ -19,7 +19,7 @@ export function problemOfDate(
 export function problemOfModel({ specificationVersion }: { specificationVersion?: unknown }): string | null {
   const known: string[] = Object.values(VERSIONS.ai.majors);
   if (known.includes(specificationVersion as string)) return null;
-  return `\`model\` returned a model of the specification ${JSON.stringify(specificationVersion)}. ${taken()} ${advice(specificationVersion !== "v1" && specificationVersion !== undefined)}`;
+  return `\`model\` returned a model of the specification ${JSON.stringify(specificationVersion)}. ${supportedVersions()} ${advice(specificationVersion !== "v1" && specificationVersion !== undefined)}`;
 }
 
 /** The problem of a tool's version, or `null`. Version 4 called its schema `parameters`. */
@@ -31,12 +31,12 @@ export function problemOfTool({
   parameters?: unknown;
 }): string | null {
   if (inputSchema !== undefined || parameters === undefined) return null;
-  return `it has \`parameters\` and no \`inputSchema\`, as tools of \`ai\` 4. ${taken()} ${advice(false)}`;
+  return `it has \`parameters\` and no \`inputSchema\`, as tools of \`ai\` 4. ${supportedVersions()} ${advice(false)}`;
 }
 
 const MAJORS = Object.keys(VERSIONS.ai.majors);
 
-function taken(): string {
+function supportedVersions(): string {
   return `Session Agent supports those of \`ai\` ${MAJORS.slice(0, -1).join(", ")} and ${MAJORS.at(-1)}.`;
 }
 

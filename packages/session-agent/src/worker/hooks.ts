@@ -208,11 +208,14 @@ export class HookedObject {
     }
     const [model, tools, blocks] = await Promise.all([
       this.#listed("model", () => this.#hooks.model?.()),
-      this.#listed("tools", async () => await this.#toolbox.define((await this.#hooks.tools?.()) ?? {}, SERVICE, tell)),
-      this.#listed("blocks", async () =>
-        this.#blocks.define(((await this.#hooks.blocks?.()) ?? []) as OwnBlock[], SERVICE, tell),
+      this.#listed(
+        "tools",
+        async () => await this.#toolbox.define((await this.#hooks.tools?.()) ?? {}, SERVICE, logFailure),
       ),
-      this.#listed("mcp", async () => this.#offer.define((await this.#hooks.mcp?.()) ?? {}, tell)),
+      this.#listed("blocks", async () =>
+        this.#blocks.define(((await this.#hooks.blocks?.()) ?? []) as OwnBlock[], SERVICE, logFailure),
+      ),
+      this.#listed("mcp", async () => this.#offer.define((await this.#hooks.mcp?.()) ?? {}, logFailure)),
     ]);
     this.#model = model;
     if (isLanguageModel(model)) sayProblem(model);
@@ -251,7 +254,7 @@ export class HookedObject {
       if (grant === undefined) return undefined;
       return grant === null ? "null" : grantText(grant);
     } catch (error) {
-      tell("`authorize` failed, and the request is refused", error);
+      logFailure("`authorize` failed, and the request is refused", error);
       return "null";
     }
   }
@@ -269,7 +272,7 @@ export class HookedObject {
     try {
       return await within(LISTING_MS, name, work);
     } catch (error) {
-      tell(`\`${name}\` failed, so what it provides is left out`, error);
+      logFailure(`\`${name}\` failed, so what it provides is left out`, error);
       return undefined;
     }
   }
@@ -291,7 +294,7 @@ export class HookedObject {
       older = this.#env.MEMORY_BLOCKS ? JSON.parse(this.#env.MEMORY_BLOCKS) : undefined;
       given = JSON.parse(variable ?? "{}");
     } catch (error) {
-      tell("the deployed defaults can't be read, and the class's tools and blocks are left out", error);
+      logFailure("the deployed defaults can't be read, and the class's tools and blocks are left out", error);
       return variable;
     }
     const before = { ...file, ...(older !== undefined && { blocks: older }), ...given };
@@ -319,15 +322,15 @@ export class HookedObject {
       case "embed":
         return await this.#vectors(asked);
       case "mcp":
-        return await this.#offer.ask(asked, tell);
+        return await this.#offer.ask(asked, logFailure);
       case "approval":
-        return await this.#toolbox.needsApproval(asked as AskedTool, callOf(init), tell);
+        return await this.#toolbox.needsApproval(asked as AskedTool, callOf(init), logFailure);
       case "":
         if (asked.deliveryId !== undefined)
           return asked.kind === undefined
             ? await this.#notifyNow("onTurnEnd", () => this.#hooks.onTurnEnd!(asked))
             : await this.#notifyNow("onMemoryChange", () => this.#hooks.onMemoryChange!(asked));
-        return await this.#toolbox.run(asked as AskedTool, callOf(init), signal, tell);
+        return await this.#toolbox.run(asked as AskedTool, callOf(init), signal, logFailure);
       default:
         return await this.#blocks.ask(path, asked as AskedBlock);
     }
@@ -336,7 +339,7 @@ export class HookedObject {
   async #answer(asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
     if (asked.model === SUMMARY && this.#has("summarize"))
       return lateAnswer((async () => await this.#hooks.summarize!(promptIn(asked)))(), (error) =>
-        tell("`summarize` failed", error),
+        logFailure("`summarize` failed", error),
       );
     try {
       // Called for each request, because a model's credentials may expire.
@@ -347,7 +350,7 @@ export class HookedObject {
       if (problem !== null) return Response.json({ error: { message: problem } }, { status: 422 });
       return await this.#own.answer(model, asked, signal);
     } catch (error) {
-      tell("`model` failed", error);
+      logFailure("`model` failed", error);
       return Response.json({ error: { message: String((error as Error)?.message ?? error) } }, { status: 500 });
     }
   }
@@ -357,7 +360,7 @@ export class HookedObject {
       const vectors = await this.#hooks.embed!(input);
       return Response.json({ data: vectors.map((vector) => Array.from(vector)) });
     } catch (error) {
-      tell("`embed` failed", error);
+      logFailure("`embed` failed", error);
       return Response.json({ error: { message: String((error as Error)?.message ?? error) } }, { status: 500 });
     }
   }
@@ -378,7 +381,7 @@ export class HookedObject {
     if (!this.#has(name)) return;
     this.#noticed = this.#noticed
       .then(() => within(NOTICE_MS, name, work))
-      .catch((error) => tell(`\`${name}\` failed`, error));
+      .catch((error) => logFailure(`\`${name}\` failed`, error));
   }
 
   async #notifyNow(name: keyof Hooks, work: () => Late<void>): Promise<Response> {
@@ -386,7 +389,7 @@ export class HookedObject {
       await within(NOTICE_MS, name, work);
       return new Response(null, { status: 204 });
     } catch (error) {
-      tell(`\`${name}\` failed, and is tried again`, error);
+      logFailure(`\`${name}\` failed, and is tried again`, error);
       return new Response(null, { status: 500 });
     }
   }
@@ -413,6 +416,6 @@ function sayProblem(model: LanguageModelLike): string | null {
   return problem;
 }
 
-function tell(what: string, error: unknown): void {
+function logFailure(what: string, error: unknown): void {
   console.error(`session-agent: ${what}`, error);
 }

@@ -238,7 +238,7 @@ class Extensible extends Built {
       methods[operation] = async function (this: Extensible, ...given: unknown[]) {
         // A call without options is the class's own. A Worker that binds the class can make
         // one, too, since the runtime does not tell the two apart: see `operationsForBindings`.
-        // A call with options is held to the token in them.
+        // A call with options is limited by the token in them.
         const { input, options, wantsId } = readGiven(operation, given);
         if (this.#hooked === null || options.length > 0) return await asked.apply(this, given as []);
         const answer = await this.#run(operation, input);

@@ -162,7 +162,7 @@ interface AskedCore extends AnsweredMcp {
   arguments: { [name: string]: string };
 }
 
-type Tell = (what: string, error: unknown) => void;
+type LogFailure = (what: string, error: unknown) => void;
 
 /** An argument that the client left out. */
 class MissingArgument extends Error {}
@@ -173,7 +173,7 @@ export class OwnOffer {
   #prompts = new Map<string, McpPrompt>();
 
   /** Reads the class's resources and prompts. Invalid ones are omitted and reported. */
-  define({ resources = [], prompts = [] }: OwnMcp, tell: Tell): void {
+  define({ resources = [], prompts = [] }: OwnMcp, logFailure: LogFailure): void {
     const each = <Item>(what: string, most: number, items: readonly Item[], add: (item: Item) => void) => {
       for (const [n, item] of items.entries()) {
         const name = String((item as { name?: unknown } | null)?.name ?? n + 1);
@@ -181,7 +181,7 @@ export class OwnOffer {
           if (n >= most) throw new TypeError(`there are more than ${most}`);
           add(item);
         } catch (error) {
-          tell(`\`mcp\`: the ${what} \`${name}\` is left out`, error);
+          logFailure(`\`mcp\`: the ${what} \`${name}\` is left out`, error);
         }
       }
     };
@@ -217,7 +217,7 @@ export class OwnOffer {
   }
 
   /** Answers the core. Errors of functions are only logged. */
-  async ask(asked: AskedCore, tell: Tell): Promise<Response> {
+  async ask(asked: AskedCore, logFailure: LogFailure): Promise<Response> {
     const what = asked.ask === "prompt" ? `the prompt \`${asked.name}\`` : `the resource \`${asked.uri}\``;
     try {
       const answer = await this.#answer(asked);
@@ -227,7 +227,10 @@ export class OwnOffer {
       return new Response(text, { headers: { "content-type": "application/json" } });
     } catch (error) {
       if (error instanceof MissingArgument) return new Response(error.message, { status: 400 });
-      tell(`\`mcp\`: ${asked.ask === "complete" ? `the completion of \`${asked.argument}\`` : what} failed`, error);
+      logFailure(
+        `\`mcp\`: ${asked.ask === "complete" ? `the completion of \`${asked.argument}\`` : what} failed`,
+        error,
+      );
       return new Response(null, { status: 500 });
     }
   }

@@ -42,7 +42,7 @@ interface Listener {
   params: { [field: string]: unknown };
   /** Texts for the stream: its beginning, a change, and its end. */
   begins(marks: Marks): string;
-  tells(address: string, marks: Marks): string;
+  notificationOf(address: string, marks: Marks): string;
   /** The text if nothing has changed. It detects a closed connection, and keeps proxies from closing the stream. */
   waits(marks: Marks): string;
   ends(): string;
@@ -88,7 +88,7 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
-        const notices = missed.map((address) => listener.tells(address, marks!));
+        const notices = missed.map((address) => listener.notificationOf(address, marks!));
         controller.enqueue(encoder.encode(listener.begins(marks!) + notices.join("")));
       },
       async pull(controller) {
@@ -111,7 +111,8 @@ export async function streamOf(request: Request, ask: (asked: Request) => Promis
         marks = polled.result.resources as Marks;
         const changed: string[] = polled.result.changed;
         pauseMs = changed.length > 0 ? FIRST_PAUSE_MS : Math.min(2 * pauseMs, LONGEST_PAUSE_MS);
-        const text = changed.map((address) => listener.tells(address, marks!)).join("") || listener.waits(marks);
+        const text =
+          changed.map((address) => listener.notificationOf(address, marks!)).join("") || listener.waits(marks);
         controller.enqueue(encoder.encode(text));
       },
       cancel() {
@@ -144,7 +145,7 @@ function ofSession(request: Request): Listener {
     id: 0,
     params: known === null ? {} : { resources: known },
     begins: (marks) => `retry: ${RETRY_MS}\n${primes(marks)}`,
-    tells: (uri, marks) => `${idOf(marks)}${event(notification("notifications/resources/updated", { uri }))}`,
+    notificationOf: (uri, marks) => `${idOf(marks)}${event(notification("notifications/resources/updated", { uri }))}`,
     // The client has subscribed to something, or left it.
     waits: (marks) => (addressesOf(marks) === followed ? COMMENT : primes(marks)),
     ends: () => "",
@@ -174,7 +175,7 @@ async function ofListen(request: Request): Promise<Listener | null> {
       const params = { ...tagged, notifications: honored };
       return event(notification("notifications/subscriptions/acknowledged", params));
     },
-    tells: (uri) => event(notification("notifications/resources/updated", { ...tagged, uri })),
+    notificationOf: (uri) => event(notification("notifications/resources/updated", { ...tagged, uri })),
     waits: () => COMMENT,
     ends: () => event({ jsonrpc: "2.0", id, result: { resultType: "complete", ...tagged } }),
   };
@@ -223,7 +224,7 @@ async function read(response: Response): Promise<unknown> {
 /** A refusal of the first question. An error of the protocol without a status has none for a GET. */
 function refusal(request: Request, { status, headers }: Response, body: unknown): Response {
   const isGet = request.method === "GET";
-  const kept = new Headers(headers);
-  kept.delete("content-length");
-  return new Response(JSON.stringify(body), { status: isGet && status === 200 ? 400 : status, headers: kept });
+  const forwarded = new Headers(headers);
+  forwarded.delete("content-length");
+  return new Response(JSON.stringify(body), { status: isGet && status === 200 ? 400 : status, headers: forwarded });
 }

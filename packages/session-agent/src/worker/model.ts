@@ -45,11 +45,11 @@ export function isLanguageModel(value: unknown): value is LanguageModelLike {
  * core stores it with the answer, and returns it to the same model.
  */
 interface ProviderData {
-  parts: KeptPart[];
+  parts: ProviderPart[];
 }
 
 /** A text is a piece of the message's text, so its length is enough; a call is the next one. */
-type KeptPart =
+type ProviderPart =
   | { type: "reasoning"; text: string; providerOptions?: unknown }
   | { type: "text"; length: number; providerOptions?: unknown }
   | { type: "tool-call"; providerOptions?: unknown };
@@ -186,9 +186,9 @@ class EventWriter {
   #indexes = new Map<string, number>();
   #streamed = new Set<string>();
   /** The parts in their order. */
-  #parts: KeptPart[] = [];
+  #parts: ProviderPart[] = [];
   /** The texts and the reasoning among them that may go on, by their kinds and ids. */
-  #open = new Map<string, KeptPart>();
+  #open = new Map<string, ProviderPart>();
   #usage: object | undefined;
   #reason: string | undefined;
 
@@ -267,7 +267,7 @@ class EventWriter {
   }
 
   /** The part of this name, or a new one. */
-  #partNamed(name: string, begins: KeptPart): KeptPart {
+  #partNamed(name: string, begins: ProviderPart): ProviderPart {
     const known = this.#open.get(name);
     if (known !== undefined) return known;
     this.#open.set(name, begins);
@@ -277,7 +277,7 @@ class EventWriter {
 
   /** The data that the provider expects back. An answer with only text needs none. */
   #providerData(): { kept?: ProviderData } {
-    const isPlain = ({ type, providerOptions }: KeptPart): boolean =>
+    const isPlain = ({ type, providerOptions }: ProviderPart): boolean =>
       type !== "reasoning" && providerOptions === undefined;
     const parts = this.#parts.filter((part) => part.type !== "text" || part.length > 0 || !isPlain(part));
     return parts.every(isPlain) ? {} : { kept: { parts } };
@@ -298,9 +298,9 @@ class EventWriter {
 
 const eventOf = (value: object): string => `data: ${JSON.stringify(value)}\n\n`;
 
-const isText = (part: KeptPart): part is Extract<KeptPart, { type: "text" }> => part.type === "text";
+const isText = (part: ProviderPart): part is Extract<ProviderPart, { type: "text" }> => part.type === "text";
 
-const givenBack = (part: KeptPart | undefined): { providerOptions?: unknown } =>
+const givenBack = (part: ProviderPart | undefined): { providerOptions?: unknown } =>
   part?.providerOptions === undefined ? {} : { providerOptions: part.providerOptions };
 
 const optionsOf = ({ providerMetadata }: any): { providerOptions?: unknown } =>

@@ -24,7 +24,7 @@ import { type AnyProvider, kindOf, type WritableContextProvider } from "./provid
 /** The session of a `Session` that names none. */
 const DEFAULT = "default";
 
-/** The type of the frames that tell a page what becomes of its session. */
+/** The type of the frames that report a session's state to a page. */
 export const CF_AGENT_SESSION = "cf_agent_session";
 export const CF_AGENT_SESSION_ERROR = "cf_agent_session_error";
 
@@ -168,7 +168,7 @@ export class Session extends Opening {
   async appendMessage(message: SessionMessage, parentId?: string | null): Promise<AppendedMessage> {
     const input = { message, ...(parentId != null && { parentId }) };
     const appended = await this.#made(() => this.#call("appendMessage", input));
-    const tokens = await this.#tellIdle();
+    const tokens = await this.#broadcastPhaseIdle();
     if (this.#compacts && this.#threshold !== undefined && tokens > this.#threshold) {
       // The message is stored. Later failures are reported to pages and in the log.
       await this.compact().catch((error) => console.error("session-agent: a compaction failed", error));
@@ -178,19 +178,19 @@ export class Session extends Opening {
 
   async updateMessage(message: SessionMessage): Promise<UiMessage | null> {
     const updated = await this.#call("updateMessage", { message });
-    await this.#tellIdle();
+    await this.#broadcastPhaseIdle();
     return updated;
   }
 
   async deleteMessages(messageIds: string[]): Promise<{ deleted: number }> {
     const deleted = await this.#call("deleteMessages", { messageIds });
-    await this.#tellIdle();
+    await this.#broadcastPhaseIdle();
     return deleted;
   }
 
   async clearMessages(): Promise<{ deleted: number }> {
     const deleted = await this.#call("clearMessages", {});
-    await this.#tellIdle();
+    await this.#broadcastPhaseIdle();
     return deleted;
   }
 
@@ -227,7 +227,7 @@ export class Session extends Opening {
   async compact(): Promise<CompactResult | null> {
     if (this.#compacts === undefined)
       throw new TypeError("`compact` requires a function: set it with `onCompaction` first.");
-    await this.#tell("compacting");
+    await this.#broadcastPhase("compacting");
     this.#inside.hooked.tellStatus(this.#id, "compacting");
     try {
       const tokensBefore = await this.#tokens();
@@ -239,13 +239,13 @@ export class Session extends Opening {
       const fromMessageId = older?.fromId ?? result.fromMessageId;
       await this.addCompaction(result.summary, fromMessageId, result.toMessageId);
       await this.refreshSystemPrompt();
-      await this.#tell("idle", { compacted: { tokensBefore } });
+      await this.#broadcastPhase("idle", { compacted: { tokensBefore } });
       return { ...result, fromMessageId };
     } catch (error) {
       this.#send({ type: CF_AGENT_SESSION_ERROR, error: String((error as Error)?.message ?? error) });
       throw error;
     } finally {
-      await this.#tellIdle();
+      await this.#broadcastPhaseIdle();
       this.#inside.hooked.tellStatus(this.#id, "idle");
     }
   }
@@ -401,15 +401,18 @@ export class Session extends Opening {
     }
   }
 
-  async #tellIdle(): Promise<number> {
+  async #broadcastPhaseIdle(): Promise<number> {
     const isOpen = this.#sockets().length > 0;
     if (!isOpen && this.#threshold === undefined) return 0;
     const tokenEstimate = await this.#tokens();
-    if (isOpen) await this.#tell("idle", { tokenEstimate });
+    if (isOpen) await this.#broadcastPhase("idle", { tokenEstimate });
     return tokenEstimate;
   }
 
-  async #tell(phase: "idle" | "compacting", more: { tokenEstimate?: number; compacted?: object } = {}): Promise<void> {
+  async #broadcastPhase(
+    phase: "idle" | "compacting",
+    more: { tokenEstimate?: number; compacted?: object } = {},
+  ): Promise<void> {
     if (this.#sockets().length === 0) return;
     const { tokenEstimate = await this.#tokens(), ...other } = more;
     this.#send({ type: CF_AGENT_SESSION, phase, tokenEstimate, tokenThreshold: this.#threshold ?? null, ...other });
@@ -425,7 +428,7 @@ export class Session extends Opening {
       try {
         socket.send(text);
       } catch {
-        // The socket is gone. Its close event follows.
+        // The socket is closed. Its close event follows.
       }
   }
 }
