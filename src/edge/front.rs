@@ -3,7 +3,7 @@
 //!
 //! The object answers a chat request with the id of a lease. The Worker opens the lease's socket,
 //! makes the calls that the object asks for, and sends what arrives back to it. The object's events
-//! go on to the client. The object alone decides and stores: if the Worker or its client is gone,
+//! go on to the client. The object alone decides and stores: if the Worker or client disconnects,
 //! the object continues the turn.
 
 use std::cell::{Cell, RefCell};
@@ -21,7 +21,7 @@ use super::host::{Runtime, pause};
 use super::http::ResponseResult;
 use super::outbound::Bindings;
 use super::stub::Stub;
-use super::tasks::{self, HeldTask};
+use super::tasks::{self, CancellableTask};
 use super::{env, http, stream};
 use access::{FRONT_HEADER, LEASE_HEADER, Policy};
 use base::error::Result;
@@ -100,7 +100,7 @@ impl FrontTurn {
                     serve(connection, bindings, &events).await;
                     Ok(JsValue::UNDEFINED)
                 });
-                // The turn goes on for a while after its client has gone.
+                // The turn continues for a while after its client disconnects.
                 let wait_until = Reflect::get(context, &"waitUntil".into())?;
                 wait_until
                     .unchecked_into::<Function>()
@@ -257,9 +257,9 @@ fn send(socket: &web_sys::WebSocket, message: &FromHolder) {
     }
 }
 
-/// Does what the object asks for, until the turn is over or the object is gone.
+/// Does what the object asks for, until the turn is over or the object closes the connection.
 async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) {
-    let mut calling: Option<(u32, HeldTask)> = None;
+    let mut calling: Option<(u32, CancellableTask)> = None;
     let mut alive_at_ms = Runtime.now_ms();
     let problem = loop {
         let next = in_time(pause(ALIVE_MS), connection.inbox.next()).await;
@@ -275,12 +275,13 @@ async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) 
             Some(Ok(ToHolder::Ask(call))) => {
                 let (bindings, socket) = (Rc::clone(&bindings), connection.socket.clone());
                 let number = call.number;
-                let making = tasks::start_held(async move { make(call, &bindings, &socket).await });
+                let making =
+                    tasks::start_cancellable(async move { make(call, &bindings, &socket).await });
                 calling = Some((number, making));
             }
             Some(Ok(ToHolder::GiveUp(number))) => {
                 if let Some((_, making)) = calling.take_if(|(made, _)| *made == number) {
-                    making.end();
+                    making.cancel();
                 }
             }
             Some(Ok(ToHolder::Events(text))) => events.push(text),
@@ -289,7 +290,7 @@ async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) 
         }
     };
     if let Some((_, making)) = calling {
-        making.end();
+        making.cancel();
     }
     events.end(problem);
     // An error means that the socket is already closed.

@@ -43,9 +43,9 @@ export class Statements {
   /** What was written since this was asked last, as JSON of a list. */
   takeWrites() {
     const { statements, isIncomplete, peakBytes } = this.#writes;
-    const taken = JSON.stringify([[...statements], isIncomplete, peakBytes]);
+    const message = JSON.stringify([[...statements], isIncomplete, peakBytes]);
     Object.assign(this.#writes, { statements: new Set(), isIncomplete: false, peakBytes: 0 });
-    return taken;
+    return message;
   }
 
   /**

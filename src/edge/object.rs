@@ -227,7 +227,7 @@ impl Object {
             // The agent was destroyed after the alarm was set.
             return Ok(());
         }
-        self.note_opened();
+        self.handle_tables_opened();
         self.turns.checks.set_recovery_due(false);
         self.lose_silent_leases();
         self.join_later();
@@ -430,7 +430,7 @@ impl Object {
         }
         self.start(JobKind::Learning);
         if self.compactions.take_compacted(grown) {
-            self.note_compaction(trace.as_deref(), grown, began_at);
+            self.record_compaction(trace.as_deref(), grown, began_at);
             if self.sockets.is_there(grown) {
                 self.show(MessageChange::of_all(grown.clone()));
             }

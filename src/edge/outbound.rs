@@ -41,7 +41,7 @@ use base::owner::Owner;
 use base::settings::Setting;
 use base::slots::{Slot, Slots};
 use base::tokens::TokenCounter;
-use base::trace::calls::note_call;
+use base::trace::calls::record_call;
 use base::trace::export::make_queue;
 use base::trace::span::SpanQueue;
 use base::trace::{self, Trace};
@@ -151,7 +151,7 @@ impl Bindings {
             purpose,
             owner: Owner::current(),
         };
-        match in_time(pause(limits.wait_ms), self.line.take(call, bytes)).await {
+        match in_time(pause(limits.wait_ms), self.line.acquire(call, bytes)).await {
             Some(Ok(slot)) => Ok((slot, Clock::start(limits, Runtime.now_ms()))),
             Some(Err(_)) | None => Err(CallFailure::Crowded),
         }
@@ -293,7 +293,7 @@ impl Outbound for Bindings {
                     |answer: &JsValue| answer.unchecked_ref::<web_sys::Response>().status();
                 let times = (left_at, Runtime.now_ms());
                 let outcome = fetched.as_ref().map(status);
-                note_call(
+                record_call(
                     self.spans(),
                     traced.as_ref(),
                     &call.endpoint,

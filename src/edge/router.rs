@@ -22,7 +22,7 @@ use super::stub::{Answer, find_object};
 use super::{cors, health, http, policy, tasks};
 use access::{self, Caller, CorsPolicy, Policy, TokenScope};
 use api::admission::admit;
-use api::authorization::{check_return, describe_client, takes_issuer};
+use api::authorization::{accepts_issuer, check_return, describe_client};
 use api::request::{EntryPoint, identify};
 use api::route::{self, Route};
 use api::tracing::trace_of_refused;
@@ -42,7 +42,7 @@ extern "C" {
 
 thread_local! {
     /// Made once, and bound to the CORS policy of each request. A closure per request
-    /// would have to be kept until the answer arrives.
+    /// would have to be retained until the answer arrives.
     static REFUSE: Closure<dyn FnMut(bool, Option<String>, JsValue) -> ResponseResult> =
         Closure::new(|is_on, origin, thrown: JsValue| {
             let answer = http::refuse(&lost(&thrown), None)?;
@@ -277,7 +277,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: boo
         Err(error)
             if is_granted
                 && error.code == Code::Unauthorized
-                && takes_issuer(&Bindings::new(env), &route) =>
+                && accepts_issuer(&Bindings::new(env), &route) =>
         {
             Caller::Scoped(TokenScope::default())
         }

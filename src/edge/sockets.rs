@@ -137,7 +137,7 @@ impl Audience for Sockets {
                 continue;
             }
             let is_excepted = except.is_some() && state.asked.as_deref() == except;
-            if state.session_id == *session_id && !state.is_held && !is_excepted {
+            if state.session_id == *session_id && !state.awaits_replay && !is_excepted {
                 // An error means that the socket is already closed; its close event
                 // follows.
                 let _ = send(&socket, &state, frame);
@@ -149,13 +149,14 @@ impl Audience for Sockets {
         self.are_open() && self.of_session(session_id).length() > 0
     }
 
-    fn is_held(&self, session_id: &Id) -> bool {
-        let is_held = |state: SocketState| state.session_id == *session_id && state.is_held;
+    fn awaits_replay(&self, session_id: &Id) -> bool {
+        let awaits_replay =
+            |state: SocketState| state.session_id == *session_id && state.awaits_replay;
         self.is_there(session_id)
             && self
                 .of_session(session_id)
                 .iter()
-                .any(|socket| find_state(&socket.unchecked_into()).is_some_and(is_held))
+                .any(|socket| find_state(&socket.unchecked_into()).is_some_and(awaits_replay))
     }
 }
 
@@ -176,7 +177,7 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
     let unheard = counted.map_or(state.unheard_bytes, |bytes| bytes as usize);
     let Credit::Left {
         unheard_bytes,
-        is_kept,
+        must_store,
     } = Credit::after(unheard, frame.len())
     else {
         close_with(
@@ -191,7 +192,7 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
         &UNACKNOWLEDGED.into(),
         &(unheard_bytes as f64).into(),
     )?;
-    if is_kept {
+    if must_store {
         let state = SocketState {
             unheard_bytes,
             ..state.clone()

@@ -123,7 +123,7 @@ const MAX_PARAMS_BYTES: usize = 64 << 10;
 
 thread_local! {
     /// The statements' texts. The engine finds a prepared statement by its string, and a
-    /// string that it knows is found sooner than one that is made anew.
+    /// string that it knows is found sooner than one that is created again.
     static STATEMENTS: RefCell<HashMap<String, JsString, BuildHasherDefault<TextHasher>>> =
         RefCell::default();
 }

@@ -218,8 +218,8 @@ where
     let pull = move |controller: Controller| -> Promise {
         let (source_state, next) = (Rc::clone(&source_state), Rc::clone(&next));
         tasks::promise(async move {
-            let taken = source_state.source.take();
-            let Some(source) = taken else {
+            let claimed = source_state.source.take();
+            let Some(source) = claimed else {
                 controller.error(NOT_READ)?;
                 return Ok(JsValue::UNDEFINED);
             };
@@ -266,8 +266,8 @@ pub fn of_events(listener: impl EventSource + 'static) -> Result<JsValue> {
     let pull = move |controller: Controller| -> Promise {
         let shared = Rc::clone(&shared);
         tasks::promise(async move {
-            let taken = shared.borrow_mut().take();
-            let Some(mut listener) = taken else {
+            let claimed = shared.borrow_mut().take();
+            let Some(mut listener) = claimed else {
                 return Ok(JsValue::UNDEFINED);
             };
             match listener.next_events().await {

@@ -75,11 +75,11 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) {
 }
 
 /// A task that can be dropped before its end.
-pub struct HeldTask(Arc<Task>);
+pub struct CancellableTask(Arc<Task>);
 
-impl HeldTask {
+impl CancellableTask {
     /// Drops the task's future, with everything that it owns. A future that is running continues.
-    pub fn end(&self) {
+    pub fn cancel(&self) {
         let future = self.0.0.future.borrow_mut().take();
         drop(future);
     }
@@ -87,10 +87,10 @@ impl HeldTask {
 
 /// As [`spawn`], for a future that may be dropped before its end. Nothing of the runtime waits for
 /// it, so the object may sleep while the future waits.
-pub fn start_held(future: impl Future<Output = ()> + 'static) -> HeldTask {
+pub fn start_cancellable(future: impl Future<Output = ()> + 'static) -> CancellableTask {
     let task = Task::of(future);
     Arc::clone(&task).wake();
-    HeldTask(task)
+    CancellableTask(task)
 }
 
 /// How a promise settles. A future that ends at once is over before there is a promise.
@@ -142,8 +142,8 @@ impl Task {
     }
 
     fn poll(self: Arc<Self>) {
-        let taken = self.0.future.borrow_mut().take();
-        let Some(mut future) = taken else {
+        let claimed = self.0.future.borrow_mut().take();
+        let Some(mut future) = claimed else {
             return;
         };
         let waker = Waker::from(Arc::clone(&self));

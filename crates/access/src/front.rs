@@ -1,8 +1,8 @@
 //! How an object recognizes the Worker in front, which waits for models instead of the object. The
-//! object sends it the provider's keys, and believes what it says that a model answered.
+//! object sends it the provider's keys, and trusts its report of what a model answered.
 //!
-//! The Worker signs the agent's name, and later the id of the turn's lease, with a key that is derived
-//! from the secret. Without a secret, nobody can sign, and each object waits by itself.
+//! The Worker signs the agent's name, and later the id of the turn's lease, with a key that is
+//! derived from the secret. Without a secret, nobody can sign, and each object waits by itself.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

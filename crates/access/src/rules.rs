@@ -24,7 +24,7 @@ pub enum Needs {
 /// The change that an operation makes. The effect decides what a minted token must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The operation changes nothing that anybody can read.
+    /// The operation changes nothing that anyone can read.
     Nothing,
     /// The operation creates, changes or deletes a session, or deletes from its log.
     Session,

@@ -14,7 +14,7 @@ pub const MAX_ALLOWED_NAMES: usize = 32;
 /// The sender of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Caller {
-    /// The holder of the secret, or anybody if the Worker is open.
+    /// The holder of the secret, or anyone if the Worker is open.
     Owner,
     /// The holder of a minted token.
     Scoped(TokenScope),

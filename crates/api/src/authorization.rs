@@ -53,7 +53,7 @@ pub fn check_return(outbound: &dyn Outbound, agent: &str, returned: &Return) -> 
 }
 
 /// Whether tokens of an issuer are accepted at this address.
-pub fn takes_issuer(outbound: &dyn Outbound, route: &Route) -> bool {
+pub fn accepts_issuer(outbound: &dyn Outbound, route: &Route) -> bool {
     let needed = [
         Setting::OAuthIssuer,
         Setting::OAuthAudience,
@@ -122,12 +122,12 @@ mod tests {
             Setting::OAuthAudience,
             Setting::SessionAgentToken,
         ] {
-            assert!(!takes_issuer(&outbound, &mcp));
+            assert!(!accepts_issuer(&outbound, &mcp));
             let mut settings = outbound.settings.borrow_mut();
             settings.insert(setting.name().to_owned(), "value".to_owned());
         }
-        assert!(takes_issuer(&outbound, &mcp));
-        assert!(!takes_issuer(&outbound, &rpc));
+        assert!(accepts_issuer(&outbound, &mcp));
+        assert!(!accepts_issuer(&outbound, &rpc));
     }
 
     #[test]

@@ -50,20 +50,20 @@ struct Defaults {
 pub fn read(outbound: &dyn Outbound, file: Option<&str>) -> Deployed {
     let mut defaults = Defaults::default();
     if let Some(text) = file {
-        defaults.take_object(FILE, text);
+        defaults.read_object(FILE, text);
     }
     if let Some(text) = outbound.find_setting(Setting::MemoryBlocks) {
-        defaults.take_field(Setting::MemoryBlocks.name(), BLOCKS, &text);
+        defaults.read_field(Setting::MemoryBlocks.name(), BLOCKS, &text);
     }
     if let Some(text) = outbound.find_setting(Setting::AgentDefaults) {
-        defaults.take_object(Setting::AgentDefaults.name(), &text);
+        defaults.read_object(Setting::AgentDefaults.name(), &text);
     }
     defaults.read(outbound)
 }
 
 impl Defaults {
     /// Adds the fields of an object. They replace earlier ones of the same name.
-    fn take_object(&mut self, source: &'static str, text: &str) {
+    fn read_object(&mut self, source: &'static str, text: &str) {
         match json::parse::<BTreeMap<String, Box<RawValue>>>(text.as_bytes()) {
             Ok(fields) => {
                 for (name, value) in fields {
@@ -80,9 +80,9 @@ impl Defaults {
     }
 
     /// Adds one field, whose value is a text by itself.
-    fn take_field(&mut self, source: &'static str, name: &str, text: &str) {
+    fn read_field(&mut self, source: &'static str, name: &str, text: &str) {
         let object = format!("{{\"{name}\":{text}}}");
-        self.take_object(source, &object);
+        self.read_object(source, &object);
     }
 
     fn reader<'a>(&'a mut self, source: &'a str, field: &'a str) -> PartReader<'a> {

@@ -5,7 +5,7 @@ use super::limits::check_length;
 use super::operation::{Agent, OperationRun, Reply};
 use super::operations::compaction::after_append;
 use super::table::find_entry;
-use super::tracing::note_memory;
+use super::tracing::record_memory;
 use base::error::Result;
 use base::ids::Id;
 use base::owner::work_for;
@@ -30,11 +30,11 @@ pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -
     }
 }
 
-/// Runs an operation that was admitted for the agent's caller, with a body of an admitted length. The
-/// operation checks the session that the body names. The body is freed as soon as it is parsed.
+/// Runs an operation that was admitted for the agent's caller, with a body of an admitted length.
+/// The operation checks the session that the body names. The body is freed as soon as it is parsed.
 pub async fn run(agent: &Agent<'_>, operation: AdmittedOperation, body: Vec<u8>) -> Result<Reply> {
     let entry = operation.entry();
-    note_memory(agent, entry.name, &body);
+    record_memory(agent, entry.name, &body);
     let answer = match entry.run {
         OperationRun::AtOnce(run) => run(agent, body),
         OperationRun::Waiting(run) => run(agent, body).await,

@@ -1,7 +1,8 @@
 //! A request that was understood: what it asks for, who asks, and in which trace.
 //!
-//! It is made once, where a request enters, and passed by reference from there. An object makes its own,
-//! and relies on nothing that the Worker in front has decided: a binding can reach the object directly.
+//! It is made once, where a request enters, and passed by reference from there. An object makes its
+//! own, and relies on nothing that the Worker in front has decided: a binding can reach the object
+//! directly.
 
 use std::rc::Rc;
 
@@ -17,7 +18,7 @@ use base::trace::sampler::Sampler;
 use base::trace::{TRACEPARENT, TRACESTATE, Trace};
 use memory::backends::agent::VIA_HEADER;
 
-/// What a request over HTTP tells of itself. Each read of a header is a call into JavaScript.
+/// The head of a request over HTTP. Each read of a header is a call into JavaScript.
 pub trait RequestHead {
     fn header(&self, name: &str) -> Option<String>;
     fn url(&self) -> &str;
@@ -40,7 +41,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// The request of an identified caller. `header` reads what only the holder of the secret may name.
+    /// The request of an identified caller. `header` reads what only the holder of the secret may
+    /// name.
     pub fn new(
         entry: &EntryPoint<'_>,
         route: Route,
@@ -82,8 +84,8 @@ const NOTHING: &str = "null";
 const ALL: &str = "\"all\"";
 
 /// As [`identify`]. `granted`: what the class allows the request, as JSON with the fields of
-/// `mintToken`, or `null`. `None`: the class doesn't decide, and the Worker's own rules apply. If the
-/// Worker has a secret, the secret and its tokens are always valid.
+/// `mintToken`, or `null`. `None`: the class doesn't decide, and the Worker's own rules apply. If
+/// the Worker has a secret, the secret and its tokens are always valid.
 pub fn identify_granted(
     entry: &EntryPoint<'_>,
     route: &Route,

@@ -53,8 +53,8 @@ pub struct SocketState {
     pub asked_before: Vec<String>,
     /// The socket was offered a running turn and has not acknowledged it. Until then it
     /// gets no live chunks.
-    #[serde(default)]
-    pub is_held: bool,
+    #[serde(default, rename = "isHeld")]
+    pub awaits_replay: bool,
     /// A turn was running when the socket was opened, and the socket has received none of
     /// its chunks.
     #[serde(default)]
@@ -87,7 +87,7 @@ impl SocketState {
             scope,
             asked: None,
             asked_before: Vec::new(),
-            is_held: false,
+            awaits_replay: false,
             opened_in_turn: false,
             unheard_bytes: 0,
             trace: None,
@@ -136,7 +136,7 @@ pub enum Credit {
     Left {
         unheard_bytes: usize,
         /// Whether the number must be stored with the socket, because it has grown much.
-        is_kept: bool,
+        must_store: bool,
     },
     /// The socket is closed instead.
     UsedUp,
@@ -155,7 +155,7 @@ impl Credit {
         }
         Self::Left {
             unheard_bytes: sum,
-            is_kept: sum / STORED_STEP_BYTES > unheard_bytes / STORED_STEP_BYTES,
+            must_store: sum / STORED_STEP_BYTES > unheard_bytes / STORED_STEP_BYTES,
         }
     }
 }
@@ -235,7 +235,7 @@ pub async fn handle_frame(
             answer,
             continues,
             client_tools,
-        } => take_answer(agent, state, answer, continues, client_tools),
+        } => handle_answer(agent, state, answer, continues, client_tools),
         Incoming::ResumeRequest { probe_id } => resume(agent, state, probe_id.as_deref()),
         Incoming::ResumeAck { id } => Ok(replay(agent, state, &id)),
         Incoming::Rpc {
@@ -261,7 +261,7 @@ fn ask(
             state: Some(SocketState {
                 asked: Some(id),
                 asked_before: Vec::new(),
-                is_held: false,
+                awaits_replay: false,
                 ..state.clone()
             }),
             work: Some(work),
@@ -345,7 +345,7 @@ fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<
         request_id: id,
     });
     let state = SocketState {
-        is_held: true,
+        awaits_replay: true,
         opened_in_turn: false,
         sdk: Some(SdkSeat { resumed }),
         ..state.clone()
@@ -410,7 +410,7 @@ fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
     Ok(FrameOutcome::default())
 }
 
-fn take_answer(
+fn handle_answer(
     agent: &Agent<'_>,
     state: &SocketState,
     answer: CallAnswer,
@@ -436,7 +436,7 @@ fn take_answer(
         out_of_band::insert(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
     }
-    let Some(work) = replies::take_answer(agent, session_id, given)? else {
+    let Some(work) = replies::accept_answer(agent, session_id, given)? else {
         return Ok(FrameOutcome::default());
     };
     let turn_id = work.running().request_id.clone();
@@ -444,7 +444,7 @@ fn take_answer(
         replies: vec![render_resuming(&turn_id, None)],
         state: Some(SocketState {
             asked: Some(turn_id),
-            is_held: true,
+            awaits_replay: true,
             ..state.clone()
         }),
         work: Some(work),
@@ -460,7 +460,7 @@ fn resume(agent: &Agent<'_>, state: &SocketState, probe_id: Option<&str>) -> Res
     Ok(FrameOutcome {
         replies: vec![render_resuming(&running.request_id, probe_id)],
         state: Some(SocketState {
-            is_held: true,
+            awaits_replay: true,
             opened_in_turn: false,
             ..state.clone()
         }),
@@ -494,7 +494,7 @@ fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutc
     let Some(running) = running.filter(|running| running.request_id == request_id) else {
         return replay_ended(agent, state, request_id);
     };
-    if !state.is_held {
+    if !state.awaits_replay {
         // The socket has already acknowledged the turn.
         return FrameOutcome::default();
     }
@@ -512,7 +512,7 @@ fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutc
 /// the list contains the answer.
 fn replay_ended(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutcome {
     let ended = agent.turns.find_offered(&state.session_id, request_id);
-    let ended = ended.filter(|_| state.is_held);
+    let ended = ended.filter(|_| state.awaits_replay);
     let mut replies = ended.as_deref().map(render_chunks).unwrap_or_default();
     let frame_header = FrameHeader {
         id: request_id,
@@ -533,7 +533,7 @@ fn replay_ended(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Fra
 
 fn freed(state: &SocketState) -> SocketState {
     SocketState {
-        is_held: false,
+        awaits_replay: false,
         ..state.clone()
     }
 }
@@ -569,9 +569,9 @@ mod tests {
 
     #[test]
     fn a_socket_that_acknowledges_nothing_has_bounded_credit() {
-        let left = |unheard_bytes, is_kept| Credit::Left {
+        let left = |unheard_bytes, must_store| Credit::Left {
             unheard_bytes,
-            is_kept,
+            must_store,
         };
         assert_eq!(Credit::after(0, 100), left(100, false));
         assert_eq!(Credit::after(0, 10 << 20), left(10 << 20, true));

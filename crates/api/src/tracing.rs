@@ -28,8 +28,8 @@ pub fn find_parent(
     }
 }
 
-/// The trace that the caller of a refused request named. No span is recorded for it. `caller`: `None`
-/// if the caller is unknown.
+/// The trace that the caller of a refused request named. No span is recorded for it. `caller`:
+/// `None` if the caller is unknown.
 pub fn trace_of_refused(
     caller: Option<&Caller>,
     traceparent: Option<&str>,
@@ -41,7 +41,7 @@ pub fn trace_of_refused(
 
 /// Records the block and the entry or document of an operation on memory, for the span of its
 /// request. Nothing of the content is recorded.
-pub fn note_memory(agent: &Agent<'_>, operation: &str, body: &[u8]) {
+pub fn record_memory(agent: &Agent<'_>, operation: &str, body: &[u8]) {
     #[derive(Deserialize)]
     struct Named {
         label: Option<String>,
@@ -58,14 +58,14 @@ pub fn note_memory(agent: &Agent<'_>, operation: &str, body: &[u8]) {
         return;
     };
     if let Some(label) = label {
-        spans.note(
+        spans.record(
             trace.span,
             "gen_ai.memory.store.id",
             AttributeValue::Text(label),
         );
     }
     if let Some(key) = key {
-        spans.note(
+        spans.record(
             trace.span,
             "gen_ai.memory.record.id",
             AttributeValue::Text(key),
@@ -74,15 +74,15 @@ pub fn note_memory(agent: &Agent<'_>, operation: &str, body: &[u8]) {
     if matches!(name, "upsert_memory" | "update_memory" | "delete_memory")
         && operation != "clearBlocks"
     {
-        spans.note(trace.span, RECORD_COUNT, AttributeValue::Number(1));
+        spans.record(trace.span, RECORD_COUNT, AttributeValue::Number(1));
     }
 }
 
 /// Records how many results a search returns, for the span of its request.
-pub fn note_found(agent: &Agent<'_>, count: usize) {
+pub fn record_found(agent: &Agent<'_>, count: usize) {
     if let Some((spans, trace)) = recorded(agent) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
-        spans.note(trace.span, RECORD_COUNT, AttributeValue::Number(count));
+        spans.record(trace.span, RECORD_COUNT, AttributeValue::Number(count));
     }
 }
 

@@ -5,14 +5,14 @@ use crate::error::Error;
 use crate::ids::Id;
 use crate::outbound::LocalBoxFuture;
 
-/// When the object looks again after work that may be cut off: a turn, or a call to others.
+/// When the object checks again after work that may be cut off: a turn, or a call to others.
 pub const CHECK_AFTER_MS: i64 = 10_000;
 
 /// The pause before an alarm that starts or continues work. The platform grants a new CPU
 /// allowance to an alarm.
 pub const SOON_MS: i64 = 100;
 
-/// A background job. `api/jobs/` says when each is due, and runs it.
+/// A background job. `api/jobs/` decides when each is due, and runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobKind {
     /// Resumes interrupted turns, and what waits behind turns.

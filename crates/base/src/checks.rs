@@ -1,5 +1,5 @@
-//! How `verify` checks a table: the rules that each row must keep, as SQL. The crate that owns a table
-//! has its check, in a file `checks.rs`. `lifecycle/verify/` runs them.
+//! How `verify` checks a table: the rules that each row must keep, as SQL. The crate that owns a
+//! table has its check, in a file `checks.rs`. `lifecycle/verify/` runs them.
 
 use crate::schema::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,8 @@ pub const PAGE_ROWS: i64 = 500;
 pub enum RowsOwner {
     /// This column has the session, or is empty in rows of the agent.
     Column(&'static str),
-    /// As `Column`, but no index finds the rows of a session: a check of one session omits the table.
+    /// As `Column`, but no index finds the rows of a session: a check of one session omits the
+    /// table.
     Unindexed(&'static str),
     /// The session's rows are a range of keys: SQL on a row `t`. `?s` is the session's id.
     Range(&'static str),
@@ -216,7 +217,8 @@ impl FindingCode {
     }
 }
 
-/// SQL: whether the row `t` of this table is a later part of a text whose part before it is missing.
+/// SQL: whether the row `t` of this table is a later part of a text whose part before it is
+/// missing.
 #[macro_export]
 macro_rules! is_part_lost {
     ($table:literal) => {

@@ -260,7 +260,7 @@ pub trait Database {
 }
 
 /// Runs `work` in a transaction. The writes of `work` are kept if it returns `Ok`. They
-/// are undone if it returns an error or if the object dies in between.
+/// are undone if it returns an error or if the object is evicted in between.
 pub fn atomically<T>(db: &dyn Database, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut work = Some(work);
     let mut outcome = None;

@@ -56,20 +56,20 @@ impl PartReader<'_> {
             self.note(field, Error::invalid(BODY, message));
             return Vec::new();
         };
-        let mut taken = Vec::new();
+        let mut accepted = Vec::new();
         for (index, item) in items.into_iter().enumerate() {
             let at = format!("{field}[{index}]");
-            if taken.len() as i64 >= most {
+            if accepted.len() as i64 >= most {
                 let message =
                     format!("`{field}` can have at most {most} items; the rest are ignored.");
                 self.note(&at, Error::invalid(BODY, message));
                 break;
             }
             match read(item) {
-                Ok(item) => taken.push(item),
+                Ok(item) => accepted.push(item),
                 Err(error) => self.note(&at, error),
             }
         }
-        taken
+        accepted
     }
 }

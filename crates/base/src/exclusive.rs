@@ -5,7 +5,7 @@ use std::cell::Cell;
 
 #[derive(Default)]
 pub struct Exclusive {
-    is_taken: Cell<bool>,
+    is_locked: Cell<bool>,
 }
 
 /// Is returned when it is dropped.
@@ -13,14 +13,14 @@ pub struct ExclusiveGuard<'a>(&'a Exclusive);
 
 impl Exclusive {
     /// `None`: other work has the guard.
-    pub fn take(&self) -> Option<ExclusiveGuard<'_>> {
-        (!self.is_taken.replace(true)).then_some(ExclusiveGuard(self))
+    pub fn try_lock(&self) -> Option<ExclusiveGuard<'_>> {
+        (!self.is_locked.replace(true)).then_some(ExclusiveGuard(self))
     }
 }
 
 impl Drop for ExclusiveGuard<'_> {
     fn drop(&mut self) {
-        self.0.is_taken.set(false);
+        self.0.is_locked.set(false);
     }
 }
 
@@ -31,9 +31,9 @@ mod tests {
     #[test]
     fn the_lock_is_exclusive_until_its_guard_is_dropped() {
         let only = Exclusive::default();
-        let guard = only.take();
-        assert!(guard.is_some() && only.take().is_none());
+        let guard = only.try_lock();
+        assert!(guard.is_some() && only.try_lock().is_none());
         drop(guard);
-        assert!(only.take().is_some());
+        assert!(only.try_lock().is_some());
     }
 }

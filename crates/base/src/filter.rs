@@ -301,7 +301,7 @@ impl Filter {
             format!(
                 "EXISTS (SELECT 1
                    FROM json_each({param}, '$.{list}') AS asked
-                  WHERE asked.value {not} IN (SELECT held.value FROM json_each({tags}) AS held))"
+                  WHERE asked.value {not} IN (SELECT own_tag.value FROM json_each({tags}) AS own_tag))"
             )
         };
         if let Some(tests) = &self.tags {

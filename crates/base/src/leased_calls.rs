@@ -23,7 +23,7 @@ use crate::outbound::{
     OutboundRequest, OutboundResponse, RequestForm,
 };
 use crate::trace;
-use crate::trace::calls::note_call;
+use crate::trace::calls::record_call;
 use crate::trace::span::SpanQueue;
 
 /// The longest body of a leased call: a message over a socket has at most 32 MiB, and its text may
@@ -49,7 +49,7 @@ pub enum LeasedEndpoint {
 /// A call for the holder of the lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeasedCall {
-    /// Tells the calls of a lease apart.
+    /// Distinguishes the calls of a lease.
     pub number: u32,
     pub endpoint: LeasedEndpoint,
     pub limits: CallLimits,
@@ -76,9 +76,9 @@ pub enum Arrival {
 
 /// The one who makes the calls.
 pub trait LeaseHolder {
-    /// Whether the turn that the holder waits for still runs. The object makes the calls of the next
-    /// turn itself.
-    fn takes_calls(&self) -> bool;
+    /// Whether the turn that the holder waits for still runs. The object makes the calls of the
+    /// next turn itself.
+    fn accepts_calls(&self) -> bool;
 
     fn ask(&self, call: LeasedCall);
 
@@ -233,7 +233,7 @@ impl Lease {
         limits: CallLimits,
         host: &'h dyn Host,
     ) -> Option<Result<OutboundResponse<'h>, CallFailure>> {
-        let is_refused = self.is_over.get() || !self.holder.takes_calls();
+        let is_refused = self.is_over.get() || !self.holder.accepts_calls();
         if is_refused || body.len() > MAX_BODY_BYTES || self.out.borrow().is_some() {
             return None;
         }
@@ -318,7 +318,7 @@ pub async fn send_leased<'h>(
     let answer = lease.ask(endpoint, &call.body, call.limits, host).await?;
     let times = (left_at, host.now_ms());
     let outcome = answer.as_ref().map(|answer| answer.status);
-    note_call(spans, traced.as_ref(), &call.endpoint, times, outcome);
+    record_call(spans, traced.as_ref(), &call.endpoint, times, outcome);
     Some(answer)
 }
 
@@ -395,7 +395,7 @@ impl ByteChunks for LeasedBody<'_> {
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
         Box::pin(async move {
             let max_bytes = self.max_bytes;
-            // A timer would keep the object awake, so time is looked at when something arrives.
+            // A timer would keep the object awake, so time is checked when something arrives.
             match self.asked.next().await {
                 Some(Arrival::Bytes(bytes)) => {
                     self.received += bytes.len();
@@ -417,8 +417,8 @@ impl ByteChunks for LeasedBody<'_> {
         })
     }
 
-    fn note_content(&mut self) {
-        self.clock.note_content(self.host.now_ms());
+    fn record_content(&mut self) {
+        self.clock.record_content(self.host.now_ms());
     }
 }
 

@@ -217,7 +217,7 @@ impl Clock {
     }
 
     /// Records that the answer had content for its reader.
-    pub fn note_content(&mut self, now_ms: i64) {
+    pub fn record_content(&mut self, now_ms: i64) {
         self.content_at_ms = now_ms;
     }
 
@@ -267,7 +267,7 @@ pub trait ByteChunks {
 
     /// The reader found content in the last bytes. A reader that never calls this has
     /// [`CallLimits::mute_ms`] in all.
-    fn note_content(&mut self) {}
+    fn record_content(&mut self) {}
 }
 
 /// Why a call has no answer, or only a part of one.
@@ -367,7 +367,7 @@ impl WriteLocks {
             name_hash: Sha256::digest(name).into(),
             owner: Owner::current(),
         };
-        let slot = self.0.take(writer, bytes).await;
+        let slot = self.0.acquire(writer, bytes).await;
         slot.map(|_slot| WriteLock { _slot })
             .map_err(|_| CallFailure::Crowded)
     }
@@ -435,7 +435,7 @@ pub trait Outbound {
 
     /// Notifies a class that extends this one, if there is such a class. Nothing waits for it.
     /// `render` renders the JSON.
-    fn notify_class(&self, _kind: ClassNotice, _told: &dyn Fn() -> String) {}
+    fn notify_class(&self, _kind: ClassNotice, _render: &dyn Fn() -> String) {}
 
     /// The queued spans of this object, if the operator configured a receiver.
     fn spans(&self) -> Option<&SpanQueue> {
@@ -710,9 +710,9 @@ mod tests {
         assert_eq!(clock.patience(60_000), silence);
         assert_eq!(clock.patience(60_001), mute(29_999));
         assert_eq!(clock.patience(100_000), mute(0));
-        clock.note_content(60_001);
+        clock.record_content(60_001);
         assert_eq!(clock.patience(60_001), silence);
-        clock.note_content(290_000);
+        clock.record_content(290_000);
         assert_eq!(clock.patience(290_000), total(10_000));
     }
 

@@ -8,7 +8,7 @@
 
 use crate::days::day_of;
 
-/// A text that somebody else chose.
+/// A text that another party chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Untrusted {
     /// The text of a block that a tool or a file supplied.

@@ -86,7 +86,7 @@ impl<K: HolderKind> Slots<K> {
     }
 
     /// Waits for a slot. `bytes` is the memory that the waiter uses in the meantime.
-    pub async fn take(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, QueueFull> {
+    pub async fn acquire(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, QueueFull> {
         // If this kind may start, no waiter of this kind is queued, so nobody is overtaken.
         if (self.may_start)(&self.out.borrow(), kind) {
             self.out.borrow_mut().push(kind);
@@ -139,7 +139,7 @@ impl<K: HolderKind> Slots<K> {
 
     fn release(&self, kind: K) {
         let mut out = self.out.borrow_mut();
-        if let Some(index) = out.iter().position(|slots_taken| *slots_taken == kind) {
+        if let Some(index) = out.iter().position(|reserved| *reserved == kind) {
             out.swap_remove(index);
         }
         drop(out);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     fn take(slots: &Slots<u8>) -> Slot<'_, u8> {
-        let mut taking: Taking<'_> = Box::pin(slots.take(0, 0));
+        let mut taking: Taking<'_> = Box::pin(slots.acquire(0, 0));
         poll(&mut taking).unwrap().unwrap()
     }
 
@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn wait<'a>(slots: &'a Slots<u8>, kind: u8, bytes: usize) -> Taking<'a> {
-        let mut taking: Taking<'_> = Box::pin(slots.take(kind, bytes));
+        let mut taking: Taking<'_> = Box::pin(slots.acquire(kind, bytes));
         assert!(poll(&mut taking).is_none());
         taking
     }
@@ -313,14 +313,14 @@ mod tests {
         let slots = two();
         let _out = (take(&slots), take(&slots));
         let heavy = wait(&slots, 0, 1_000);
-        let mut next: Taking<'_> = Box::pin(slots.take(0, 1));
+        let mut next: Taking<'_> = Box::pin(slots.acquire(0, 1));
         assert_eq!(poll(&mut next).unwrap().err(), Some(QueueFull));
         drop(heavy);
         let _exactly = (wait(&slots, 0, 60), wait(&slots, 0, 40));
-        let mut next: Taking<'_> = Box::pin(slots.take(0, 1));
+        let mut next: Taking<'_> = Box::pin(slots.acquire(0, 1));
         assert_eq!(poll(&mut next).unwrap().err(), Some(QueueFull));
         let _four = (wait(&slots, 0, 0), wait(&slots, 0, 0));
-        let mut next: Taking<'_> = Box::pin(slots.take(0, 0));
+        let mut next: Taking<'_> = Box::pin(slots.acquire(0, 0));
         assert_eq!(poll(&mut next).unwrap().err(), Some(QueueFull));
     }
 
@@ -368,7 +368,7 @@ mod tests {
         let slots = Slots::new(|out: &[u8], _| out.len() < 2, bounds);
         let _out = (take(&slots), take(&slots));
         let refused = |kind, bytes| {
-            let mut next: Taking<'_> = Box::pin(slots.take(kind, bytes));
+            let mut next: Taking<'_> = Box::pin(slots.acquire(kind, bytes));
             poll(&mut next).unwrap().err() == Some(QueueFull)
         };
         let heavy = wait(&slots, 0, 90);
@@ -410,7 +410,7 @@ mod tests {
                     0 | 1 => {
                         // Owner 0 sends most of the requests.
                         let owner = [0, 0, 0, 1, 2][dice.roll(5)];
-                        line.push((owner, 0, Box::pin(slots.take(owner, 0))));
+                        line.push((owner, 0, Box::pin(slots.acquire(owner, 0))));
                     }
                     2 if !slots_taken.is_empty() => {
                         drop(slots_taken.swap_remove(dice.roll(slots_taken.len())));
@@ -452,7 +452,7 @@ mod tests {
         let slots = Slots::new(|out: &[u8], kind| kind == 2 || out.is_empty(), BOUNDS);
         let first = take(&slots);
         let mut one = wait(&slots, 1, 0);
-        let mut two: Taking<'_> = Box::pin(slots.take(2, 0));
+        let mut two: Taking<'_> = Box::pin(slots.acquire(2, 0));
         let two = poll(&mut two).unwrap().unwrap();
         drop(first);
         assert!(poll(&mut one).is_none());
@@ -473,7 +473,7 @@ mod tests {
         let mut context = Context::from_waker(&waker);
         let slots = two();
         let (first, second) = (take(&slots), take(&slots));
-        let mut third: Taking<'_> = Box::pin(slots.take(0, 0));
+        let mut third: Taking<'_> = Box::pin(slots.acquire(0, 0));
         assert!(third.as_mut().poll(&mut context).is_pending());
         drop(first);
         drop(second);

@@ -1,6 +1,7 @@
-//! How a table is described: its name, the owner of its rows, and what happens to them when a session
-//! is cleared, deleted, forked, exported or imported, when a block is purged, and when a text is searched.
-//! The crate that owns a table has its description, in a file `tables.rs`. `lifecycle/tables.rs` collects them.
+//! How a table is described: its name, the owner of its rows, and what happens to them when a
+//! session is cleared, deleted, forked, exported or imported, when a block is purged, and when a
+//! text is searched. The crate that owns a table has its description, in a file `tables.rs`.
+//! `lifecycle/tables.rs` collects them.
 
 /// One table, and what happens to its rows.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,7 +59,7 @@ pub enum Deletion {
     WithContext,
     /// `deleteSession` alone deletes the rows.
     WithSession,
-    /// No deleted session has rows in this table. The text says why.
+    /// No deleted session has rows in this table. The text is the reason.
     Never(&'static str),
 }
 
@@ -71,7 +72,7 @@ pub enum ForkRule {
     /// Rows that the file of this name writes, since they differ from the original's
     /// rows.
     Made(&'static str),
-    /// Nothing. The text says why.
+    /// Nothing. The text is the reason.
     Nothing(&'static str),
 }
 
@@ -87,19 +88,20 @@ pub enum ExportRule {
     ShownBy(&'static str),
     /// Nothing: the import makes new rows while it writes the others. The text names
     /// their source.
-    MadeAnew(&'static str),
-    /// Nothing, and an import writes no rows. The text says why.
+    Rebuilt(&'static str),
+    /// Nothing, and an import writes no rows. The text is the reason.
     Nothing(&'static str),
 }
 
 /// The rows that the file of the whole agent contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentFileRule {
-    /// The rows that the files of the sessions contain, see [`ExportRule`]; rows of the agent alike.
+    /// The rows that the files of the sessions contain, see [`ExportRule`]; rows of the agent
+    /// alike.
     AsInSessions,
     /// The content of the rows, in lines of this type.
     Lines(&'static str),
-    /// Nothing, and an import writes no rows. The text says why.
+    /// Nothing, and an import writes no rows. The text is the reason.
     Nothing(&'static str),
 }
 
@@ -107,7 +109,7 @@ pub enum AgentFileRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InMentions {
     Searched(MentionRows),
-    /// Not searched. The text says why.
+    /// Not searched. The text is the reason.
     Nothing(&'static str),
 }
 
@@ -118,8 +120,8 @@ pub struct MentionRows {
     pub key: &'static [&'static str],
     /// SQL: the texts of a row.
     pub texts: &'static [&'static str],
-    /// Whether an index finds the rows of one session. If not, a caller limited to one session finds
-    /// none.
+    /// Whether an index finds the rows of one session. If not, a caller limited to one session
+    /// finds none.
     pub has_index: bool,
     /// Whether a row is shown only if its session exists: a pending import writes rows before its
     /// session.

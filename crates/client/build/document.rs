@@ -131,7 +131,7 @@ impl Schema {
     }
 
     /// Whether the schema takes `null` beside something else.
-    pub fn takes_null(&self) -> bool {
+    pub fn accepts_null(&self) -> bool {
         let types = &self.rules.types;
         types.iter().any(|of| of == "null") || self.rules.any_of.iter().any(Self::is_null)
     }

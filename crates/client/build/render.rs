@@ -22,8 +22,8 @@ const REPEATABLE: [(&str, &str); 5] = [
 /// In this operation, `null` in any field means something.
 const CONFIGURE: &str = "configureAgent";
 
-/// The most arguments of a function: clippy's own bound. A value of more required fields is read from an
-/// answer and sent back: nobody writes it by hand.
+/// The most arguments of a function: clippy's own bound. A value of more required fields is read
+/// from an answer and sent back: nobody writes it by hand.
 const MOST_ARGUMENTS: usize = 7;
 
 /// Every operation, every shape, and the codes of errors.
@@ -136,7 +136,7 @@ pub struct {name} {{
 fn declaration(field: &Field) -> String {
     const OPTIONAL: &str = "    #[serde(skip_serializing_if = \"Option::is_none\")]\n";
     const NULLABLE: &str = "    #[serde(default, deserialize_with = \"crate::operation::nullable\", skip_serializing_if = \"Option::is_none\")]\n";
-    let (attribute, of) = match (field.is_required, field.says_null) {
+    let (attribute, of) = match (field.is_required, field.is_nullable) {
         (true, _) => ("", field.of.whole()),
         (false, true) => (NULLABLE, format!("Option<Option<{}>>", field.of.bare)),
         (false, false) => (OPTIONAL, format!("Option<{}>", field.of.bare)),
@@ -158,7 +158,7 @@ fn making(name: &str, fields: &[Field], is_open: bool) -> String {
     }
     if !optional.is_empty() {
         let lines = optional.iter().map(|field| {
-            let null = if field.says_null { "or null " } else { "" };
+            let null = if field.is_nullable { "or null " } else { "" };
             format!("    {null}{}: {};\n", field.name, argument(&field.of.bare))
         });
         let lines: String = lines.collect();
@@ -171,7 +171,7 @@ fn constructor(required: &[&Field], optional: &[&Field], is_open: bool) -> Strin
     if required.is_empty() {
         return "    pub fn new() -> Self {\n        Self::default()\n    }\n".to_owned();
     }
-    let is_into = |field: &Field| !field.of.takes_null && is_into(&field.of.bare);
+    let is_into = |field: &Field| !field.of.accepts_null && is_into(&field.of.bare);
     let arguments = required.iter().map(|field| {
         if is_into(field) {
             format!("{}: {}", field.name, argument(&field.of.bare))
@@ -209,7 +209,7 @@ fn argument(of: &str) -> String {
     }
 }
 
-/// One of several shapes, told apart by their fields.
+/// One of several shapes, distinguished by their fields.
 fn choice(shapes: &Shapes<'_>, name: &str, about: &str, schema: &Schema) -> Result<String, String> {
     let mut variants = String::new();
     for one in &schema.rules.any_of {

@@ -9,8 +9,8 @@ use crate::names::{pascal, rust_name};
 pub const SENT_MESSAGE: &str = "NewMessage";
 const SENT_MESSAGES: [&str; 2] = ["SentMessage", "SentUserMessage"];
 
-/// The crate has types of its own for errors, and of this shape only the codes. A message or a tool that
-/// is sent is JSON.
+/// The crate has types of its own for errors, and of this shape only the codes. A message or a tool
+/// that is sent is JSON.
 const LEFT_OUT: [&str; 4] = ["ClientTool", "Error", "SentMessage", "SentUserMessage"];
 
 /// The call beside the operations whose answer the crate reads.
@@ -30,12 +30,12 @@ pub struct Shapes<'a> {
 /// A type of Rust, and whether it is optional.
 pub struct Type {
     pub bare: String,
-    pub takes_null: bool,
+    pub accepts_null: bool,
 }
 
 impl Type {
     pub fn whole(&self) -> String {
-        if self.takes_null {
+        if self.accepts_null {
             format!("Option<{}>", self.bare)
         } else {
             self.bare.clone()
@@ -47,7 +47,7 @@ impl From<&str> for Type {
     fn from(bare: &str) -> Self {
         Self {
             bare: bare.to_owned(),
-            takes_null: false,
+            accepts_null: false,
         }
     }
 }
@@ -59,7 +59,7 @@ pub struct Field {
     pub of: Type,
     pub is_required: bool,
     /// `null` means something else than a field that is left out.
-    pub says_null: bool,
+    pub is_nullable: bool,
 }
 
 /// An enum of words that has no name in the document: it has that of its field.
@@ -147,16 +147,16 @@ impl<'a> Shapes<'a> {
         for field in required.chain(optional.map(Ok)) {
             let (json, schema) = field?;
             let is_required = rules.required.contains(json);
-            let says_null = !is_required && says_null(schema, keeps_null);
+            let is_nullable = !is_required && is_nullable(schema, keeps_null);
             let type_name = format!("{owner}{}", pascal(json));
             fields.push(Field {
                 name: rust_name(json).ok_or_else(|| {
                     format!("`{owner}.{json}` has no name in Rust that leads back to it")
                 })?,
-                docs: documentation(schema, says_null),
+                docs: documentation(schema, is_nullable),
                 of: self.type_of(schema, &type_name)?,
                 is_required,
-                says_null,
+                is_nullable,
             });
             if schema.is_words() {
                 enums.push(FieldWords {
@@ -191,7 +191,7 @@ impl<'a> Shapes<'a> {
             let bare = self.type_of(one, type_name)?.bare;
             return Ok(Type {
                 bare,
-                takes_null: true,
+                accepts_null: true,
             });
         }
         if schema.is_words() {
@@ -205,7 +205,7 @@ impl<'a> Shapes<'a> {
         };
         Ok(Type {
             bare,
-            takes_null: schema.takes_null(),
+            accepts_null: schema.accepts_null(),
         })
     }
 
@@ -268,12 +268,12 @@ fn is_sent_message(schema: &Schema) -> bool {
 }
 
 /// Whether `null` means something else than a field that is left out.
-fn says_null(field: &Schema, keeps_null: bool) -> bool {
+fn is_nullable(field: &Schema, keeps_null: bool) -> bool {
     let is_usual = field.rules.default.as_ref().is_some_and(|of| of.is_null());
-    field.takes_null() && (keeps_null || (is_usual && !field.is_array()))
+    field.accepts_null() && (keeps_null || (is_usual && !field.is_array()))
 }
 
-fn documentation(field: &Schema, says_null: bool) -> String {
+fn documentation(field: &Schema, is_nullable: bool) -> String {
     let mut lines: Vec<String> = field.rules.description.iter().cloned().collect();
     if let Some(default) = field
         .rules
@@ -283,7 +283,7 @@ fn documentation(field: &Schema, says_null: bool) -> String {
     {
         lines.push(format!("Default: `{default}`."));
     }
-    if says_null {
+    if is_nullable {
         lines.push("`Some(None)` sends `null`.".to_owned());
     }
     lines.join("\n")

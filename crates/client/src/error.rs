@@ -124,11 +124,11 @@ impl std::error::Error for Error {}
 
 #[derive(Deserialize)]
 struct Refused {
-    error: Said,
+    error: ErrorBody,
 }
 
 #[derive(Deserialize)]
-struct Said {
+struct ErrorBody {
     code: Code,
     message: String,
     #[serde(default)]
@@ -141,7 +141,7 @@ const SHOWN_CHARACTERS: usize = 200;
 /// The error for an answer with a failure status.
 pub fn of_answer(operation: &str, status: u16, text: &str) -> Error {
     match refusal(text) {
-        Some(Said {
+        Some(ErrorBody {
             code,
             message,
             details,
@@ -195,7 +195,7 @@ fn origin(address: &str) -> Option<String> {
     Some(format!("{scheme}://{host}"))
 }
 
-fn refusal(text: &str) -> Option<Said> {
+fn refusal(text: &str) -> Option<ErrorBody> {
     read_json::<Refused>(text.as_bytes())
         .ok()
         .map(|refused| refused.error)

@@ -4,13 +4,13 @@
 macro_rules! words {
     (
         $(#[$about:meta])*
-        pub enum $name:ident { $($(#[$said:meta])* $variant:ident = $word:literal,)* }
+        pub enum $name:ident { $($(#[$meta:meta])* $variant:ident = $word:literal,)* }
     ) => {
         $(#[$about])*
         #[derive(Clone, Debug, Eq, Hash, PartialEq)]
         #[non_exhaustive]
         pub enum $name {
-            $($(#[$said])* $variant,)*
+            $($(#[$meta])* $variant,)*
             /// A word that is newer than this crate.
             Unknown(String),
         }

@@ -212,10 +212,10 @@ fn main() {
             }
             let is_of_shares = change.contains("neighbours=") || change.contains("words=");
             if !is_of_shares {
-                tell_change(change, &known, &measure(&groups, &weights, None));
+                report_change(change, &known, &measure(&groups, &weights, None));
             } else {
                 let before = measure(&groups, &WEIGHTS, Some(SHARES));
-                tell_change(change, &before, &measure(&groups, &weights, Some(shares)));
+                report_change(change, &before, &measure(&groups, &weights, Some(shares)));
             }
         }
     }
@@ -257,7 +257,7 @@ fn set(weights: &mut Weights, shares: &mut Shares, change: &str) {
 
 /// The changes of R@5 and R@10 in percentage points: for all questions, for both halves of
 /// the groups, and for the kinds with a change of R@10.
-fn tell_change(change: &str, before: &BTreeMap<String, Sums>, after: &BTreeMap<String, Sums>) {
+fn report_change(change: &str, before: &BTreeMap<String, Sums>, after: &BTreeMap<String, Sums>) {
     let points = |kind: &str, of: fn(&Sums) -> f64| match (before.get(kind), after.get(kind)) {
         (Some(before), Some(after)) => 100.0 * (of(after) - of(before)) / after.questions,
         _ => 0.0,
@@ -366,7 +366,7 @@ fn read(path: &str, vectors: &[u8]) -> Vec<Group> {
     let bytes = vectors.len() / texts;
     let mut left = vectors;
     let mut take = |many: usize| -> Vec<Vec<f32>> {
-        let (taken, rest) = left.split_at(many * bytes);
+        let (own, rest) = left.split_at(many * bytes);
         left = rest;
         let numbers = |vector: &[u8]| {
             let numbers = vector.chunks_exact(4);
@@ -375,7 +375,7 @@ fn read(path: &str, vectors: &[u8]) -> Vec<Group> {
                 .collect()
         };
         (0..many)
-            .map(|at| numbers(&taken[at * bytes..(at + 1) * bytes]))
+            .map(|at| numbers(&own[at * bytes..(at + 1) * bytes]))
             .collect()
     };
     groups

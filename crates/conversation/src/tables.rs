@@ -1,5 +1,5 @@
-//! The tables of this crate: sessions, their events, and what belongs to them. For each of them, its
-//! description says what becomes of its rows (`base/tables.rs`).
+//! The tables of this crate: sessions, their events, and what belongs to them. For each of them,
+//! its description defines what becomes of its rows (`base/tables.rs`).
 
 use base::tables::{
     AgentFileRule, Deletion, ExportRule, ForkRule, InMentions, MENTIONS_OF_SESSION, MentionRows,
@@ -105,7 +105,7 @@ pub const SLICES: &Table = &Table {
     deletion: Deletion::WithLog,
     block: None,
     fork: ForkRule::Made("lifecycle/fork.rs"),
-    file: ExportRule::MadeAnew("long events"),
+    file: ExportRule::Rebuilt("long events"),
     agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Searched(MentionRows {
         key: &["session_id", "seq", "field", "part"],

@@ -30,7 +30,7 @@ impl ConsolidationTrust<'_> {
     /// merged.
     pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> Judgement {
         let least = sources.iter().map(|shown| shown.entry.source);
-        if !says_no_more(content, sources) {
+        if !adds_nothing(content, sources) {
             let source = least
                 .chain([Origin::Agent])
                 .max_by_key(|source| source.trust_rank());
@@ -44,7 +44,7 @@ impl ConsolidationTrust<'_> {
             self.or_reviewed(UNTRUSTED)
         } else if has_cut(sources) {
             self.or_reviewed(CUT)
-        } else if says_less(content, sources) {
+        } else if omits_terms(content, sources) {
             self.or_reviewed(FEWER_WORDS)
         } else {
             self.reviewed()
@@ -140,26 +140,26 @@ pub fn find_title(wanted: Option<&String>, sources: &[&NumberedEntry]) -> Option
         .iter()
         .map(|shown| key_terms_of(&shown.entry))
         .collect();
-    let is_said = |title: &&String| {
+    let is_stated = |title: &&String| {
         let key_terms = KeyTerms::of(title);
         let stated: BTreeSet<&String> = key_terms_list
             .iter()
             .flat_map(|stated| &stated.stems)
             .collect();
         let denies = key_terms_list.iter().any(|stated| stated.denies);
-        let is_said = key_terms.stems.iter().all(|word| stated.contains(word));
-        !key_terms.hides && is_said && (denies || !key_terms.denies)
+        let is_stated = key_terms.stems.iter().all(|word| stated.contains(word));
+        !key_terms.hides && is_stated && (denies || !key_terms.denies)
     };
     let own = || {
         sources
             .first()
             .and_then(|source| source.entry.title.clone())
     };
-    wanted.filter(is_said).cloned().or_else(own)
+    wanted.filter(is_stated).cloned().or_else(own)
 }
 
 /// Whether everything in a text is also in these entries.
-fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
+fn adds_nothing(content: &str, sources: &[&NumberedEntry]) -> bool {
     let key_terms = KeyTerms::of(content);
     let key_terms_list: Vec<KeyTerms> = sources
         .iter()
@@ -170,12 +170,12 @@ fn says_no_more(content: &str, sources: &[&NumberedEntry]) -> bool {
         .flat_map(|stated| &stated.stems)
         .collect();
     let denies = key_terms_list.iter().any(|stated| stated.denies);
-    let is_said = key_terms.stems.iter().all(|word| stated.contains(word));
-    !key_terms.hides && is_said && key_terms.denies == denies
+    let is_stated = key_terms.stems.iter().all(|word| stated.contains(word));
+    !key_terms.hides && is_stated && key_terms.denies == denies
 }
 
 /// Whether a text that merges nothing omits something from its entry.
-fn says_less(content: &str, sources: &[&NumberedEntry]) -> bool {
+fn omits_terms(content: &str, sources: &[&NumberedEntry]) -> bool {
     let [source] = sources else {
         return false;
     };

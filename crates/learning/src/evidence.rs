@@ -1,4 +1,4 @@
-//! Decides whether what somebody said supports a text. Pure: compares words and sentences, not
+//! Decides whether a person's words support a text. Pure: compares words and sentences, not
 //! their meaning.
 //!
 //! A sentence supports a text if it contains all meaningful words of the text, in any form and
@@ -63,7 +63,7 @@ fn is_negation(word: &str) -> bool {
     DENYING.contains(&word) || DENYING_ELSEWHERE.split(' ').any(|other| other == word)
 }
 
-/// Words by which somebody says that something is over, or is to be forgotten.
+/// Words which say that something is over or is to be forgotten.
 const ENDING: &[&str] = &[
     "forget",
     "delete",
@@ -110,13 +110,13 @@ impl KeyTerms {
         };
         let text = without_possessives(&unfolded(text));
         for word in words(&text) {
-            let says_nothing = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
+            let is_filler = |word: &str| is_stop_word(word) || REPORTING.contains(&word);
             if is_negation(&word) {
                 key_terms.denies = true;
                 if !is_stop_word(&word) {
                     key_terms.stems.insert(stem(&word));
                 }
-            } else if !says_nothing(&word) {
+            } else if !is_filler(&word) {
                 key_terms.stems.insert(stem(&word));
             }
         }
@@ -211,8 +211,8 @@ pub fn is_fully_supported<'a>(text: &str, texts: impl IntoIterator<Item = &'a st
         let mut parts = sentence.split(',').flat_map(|part| part.split(" and "));
         parts.all(stands)
     };
-    let says_something = !KeyTerms::of(text).stems.is_empty();
-    says_something
+    let has_terms = !KeyTerms::of(text).stems.is_empty();
+    has_terms
         && sentences(text)
             .into_iter()
             .all(|sentence| stands(sentence) || parts_stand(sentence))
@@ -222,7 +222,7 @@ pub fn is_fully_supported<'a>(text: &str, texts: impl IntoIterator<Item = &'a st
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
     /// It says that something is over.
-    Said,
+    Stated,
     /// It denies that: "Don't forget my allergy."
     Denied,
     None,
@@ -240,9 +240,9 @@ impl Ending {
                 if is_denied {
                     return Self::Denied;
                 }
-                ending = Self::Said;
+                ending = Self::Stated;
             } else if word == LONGER && is_denied {
-                ending = Self::Said;
+                ending = Self::Stated;
             }
         }
         ending
@@ -259,7 +259,7 @@ pub fn find_endings<'a>(
     let ends = |claim: &str| {
         let key_terms = KeyTerms::of(claim);
         let is_end = match Ending::of(claim) {
-            Ending::Said => true,
+            Ending::Stated => true,
             Ending::Denied => false,
             Ending::None => or_denies && key_terms.denies,
         };

@@ -1,4 +1,4 @@
-//! Decides whether somebody's words support a name: a key, a title, a tag. Pure.
+//! Decides whether a person's words support a name: a key, a title, a tag. Pure.
 
 use crate::evidence::{KeyTerms, is_supported_by};
 use search::stem::stem;
@@ -85,8 +85,8 @@ pub fn is_supported<'a>(
     }
     name.stems.remove(POSSESSIVE);
     let text = KeyTerms::of(content);
-    let says_no_more = name.stems.is_subset(&text.stems) && (text.denies || !name.denies);
-    !name.hides && (says_no_more || is_supported_by(&name, texts))
+    let adds_nothing = name.stems.is_subset(&text.stems) && (text.denies || !name.denies);
+    !name.hides && (adds_nothing || is_supported_by(&name, texts))
 }
 
 #[cfg(test)]

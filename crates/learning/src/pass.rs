@@ -32,7 +32,7 @@ use store::learn_failure::is_enough;
 use store::learn_settings::IDLE_MS;
 use store::learn_settings::{LearnReview, LearnSettings, LearnTrigger};
 
-/// How many keys are tried for a fact whose key is taken.
+/// How many keys are tried for a fact whose key is already used.
 const MAX_KEYS: usize = 50;
 
 const NARROWED: &str = "The writer of the message can only write to their own session's memory, and all sessions \
@@ -337,8 +337,8 @@ impl PassTask<'_> {
                     .key
                     .clone()
                     .filter(|key| is_supported_name(key, &wanted.content, shown));
-                let wished = given.unwrap_or_else(|| key_for(&wanted.content));
-                let Some(key) = self.find_free_key(&wished, &is_named)? else {
+                let preferred = given.unwrap_or_else(|| key_for(&wanted.content));
+                let Some(key) = self.find_free_key(&preferred, &is_named)? else {
                     return Ok(None);
                 };
                 (key, None)
@@ -402,8 +402,8 @@ impl PassTask<'_> {
         let shown = &self.material.shown;
         let named = wanted.events.iter().filter_map(|index| shown.get(*index));
         let mut alike = Vec::new();
-        for taken in find_retractions(named.map(|event| event.text.as_str())) {
-            alike.extend(find_alike(self.memory, self.target, &taken.subject)?);
+        for retraction in find_retractions(named.map(|event| event.text.as_str())) {
+            alike.extend(find_alike(self.memory, self.target, &retraction.subject)?);
         }
         Ok(alike)
     }
@@ -444,13 +444,13 @@ impl PassTask<'_> {
     /// The requested key, or the first numbered variant that no entry has.
     fn find_free_key(
         &self,
-        wished: &str,
+        preferred: &str,
         is_named: &dyn Fn(&str) -> bool,
     ) -> Result<Option<String>> {
         for number in 1..=MAX_KEYS {
             let key = match number {
-                1 => wished.to_owned(),
-                number => format!("{wished}-{number}"),
+                1 => preferred.to_owned(),
+                number => format!("{preferred}-{number}"),
             };
             if !is_named(&key)
                 && entry_rows::find_entry(self.memory.db, &self.target.block, &key)?.is_none()

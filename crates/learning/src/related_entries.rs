@@ -83,7 +83,7 @@ pub async fn find_related(
     Ok(touched)
 }
 
-/// The entries that share words with what is taken back.
+/// The entries that share words with what is retracted.
 pub fn find_alike(memory: &Memory<'_>, target: &PassTarget, subject: &str) -> Result<Vec<Entry>> {
     let found = search_words(memory, &target.block, subject.to_owned())?;
     let mut alike = Vec::new();

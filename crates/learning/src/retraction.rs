@@ -1,4 +1,4 @@
-//! Finds sentences by which somebody takes back what they said. Pure.
+//! Finds sentences by which a person retracts a statement. Pure.
 //!
 //! Where a tool or a file is involved, only such a sentence retires or forgets a fact. So its form
 //! counts, not only its words: a user who insists on a fact uses the same words.
@@ -15,11 +15,11 @@ const POLITE: &[&str] = &[
 
 /// Words that take something back, and words for having said it.
 const RETRACTING: &[&str] = &["forget", "retract"];
-const TELLING: &[&str] = &["said", "told", "mentioned", "wrote"];
+const SPEECH_VERBS: &[&str] = &["said", "told", "mentioned", "wrote"];
 
 /// Words for the user who said it, and other words that may occur beside them.
-const TELLERS: &[&str] = &["i", "ive", "id"];
-const BESIDE_TELLING: &[&str] = &[
+const SPEAKERS: &[&str] = &["i", "ive", "id"];
+const BESIDE_SPEECH: &[&str] = &[
     "what",
     "that",
     "all",
@@ -60,13 +60,13 @@ const MAX_RETRACTIONS: usize = 8;
 /// A sentence that takes something back and says nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retraction {
-    /// The words for what is taken back.
+    /// The words for what is retracted.
     pub subject: String,
     key_terms: KeyTerms,
 }
 
 impl Retraction {
-    /// Whether this text contains all words for what is taken back. "Forget what I said about the
+    /// Whether this text contains all words for what is retracted. "Forget what I said about the
     /// recipe with nuts" takes back no allergy to nuts.
     pub fn is_of(&self, text: &KeyTerms) -> bool {
         self.key_terms.stems.is_subset(&text.stems)
@@ -97,16 +97,16 @@ impl Retraction {
             _ => return None,
         };
         let about = rest.iter().position(|word| *word == "about")?;
-        let (telling, subject) = rest.split_at_checked(about)?;
-        let has = |list: &[&str]| telling.iter().any(|word| list.contains(word));
-        let is_telling = telling.iter().all(|word| {
-            [TELLING, TELLERS, BESIDE_TELLING]
+        let (speech, subject) = rest.split_at_checked(about)?;
+        let has = |list: &[&str]| speech.iter().any(|word| list.contains(word));
+        let is_speech = speech.iter().all(|word| {
+            [SPEECH_VERBS, SPEAKERS, BESIDE_SPEECH]
                 .iter()
                 .any(|list| list.contains(word))
         });
         let subject = subject.get(1..)?;
-        let says_more = subject.iter().any(|word| GOING_ON.contains(word));
-        if !is_telling || !has(TELLING) || !has(TELLERS) || says_more {
+        let continues = subject.iter().any(|word| GOING_ON.contains(word));
+        if !is_speech || !has(SPEECH_VERBS) || !has(SPEAKERS) || continues {
             return None;
         }
         let subject = subject.join(" ");

@@ -56,7 +56,7 @@ pub async fn learn_manually(
     {
         return Err(Error::session_not_found(id.as_str()));
     }
-    let _lease = only.take().ok_or_else(is_busy)?;
+    let _lease = only.try_lock().ok_or_else(is_busy)?;
     let mut round = Round::default();
     let mut waiting: Vec<Id> = Vec::new();
     for _ in 0..MAX_PASSES {
@@ -141,8 +141,8 @@ impl DueWork {
     }
 
     fn first_at(&self) -> Option<i64> {
-        let look_at = self.pass.as_ref().map(|due| due.due_at);
-        [look_at, self.consolidation_at].into_iter().flatten().min()
+        let pass_at = self.pass.as_ref().map(|due| due.due_at);
+        [pass_at, self.consolidation_at].into_iter().flatten().min()
     }
 }
 
@@ -174,7 +174,7 @@ pub async fn learn_if_due(memory: &Memory<'_>, only: &Exclusive) -> Result<Timed
         round.next_at = Some(due_at);
         return Ok(round);
     }
-    let Some(_lease) = only.take() else {
+    let Some(_lease) = only.try_lock() else {
         round.next_at = Some(now_ms + BUSY_MS);
         return Ok(round);
     };

@@ -1,7 +1,7 @@
 //! Where the facts of a learning pass are written, and which entries the pass may see. Both
 //! depend on the authority of the caller who wrote the messages.
 //!
-//! Invariant: what is learnt from a caller's messages is written only where that caller
+//! Invariant: what is learned from a caller's messages is written only where that caller
 //! could write by an operation, and reveals nothing that the caller could not read. Facts
 //! from a caller narrowed to a session go to that session's own block, or need review. In
 //! the agent's block, they change, and their model sees, only what the same session

@@ -147,7 +147,10 @@ fn find_source(
             } else {
                 Vec::new()
             };
-            if retractions.iter().any(|taken| pins(taken, entry, alike)) {
+            if retractions
+                .iter()
+                .any(|retraction| pins(retraction, entry, alike))
+            {
                 return (Origin::User, None);
             }
             if let Some(other) = others.first() {
@@ -158,8 +161,10 @@ fn find_source(
             let or_denies = change.action == WantedAction::Retire;
             let endings = find_endings(&about, users_texts(), or_denies);
             let is_named_by_user = endings.iter().any(|ending| names(ending, entry));
-            let is_eligible =
-                !endings.is_empty() || retractions.iter().any(|taken| taken.is_of(&about));
+            let is_eligible = !endings.is_empty()
+                || retractions
+                    .iter()
+                    .any(|retraction| retraction.is_of(&about));
             if !is_users_alone || !is_eligible {
                 return nobodys;
             }

@@ -154,7 +154,7 @@ impl<'a> Target<'a> {
                 erase_version(db, &ItemKeys::new(scope, label, key), *version)?
             }
             // The row records that the log may contain the document: without the row, no purge
-            // would look there.
+            // would be searched.
             Target::LoadedDocument(session_id, label, key) => {
                 let sought = TargetDocument {
                     label,

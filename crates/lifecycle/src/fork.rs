@@ -80,7 +80,7 @@ pub fn fork_session(
         copy_retention(db, fork.session_id, &id)?;
         media::copy(db, fork.session_id, &id)?;
         add_session(db, id.as_str())?;
-        activity::note(db, &id)?;
+        activity::record(db, &id)?;
         get_session(db, &id)
     })
 }

@@ -56,7 +56,7 @@ impl ClearedObject<'_> {
             return Ok(());
         };
         let step = |clearing: &Clearing<'_>| -> Result<()> {
-            clearing.note_meanwhile(&db.take_writes()?);
+            clearing.record_writes(&db.take_writes()?);
             Ok(())
         };
         let file_pages = match to_clear.file_pages {

@@ -49,7 +49,7 @@ pub fn renew(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -
         token.into(),
         host.now_ms().into(),
     ];
-    let held = find_row(
+    let pending = find_row(
         db,
         "UPDATE cf_agents_imports
             SET touched_at = ?3
@@ -58,7 +58,7 @@ pub fn renew(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -
       RETURNING 1",
         &params,
     )?;
-    match held {
+    match pending {
         Some(_) => Ok(()),
         None => Err(Error::new(
             Code::AlreadyExists,

@@ -122,7 +122,7 @@ impl ChangeEvent {
             report: json::encode(self)?,
         };
         call.insert(memory.db, memory.host)?;
-        memory.new_callbacks.note();
+        memory.new_callbacks.mark();
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl ChangeEvent {
         if let Some(learn) = learn.filter(|learn| learn.is_into(&self.label))
             && ask_when_idle(memory.db, learn, memory.host.now_ms())?
         {
-            memory.new_callbacks.note();
+            memory.new_callbacks.mark();
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use base::ids::Id;
 use base::json;
 use base::tags::{Metadata, Tags};
 use base::{row, sql};
-use conversation::session::retention::note_block_rules;
+use conversation::session::retention::record_block_rules;
 
 /// The most blocks of an agent, and of each session.
 pub const MAX_BLOCKS: i64 = 100;
@@ -223,8 +223,8 @@ fn find_default(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Defin
     Some(found.resolve_for(memory.agent))
 }
 
-/// Defines a block, or changes its definition. `may_call_outside`: the caller may choose the block's
-/// backend.
+/// Defines a block, or changes its definition. `may_call_outside`: the caller may choose the
+/// block's backend.
 pub async fn define(
     memory: &Memory<'_>,
     block: Definition,
@@ -411,7 +411,7 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
         ],
     )?;
     match block.retention {
-        Some(_) => note_block_rules(db, &block.scope),
+        Some(_) => record_block_rules(db, &block.scope),
         None => Ok(()),
     }
 }
@@ -447,9 +447,9 @@ pub fn has_own_rules(db: &dyn Database, session_id: &Id) -> Result<bool> {
 
 /// Records that blocks of this session have rules of their own, if any has. Part of the transaction
 /// that writes the session's row after its blocks.
-pub fn note_own_rules(db: &dyn Database, session_id: &Id) -> Result<()> {
+pub fn record_own_rules(db: &dyn Database, session_id: &Id) -> Result<()> {
     if has_own_rules(db, session_id)? {
-        note_block_rules(db, session_id.as_str())
+        record_block_rules(db, session_id.as_str())
     } else {
         Ok(())
     }
@@ -464,9 +464,9 @@ pub fn hide(db: &dyn Database, scope: &str, label: &Label) -> Result<()> {
 }
 
 /// Removes a block's definition; `false` if there is none. Content in this object stays for a later
-/// block of the same label, unless `purge` is set. Content elsewhere always stays. `may_call_outside`:
-/// as in [`define`]. Without this check, a caller who may not choose a backend could remove the
-/// block and define another one.
+/// block of the same label, unless `purge` is set. Content elsewhere always stays.
+/// `may_call_outside`: as in [`define`]. Without this check, a caller who may not choose a backend
+/// could remove the block and define another one.
 pub fn remove(
     memory: &Memory<'_>,
     scope: BlockScope<'_>,

@@ -22,7 +22,7 @@ use super::past::{
     self, ItemDeleted, ItemDeletion, MAX_ENTRY_VERSIONS, insert_deletion, insert_past, item_ref,
     next_version,
 };
-use super::replacing::{forget_replacement, note_replacement, replace, restore_replaced};
+use super::replacing::{forget_replacement, record_replacement, replace, restore_replaced};
 use super::source::BlockBackend;
 use super::validity::Validity;
 use super::writer::MemoryWriter;
@@ -163,7 +163,7 @@ pub fn write_here(
         };
         match before {
             Some(before) if is_same(&before.entry, &entry, writer) => {
-                memory.pending_vectors.note(before.number, memory.payer);
+                memory.pending_vectors.add(before.number, memory.payer);
                 return Ok(before.entry);
             }
             Some(before) => {
@@ -177,7 +177,7 @@ pub fn write_here(
                     &before.entry.into_past(before.note),
                 )?;
                 update_row(db, before.number, &entry, &note)?;
-                memory.pending_vectors.note(before.number, memory.payer);
+                memory.pending_vectors.add(before.number, memory.payer);
                 if !is_indexed {
                     unindex_entry(db, before.number)?;
                     index_entry(db, before.number, &entry)?;
@@ -186,7 +186,7 @@ pub fn write_here(
             None => {
                 let number = insert(db, block, &entry, &note)?;
                 index_entry(db, number, &entry)?;
-                memory.pending_vectors.note(number, memory.payer);
+                memory.pending_vectors.add(number, memory.payer);
             }
         }
         let at_ms = text.valid_from.unwrap_or(now_ms);
@@ -199,7 +199,7 @@ pub fn write_here(
         }
         for key in text.supersedes.unwrap_or_default() {
             replace(db, block, key, text.key, at_ms)?;
-            note_replacement(db, &item, key)?;
+            record_replacement(db, &item, key)?;
         }
         ChangeEvent::of_item(block, text.key, Some(version)).notify(memory, writer)?;
         Ok(entry)

@@ -252,9 +252,9 @@ impl<'a> BlockSearch<'a> {
             find(db, &sql, &params)?.ok_or_else(|| Error::storage("a count is missing"))?;
         let is_cut = visited >= most;
         let numbers = self.counts.newest - first + 1;
-        let looked_at = self.counts.newest - least + 1;
-        let found = if is_cut && looked_at > 0 {
-            (visited * numbers / looked_at).clamp(visited, self.counts.entries.max(visited))
+        let scanned = self.counts.newest - least + 1;
+        let found = if is_cut && scanned > 0 {
+            (visited * numbers / scanned).clamp(visited, self.counts.entries.max(visited))
         } else {
             visited
         };
@@ -346,7 +346,7 @@ impl<'a> BlockSearch<'a> {
             format!(
                 "WHERE EXISTS (SELECT 1
                                  FROM cf_agents_entries AS e
-                                WHERE e.number = held.number
+                                WHERE e.number = found.number
                                   AND {})",
                 filter.condition(&FilteredColumns::of_note("e.note"), "?4")
             )
@@ -355,7 +355,7 @@ impl<'a> BlockSearch<'a> {
             "SELECT number, score
                FROM (SELECT number, sum(weight) AS score
                        FROM ({})
-                      GROUP BY number) AS held
+                      GROUP BY number) AS found
               {passes}
               ORDER BY score DESC, number DESC
               LIMIT {most}",

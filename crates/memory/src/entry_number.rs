@@ -18,7 +18,7 @@ const MAX_TRIED: i64 = 1000;
 
 /// The number of a block's next entry. `counts` are the block's counts. Must run in the
 /// transaction that writes the entry.
-pub fn take_number(
+pub fn reserve_number(
     db: &dyn Database,
     [scope, block]: [&str; 2],
     counts: &BlockCounts,

@@ -104,7 +104,7 @@ const MAX_FILTERED: i64 = 1_000;
 const MAX_FILTERED_BYTES: i64 = 8 << 20;
 
 row! {
-    /// An entry `e` that a filter looked at. `passes`: SQL.
+    /// An entry `e` that a filter scanned. `passes`: SQL.
     struct ScannedEntry(passes: &str) {
         key: String = "e.key",
         passes: bool = passes,
@@ -143,22 +143,22 @@ fn load_filtered(
         MAX_FILTERED.into(),
         filter.param().into(),
     ];
-    let mut looked_at: Vec<ScannedEntry> = load(db, &sql, &params)?;
-    let is_last = is_last_page(db, block, looked_at.last())?;
+    let mut scanned: Vec<ScannedEntry> = load(db, &sql, &params)?;
+    let is_last = is_last_page(db, block, scanned.last())?;
     let most = usize::try_from(limit).unwrap_or(0);
-    let full = looked_at
+    let full = scanned
         .iter()
         .enumerate()
         .filter(|(_, one)| one.passes)
         .nth(most.saturating_sub(1))
         .map(|(index, _)| index + 1);
-    let has_more = !is_last || full.is_some_and(|end| end < looked_at.len());
-    looked_at.truncate(full.unwrap_or(looked_at.len()));
-    let mut end = looked_at.last().map(|last| last.key.clone());
+    let has_more = !is_last || full.is_some_and(|end| end < scanned.len());
+    scanned.truncate(full.unwrap_or(scanned.len()));
+    let mut end = scanned.last().map(|last| last.key.clone());
     let mut entries = Vec::new();
     let mut capacity = AnswerCapacity::of(MAX_PAGE_BYTES);
     let mut is_cut = false;
-    for one in looked_at.iter().filter(|one| one.passes) {
+    for one in scanned.iter().filter(|one| one.passes) {
         let Some(EntryRow { entry, .. }) = find_row(db, block, &one.key)? else {
             continue;
         };

@@ -6,10 +6,10 @@ use super::counts::count_block;
 use super::definition::Definition;
 use super::entry::{Entry, find_by_key};
 use super::entry_index::index_entry;
-use super::entry_number::take_number;
+use super::entry_number::reserve_number;
 use super::item_note::ItemNote;
 use super::past::{self, ItemRef, PastVersion, item_ref};
-use super::replacing::note_replacement;
+use super::replacing::record_replacement;
 use base::columns::{find, load, load_values};
 use base::database::Database;
 use base::error::{Error, Result};
@@ -127,7 +127,7 @@ pub(super) fn insert(
         ));
     }
     let names = [block.scope.as_str(), &content_key];
-    let number = take_number(db, names, &counts)?;
+    let number = reserve_number(db, names, &counts)?;
     insert_row(db, number, names, entry, note)?;
     Ok(number)
 }
@@ -159,7 +159,7 @@ fn insert_row(
 
 fn insert_next(db: &dyn Database, names: [&str; 2], entry: &Entry, note: &ItemNote) -> Result<i64> {
     let [scope, block] = names;
-    let number = take_number(db, names, &count_block(db, scope, block)?)?;
+    let number = reserve_number(db, names, &count_block(db, scope, block)?)?;
     insert_row(db, number, names, entry, note)?;
     Ok(number)
 }
@@ -180,7 +180,7 @@ pub fn restore(
         key: &entry.key,
     };
     for replaced in &note.validity.supersedes {
-        note_replacement(db, &item, replaced)?;
+        record_replacement(db, &item, replaced)?;
     }
     index_entry(db, number, entry)
 }

@@ -50,7 +50,7 @@ row! {
         pub past: PastVersion = PastVersion::COLUMNS,
         pub key: String = "v.key",
         /// The number of the entry, if it is still there.
-        pub number: Option<i64> = "said.number",
+        pub number: Option<i64> = "newest_text.number",
     }
 }
 
@@ -89,13 +89,13 @@ pub fn load_past_texts(
                           WHERE e.number IS NULL
                              OR coalesce(e.note ->> '$.validFrom', e.updated_at) > ?3
                           GROUP BY p.key)
-                  WHERE bytes IS NOT NULL) AS said
+                  WHERE bytes IS NOT NULL) AS newest_text
            JOIN cf_agents_item_versions AS v
              ON v.scope = ?1
             AND v.block = ?2
-            AND v.key = said.key
-            AND v.version = said.newest
-          WHERE said.bytes <= ?5
+            AND v.key = newest_text.key
+            AND v.version = newest_text.newest
+          WHERE newest_text.bytes <= ?5
             {passes}
           ORDER BY v.written_at DESC, v.key",
         PastText::COLUMNS

@@ -28,7 +28,7 @@ pub struct PendingBatch {
 }
 
 impl PendingVectors {
-    pub fn note(&self, number: i64, payer: Option<&PrincipalLimits>) {
+    pub fn add(&self, number: i64, payer: Option<&PrincipalLimits>) {
         let mut numbers = self.numbers.borrow_mut();
         if numbers.len() < MAX_PENDING {
             numbers.insert(number, payer.cloned());
@@ -45,14 +45,14 @@ impl PendingVectors {
         let Some(payer) = numbers.values().next().cloned() else {
             return PendingBatch::default();
         };
-        let taken = numbers.iter().filter(|(_, other)| **other == payer);
-        let taken: Vec<i64> = taken.map(|(number, _)| *number).take(most).collect();
-        for number in &taken {
+        let batch = numbers.iter().filter(|(_, other)| **other == payer);
+        let batch: Vec<i64> = batch.map(|(number, _)| *number).take(most).collect();
+        for number in &batch {
             numbers.remove(number);
         }
         PendingBatch {
             payer,
-            numbers: taken,
+            numbers: batch,
         }
     }
 
@@ -100,7 +100,7 @@ mod tests {
             (3, Some(&alice)),
             (4, Some(&bob)),
         ] {
-            pending.note(number, payer);
+            pending.add(number, payer);
         }
         let first = pending.take(1);
         assert_eq!(

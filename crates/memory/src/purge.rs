@@ -1,6 +1,6 @@
 //! Purges entries, documents and blocks: removes their texts, earlier versions and copies from this
-//! object. A text in an external backend is deleted there first. So if the object dies in between,
-//! the caller has no receipt, and repeating the request finishes the work.
+//! object. A text in an external backend is deleted there first. So if the object is evicted in
+//! between, the caller has no receipt, and repeating the request finishes the work.
 //!
 //! The text of conversations stays: `findMentions` finds it there. The exception is a document that
 //! `load_context` copied into a log.

@@ -150,7 +150,7 @@ fn find_other(
 }
 
 /// Records that the entry at `replacer` replaces the entry `key`. Part of a transaction.
-pub fn note_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) -> Result<()> {
+pub fn record_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_replacements (scope, block, key, replacer)
          VALUES (?1, ?2, ?3, ?4)
@@ -159,7 +159,7 @@ pub fn note_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) ->
     )
 }
 
-/// Deletes the record of [`note_replacement`]. Part of a transaction.
+/// Deletes the record of [`record_replacement`]. Part of a transaction.
 pub fn forget_replacement(db: &dyn Database, replacer: &ItemRef<'_>, key: &str) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_replacements

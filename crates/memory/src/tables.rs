@@ -1,5 +1,5 @@
 //! The tables of this crate: blocks, their content, and what is made of it. For each of them, its
-//! description says what becomes of its rows (`base/tables.rs`).
+//! description defines what becomes of its rows (`base/tables.rs`).
 
 use base::database::{Database, Delete, SqlValue};
 use base::error::Result;
@@ -60,7 +60,7 @@ pub const ENTRIES_SEARCH: &Table = &Table {
     deletion: Deletion::WithSession,
     block: None,
     fork: ForkRule::Made("memory/entries.rs"),
-    file: ExportRule::MadeAnew("entries"),
+    file: ExportRule::Rebuilt("entries"),
     agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("entries are searched, not their index"),
 };
@@ -214,7 +214,7 @@ pub const ITEM_COUNTS: &Table = &Table {
     deletion: Deletion::WithSession,
     block: Some("block"),
     fork: ForkRule::Made("memory/counts.rs"),
-    file: ExportRule::MadeAnew("entries and deleted items"),
+    file: ExportRule::Rebuilt("entries and deleted items"),
     agent_file: AgentFileRule::AsInSessions,
     mentions: InMentions::Nothing("numbers"),
 };

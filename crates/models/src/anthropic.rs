@@ -68,7 +68,7 @@ enum SystemText<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum SystemPart<'a> {
-    Said(SystemBlock),
+    Rendered(SystemBlock),
     /// As the caller wrote it.
     Given(&'a RawValue),
 }
@@ -161,7 +161,7 @@ fn system_text<'a>(
         return text.map(SystemText::Plain);
     }
     let block = text.map(|text| {
-        SystemPart::Said(SystemBlock::Text {
+        SystemPart::Rendered(SystemBlock::Text {
             text,
             cache_control: cache,
         })

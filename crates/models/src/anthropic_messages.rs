@@ -44,7 +44,7 @@ pub enum CacheControl {
 enum MarkedBlock<'a> {
     /// As the provider sent it, or the caller wrote it. Can't be marked.
     Thought(&'a RawValue),
-    Said {
+    Rendered {
         #[serde(flatten)]
         block: ContentBlock<'a>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -172,7 +172,7 @@ fn add<'a>(
 }
 
 fn unmarked<'a>(blocks: impl IntoIterator<Item = ContentBlock<'a>>) -> Vec<MarkedBlock<'a>> {
-    let blocks = blocks.into_iter().map(|block| MarkedBlock::Said {
+    let blocks = blocks.into_iter().map(|block| MarkedBlock::Rendered {
         block,
         cache_control: None,
     });
@@ -181,7 +181,7 @@ fn unmarked<'a>(blocks: impl IntoIterator<Item = ContentBlock<'a>>) -> Vec<Marke
 
 fn mark_last(turns: &mut [AnthropicMessage<'_>], cache: Option<CacheControl>) {
     let last = turns.last_mut().and_then(|turn| turn.content.last_mut());
-    if let Some(MarkedBlock::Said { cache_control, .. }) = last {
+    if let Some(MarkedBlock::Rendered { cache_control, .. }) = last {
         *cache_control = cache;
     }
 }

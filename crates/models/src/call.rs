@@ -1,8 +1,8 @@
 //! Calls a model: the one module that sends a request and returns its answer in parts.
 //!
 //! An overloaded model is called again as long as no part of its answer has arrived. An answer that
-//! has started is not requested again. A model that fails is an error. The demo replaces a model only if
-//! nobody named one and a local run can't serve the default.
+//! has started is not requested again. A model that fails is an error. The demo replaces a model
+//! only if nobody named one and a local run can't serve the default.
 
 use std::collections::VecDeque;
 
@@ -260,7 +260,7 @@ impl<'a> ModelStream<'a> {
             .iter()
             .all(|part| matches!(part, AnswerPart::Event(_)))
         {
-            rest.body.note_content();
+            rest.body.record_content();
         }
         self.ready.extend(parts);
         let is_overload = rest.decoder.is_overload();

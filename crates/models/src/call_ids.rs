@@ -78,14 +78,14 @@ pub fn write_ids<'a>(
 /// The ids that were written so far.
 #[derive(Default)]
 struct WrittenIds<'a> {
-    taken: HashSet<Cow<'a, str>>,
+    used: HashSet<Cow<'a, str>>,
     /// The next number for repeated ids. The key is their beginning.
     next: HashMap<String, usize>,
 }
 
 impl<'a> WrittenIds<'a> {
     fn assign(&mut self, id: Cow<'a, str>) -> Cow<'a, str> {
-        if self.taken.insert(id.clone()) {
+        if self.used.insert(id.clone()) {
             return id;
         }
         // Leaves space for an underscore and a number.
@@ -97,7 +97,7 @@ impl<'a> WrittenIds<'a> {
         loop {
             *number += 1;
             let id: Cow<'a, str> = Cow::Owned(format!("{beginning}_{number}"));
-            if self.taken.insert(id.clone()) {
+            if self.used.insert(id.clone()) {
                 return id;
             }
         }
@@ -106,7 +106,7 @@ impl<'a> WrittenIds<'a> {
 
 #[derive(Default)]
 pub struct CallIds {
-    taken: HashSet<String>,
+    used: HashSet<String>,
     /// The number of the next new id.
     next: usize,
 }
@@ -117,10 +117,10 @@ impl CallIds {
     pub fn after(messages: &[ContextMessage], earlier: &[String]) -> Self {
         let mut ids = Self::default();
         for call in messages.iter().flat_map(ContextMessage::calls) {
-            ids.take(call.id.as_str());
+            ids.reserve(call.id.as_str());
         }
         for id in earlier {
-            ids.take(id);
+            ids.reserve(id);
         }
         ids
     }
@@ -129,22 +129,22 @@ impl CallIds {
     pub fn assign(&mut self, offered: &str) -> String {
         let is_new = !offered.is_empty()
             && offered.chars().take(MAX_ID_CHARS + 1).count() <= MAX_ID_CHARS
-            && !self.taken.contains(offered);
+            && !self.used.contains(offered);
         let id = if is_new {
             offered.to_owned()
         } else {
             format!("{PREFIX}{}", self.next)
         };
-        self.take(&id);
+        self.reserve(&id);
         id
     }
 
-    fn take(&mut self, id: &str) {
+    fn reserve(&mut self, id: &str) {
         let number = id.strip_prefix(PREFIX).and_then(|n| n.parse::<u32>().ok());
         if let Some(number) = number {
             self.next = self.next.max(number as usize + 1);
         }
-        self.taken.insert(id.to_owned());
+        self.used.insert(id.to_owned());
     }
 }
 

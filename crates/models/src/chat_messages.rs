@@ -28,7 +28,7 @@ pub enum CompletionDialect {
 pub enum SentMessage<'a> {
     /// As the caller wrote it in this format.
     Given(&'a RawValue),
-    Said(CompletionMessage<'a>),
+    Rendered(CompletionMessage<'a>),
 }
 
 #[derive(Serialize)]
@@ -123,7 +123,7 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
             let reminder = reminder.map(|text| message_of("user", Content::Text(text.to_owned())));
             return [
                 Some(SentMessage::Given(given)),
-                reminder.map(SentMessage::Said),
+                reminder.map(SentMessage::Rendered),
             ];
         }
         let sent = match message.role {
@@ -132,12 +132,12 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
             Role::Assistant => assistant(message, habit),
             Role::Tool => Some(result(message, habit)),
         };
-        [sent.map(SentMessage::Said), None]
+        [sent.map(SentMessage::Rendered), None]
     });
     let alone = request.reminder.filter(|_| newest_user.is_none());
     let alone = alone.map(|text| message_of("user", Content::Text(text.to_owned())));
-    let system = system.map(SentMessage::Said);
-    let alone = alone.map(SentMessage::Said);
+    let system = system.map(SentMessage::Rendered);
+    let alone = alone.map(SentMessage::Rendered);
     system
         .into_iter()
         .chain(messages.flatten())

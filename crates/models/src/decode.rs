@@ -32,7 +32,7 @@ pub struct Decoder {
     responses: Option<ResponsesReader>,
 }
 
-/// The longest name of a model that is taken from an answer.
+/// The longest name of a model that is read from an answer.
 const MAX_MODEL_BYTES: usize = 200;
 
 enum BodyFormat {
@@ -85,7 +85,7 @@ impl Decoder {
             BodyFormat::Stream(parser) => match parser.push(bytes) {
                 Ok(events) => {
                     for event in events {
-                        self.take_event(&event.data);
+                        self.handle_event(&event.data);
                     }
                 }
                 Err(sse::TooLong) => self.fail_long(),
@@ -100,7 +100,7 @@ impl Decoder {
             BodyFormat::Unknown => self.fail("sent an empty answer"),
             BodyFormat::Whole(whole) => match parse(&String::from_utf8_lossy(&whole)) {
                 Some(value) => {
-                    self.take_value(&value);
+                    self.handle_value(&value);
                     if self.answer.has_output() {
                         self.answer.close();
                     } else {
@@ -116,7 +116,7 @@ impl Decoder {
                 let last =
                     last.filter(|event| event.data.trim() == DONE || parse(&event.data).is_some());
                 if let Some(event) = last {
-                    self.take_event(&event.data);
+                    self.handle_event(&event.data);
                 }
                 if self.answer.has_finish() {
                     self.answer.close();
@@ -148,7 +148,7 @@ impl Decoder {
         self.answer.is_overload()
     }
 
-    fn take_event(&mut self, data: &str) {
+    fn handle_event(&mut self, data: &str) {
         if self.answer.is_over() {
             return;
         }
@@ -157,14 +157,14 @@ impl Decoder {
             return;
         }
         match parse(data) {
-            Some(value) => self.take_value(&value),
+            Some(value) => self.handle_value(&value),
             // Some servers keep a connection open with an empty event.
             None if data.trim().is_empty() => {}
             None => self.fail("sent an event that is not valid JSON"),
         }
     }
 
-    fn take_value(&mut self, value: &Value) {
+    fn handle_value(&mut self, value: &Value) {
         let problem = match self.responses {
             Some(_) => responses_reader::find_problem(value),
             None => find_problem(value),

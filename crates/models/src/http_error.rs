@@ -73,15 +73,15 @@ fn problem_of_text(text: &str) -> ProviderError {
         .split(|c: char| !c.is_alphanumeric())
         .find(|word| word.len() >= 3 && word.bytes().all(|byte| byte.is_ascii_digit()));
     let lower = head.to_lowercase();
-    let says = |phrase: &str| lower.contains(phrase);
+    let mentions = |phrase: &str| lower.contains(phrase);
     let kind = match (name, code) {
         (Some(name), Some(code)) => Some(format!("{name} {code}")),
         (name, code) => name.or(code.map(str::to_owned)),
     };
     ProviderError {
         is_overload: code.is_some_and(is_overload_word)
-            || says("capacity temporarily exceeded")
-            || says("too many requests"),
+            || mentions("capacity temporarily exceeded")
+            || mentions("too many requests"),
         is_exhausted: code.is_some_and(is_exhausted_word),
         too_long: LengthRefusal::find(text),
         kind,

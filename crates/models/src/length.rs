@@ -178,14 +178,14 @@ impl NumberInText<'_> {
         let before = self.before.trim_end();
         let after = self.after.split(['.', ',', ';', ':', '(', ')', '>']).next();
         let after = after.unwrap_or_default();
-        let says = |words: &[&str]| words.iter().any(|word| after.contains(word));
+        let mentions = |words: &[&str]| words.iter().any(|word| after.contains(word));
         if BEFORE_LIMIT.iter().any(|words| before.ends_with(words))
             || after.trim_start().starts_with("maximum")
         {
             NumberMeaning::Limit
-        } else if before.ends_with('+') || says(&["completion", "output", "max_new_tokens"]) {
+        } else if before.ends_with('+') || mentions(&["completion", "output", "max_new_tokens"]) {
             NumberMeaning::Answer
-        } else if says(&["input", "messages", "prompt"]) {
+        } else if mentions(&["input", "messages", "prompt"]) {
             NumberMeaning::Input
         } else {
             NumberMeaning::Other

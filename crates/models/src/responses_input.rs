@@ -21,7 +21,7 @@ pub enum InputItem<'a> {
     /// As the caller wrote it.
     Given(&'a RawValue),
     /// As the provider sent it, with the ids of its calls in the log.
-    Kept(Value),
+    Stored(Value),
     Message {
         role: &'static str,
         content: InputContent,
@@ -165,7 +165,7 @@ fn parts_of_chat(given: &RawValue) -> Option<Vec<Value>> {
 
 fn assistant<'a>(message: &'a ContextMessage, is_stored: bool, items: &mut Vec<InputItem<'a>>) {
     if let Some(provider_data) = stored_items(message, is_stored) {
-        items.extend(provider_data.into_iter().map(InputItem::Kept));
+        items.extend(provider_data.into_iter().map(InputItem::Stored));
         return;
     }
     items.extend(text_of(message, Role::Assistant.name()));

@@ -171,7 +171,7 @@ fn join(
     }))
 }
 
-/// The turn of the same request that was interrupted when the object died.
+/// The turn of the same request that was interrupted when the object was evicted.
 fn resume_same(
     agent: &Agent<'_>,
     head: &Head,
@@ -252,7 +252,7 @@ fn to_request(
     let history = History::new(agent, api, &config, &parsed.items);
     let mut rest = parsed.items;
     let rest = rest.split_off(found.known.min(rest.len()));
-    let (answers, rest) = history.take_answers(&found, rest)?;
+    let (answers, rest) = history.split_answers(&found, rest)?;
     let events = history.to_events(rest)?;
     Ok(ApiRequest {
         api: ApiTurn {

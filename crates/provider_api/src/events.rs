@@ -60,7 +60,7 @@ impl Calls {
 
     /// Notes that a piece of a call's arguments has come. Returns the call's number in the answer.
     /// `None`: the call runs here.
-    pub fn take_piece(&mut self, index: usize) -> Option<usize> {
+    pub fn record_piece(&mut self, index: usize) -> Option<usize> {
         let call = self.find_mut(index)?;
         call.has_pieces = true;
         call.number

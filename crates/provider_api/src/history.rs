@@ -59,7 +59,7 @@ impl<'a> History<'a> {
     }
 
     /// The results of calls that wait at this position, and the items after them.
-    pub fn take_answers(
+    pub fn split_answers(
         &self,
         found: &HistoryPosition,
         rest: Vec<Item>,

@@ -80,11 +80,11 @@ impl AnswerWriter {
         }
     }
 
-    fn take(&mut self, event: AnswerEvent) -> Vec<String> {
+    fn handle(&mut self, event: AnswerEvent) -> Vec<String> {
         match self {
-            Self::Chat(answer) => answer.take(event),
-            Self::Messages(answer) => answer.take(event),
-            Self::Responses(answer) => answer.take(event),
+            Self::Chat(answer) => answer.handle(event),
+            Self::Messages(answer) => answer.handle(event),
+            Self::Responses(answer) => answer.handle(event),
         }
     }
 
@@ -183,7 +183,7 @@ impl ApiListener {
     async fn prepare(&mut self) -> Result<()> {
         while self.ready.is_empty() && !self.is_over {
             let events = match self.next_event().await {
-                Some(event) => self.writer.take(event),
+                Some(event) => self.writer.handle(event),
                 None => {
                     self.is_over = true;
                     match self.check().await {
@@ -209,7 +209,7 @@ impl ApiListener {
     /// The whole answer.
     pub async fn whole(mut self) -> Result<String> {
         while let Some(event) = self.next_event().await {
-            self.writer.take(event);
+            self.writer.handle(event);
         }
         let checked = self.check().await;
         if !self.writer.has_failed() {
@@ -238,7 +238,7 @@ impl EventSource for ApiListener {
             {
                 self.next += 1;
                 running.was_read();
-                let events = self.writer.take(event);
+                let events = self.writer.handle(event);
                 self.ready.extend(events);
             }
         }

@@ -49,7 +49,7 @@ pub async fn begin_queued(
                 running.cancel();
             }
         }
-        // The turn's own callers are told how it ended.
+        // The turn's own callers receive its outcome.
         drop(running.ends().await);
     }
     Err(turn_in_progress())

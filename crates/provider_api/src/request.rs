@@ -364,10 +364,10 @@ fn check_tool_names(tools: &[ToolDefinition]) -> Result<()> {
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
     names.sort_unstable();
     let twice = names.windows(2).find(|pair| pair.first() == pair.last());
-    let taken = tools
+    let reserved = tools
         .iter()
         .position(|tool| context::tools::is_ours(&tool.name));
-    match (twice.and_then(|pair| pair.first()), taken) {
+    match (twice.and_then(|pair| pair.first()), reserved) {
         (Some(name), _) => Err(Error::invalid(
             "tools",
             format!("`tools` names `{name}` twice."),

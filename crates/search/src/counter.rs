@@ -86,13 +86,13 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         let mut splitter = std::mem::take(&mut self.splitter);
         let first_bytes = self.asked.first_bytes;
         splitter.skim(text, &first_bytes, &mut |skipped, word| {
-            self.take(skipped, word);
+            self.count_word(skipped, word);
         });
         self.splitter = splitter;
     }
 
     /// Processes the text's next words: some that were skipped, then one word, which may be empty.
-    fn take(&mut self, skipped: usize, word: &str) {
+    fn count_word(&mut self, skipped: usize, word: &str) {
         self.words += skipped;
         match skipped {
             0 => {}
@@ -162,7 +162,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
 
     pub fn end(mut self, session: i64, seq: i64, created_at: i64, index_score: f64) -> Candidate {
         let mut splitter = std::mem::take(&mut self.splitter);
-        splitter.end(&mut |word| self.take(0, word));
+        splitter.end(&mut |word| self.count_word(0, word));
         Candidate {
             session,
             seq,

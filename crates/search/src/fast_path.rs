@@ -51,7 +51,7 @@ pub fn skip_fast_path<'t>(text: &'t str, asked: &FirstBytes, take: &mut OnWord<'
     let mut skipped = 0;
     let mut at = 0;
     // The end of the last word that was passed on.
-    let mut taken = 0;
+    let mut word_end = 0;
     // Marks the first byte of a block if the block before ended inside a word.
     let mut inside = 0;
     for block in bytes.as_chunks::<8>().0 {
@@ -76,14 +76,14 @@ pub fn skip_fast_path<'t>(text: &'t str, asked: &FirstBytes, take: &mut OnWord<'
             };
             emit(word, skipped, take);
             skipped = 0;
-            taken = start + word.len();
+            word_end = start + word.len();
         }
         at += 8;
     }
-    let mut rest = at.max(taken);
-    if taken < at {
+    let mut rest = at.max(word_end);
+    if word_end < at {
         // The last word may continue.
-        let done = bytes.get(taken..at).unwrap_or_default().iter().rev();
+        let done = bytes.get(word_end..at).unwrap_or_default().iter().rev();
         let partial = done.take_while(|byte| byte.is_ascii_alphanumeric()).count();
         skipped -= usize::from(partial > 0);
         rest -= partial;

@@ -101,14 +101,14 @@ impl WordQuery {
         query.is_question = text.trim_end().ends_with(['?', '？']);
         query.asks_agent = asks_agent(&loose);
         query.asks_when = asks_when(&text);
-        let telling: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
+        let content_words: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
         // A query of only stop words keeps them.
         let nothing_else =
-            telling.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
+            content_words.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
         let chosen = if nothing_else {
             loose.iter().collect()
         } else {
-            telling
+            content_words
         };
         for word in chosen {
             let stem = stem(word);

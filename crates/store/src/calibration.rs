@@ -2,9 +2,10 @@
 //! letters and words. A model's tokenizer, its wrapping of messages and the language of
 //! an agent make every estimate wrong by a similar share.
 //!
-//! A session keeps running sums of estimated and reported tokens (`conversation/session/last_turns.rs`);
-//! newer reports count more. The sums are the session's own: if sessions learnt from each
-//! other, an odd text in one would change the requests of another.
+//! A session keeps running sums of estimated and reported tokens
+//! (`conversation/session/last_turns.rs`); newer reports count more. The sums are the session's
+//! own: if sessions learned from each other, an odd text in one would change the requests of
+//! another.
 
 use serde::{Deserialize, Serialize};
 

@@ -64,7 +64,7 @@ impl CallbackTarget {
 pub struct NewCallbacks(Cell<bool>);
 
 impl NewCallbacks {
-    pub fn note(&self) {
+    pub fn mark(&self) {
         self.0.set(true);
     }
 
@@ -284,7 +284,7 @@ pub struct FailedCallback {
     failed_at: i64,
     /// The reason why the last try failed.
     reason: String,
-    /// Whether it tells of a turn's end, and not of a change of memory.
+    /// Whether it reports a turn's end, not a change of memory.
     #[serde(skip)]
     pub reports_turn: bool,
 }

@@ -10,8 +10,8 @@
 //! A clearing writes rows of everybody. Concurrent purges share one, and the next one is delayed by
 //! what the last one wrote. Purges in between wait for it.
 //!
-//! All this is in the memory of the object, and is lost if the object dies. So the first clearing
-//! of an activation rewrites all tables.
+//! All this is in the memory of the object, and is lost if the object is evicted. So the first
+//! clearing of an activation rewrites all tables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ pub const GATHER_MS: i64 = 20;
 /// How long a purge that waits for a clearing sleeps between two checks.
 const POLL_MS: i64 = 25;
 
-/// A clearing that takes longer has died, and another begins.
+/// A clearing that takes longer was interrupted, and another begins.
 const MAX_CLEARING_MS: i64 = 30_000;
 
 /// The most requests that wait for a clearing. Each keeps its answer in memory, which is short.
@@ -106,7 +106,7 @@ pub enum NextStep<'a> {
 
 impl PageClearing {
     /// Records a purge that was committed. Called before anything after it can fail.
-    pub fn note(&self, left: &LeftPages) {
+    pub fn add(&self, left: &LeftPages) {
         if left.is_written {
             self.purges.set(self.purges.get().saturating_add(1));
         }
@@ -119,13 +119,13 @@ impl PageClearing {
     /// after the request that called the tool ([`Self::take_left`]). A tool issues no receipt, so a
     /// purge that found nothing needs no clearing.
     pub fn leave(&self, left: &LeftPages) {
-        self.note(left);
+        self.add(left);
         if left.is_written {
             self.mark_again(left);
         }
     }
 
-    /// Marks pages again that were taken and not cleared.
+    /// Marks pages again that were claimed but not cleared.
     pub fn mark_again(&self, left: &LeftPages) {
         if left.needs_clearing() {
             self.is_left.set(true);
@@ -227,8 +227,8 @@ pub struct Clearing<'a> {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ToClear {
     pub tables: Vec<&'static str>,
-    /// Whether an earlier activation may have died before its pages were cleared. This one writes
-    /// behind the frames that the log had then.
+    /// Whether an earlier activation may have been evicted before its pages were cleared. This one
+    /// writes behind the frames that the log had then.
     pub is_first: bool,
     /// The most bytes that the database had since the last clearing.
     pub peak_bytes: i64,
@@ -247,7 +247,7 @@ impl Clearing<'_> {
     ) -> Option<ToClear> {
         self.until = self.of.ended.get();
         let mut dirt = self.of.dirt.borrow_mut();
-        dirt.take(writes, size_bytes);
+        dirt.add(writes, size_bytes);
         if !dirt.is_everywhere && !dirt.has_freed {
             return None;
         }
@@ -262,9 +262,9 @@ impl Clearing<'_> {
     }
 
     /// Records what requests wrote while the clearing waited.
-    pub fn note_meanwhile(&self, writes: &Writes) {
+    pub fn record_writes(&self, writes: &Writes) {
         // The zeros don't count for the peak.
-        self.of.dirt.borrow_mut().take(
+        self.of.dirt.borrow_mut().add(
             &Writes {
                 peak_bytes: 0,
                 ..writes.clone()
@@ -276,7 +276,7 @@ impl Clearing<'_> {
     /// Records that nothing had to be cleared.
     pub fn skip(mut self) {
         self.is_done = true;
-        self.of.note_cleared(self.until);
+        self.of.record_cleared(self.until);
     }
 
     /// Records the tables that were rewritten. If the clearing fails from here on, the next one
@@ -292,7 +292,7 @@ impl Clearing<'_> {
     /// Records that the pages are clear, and what was written for that.
     pub fn succeed(mut self, written: &RewrittenPages, now_ms: i64) {
         self.is_done = true;
-        self.of.note_cleared(self.until);
+        self.of.record_cleared(self.until);
         self.of.dirt.borrow_mut().is_everywhere = false;
         self.of.file_pages.set(written.file_pages);
         self.of.pay(written, now_ms);
@@ -321,7 +321,7 @@ pub struct RewrittenPages {
 }
 
 impl PageClearing {
-    fn note_cleared(&self, until: u64) {
+    fn record_cleared(&self, until: u64) {
         self.cleared.set(self.cleared.get().max(until));
     }
 
@@ -341,7 +341,7 @@ impl PageClearing {
 }
 
 impl DirtyPages {
-    fn take(&mut self, writes: &Writes, size_bytes: i64) {
+    fn add(&mut self, writes: &Writes, size_bytes: i64) {
         self.is_everywhere |= writes.is_incomplete;
         self.peak_bytes = self.peak_bytes.max(writes.peak_bytes).max(size_bytes);
         for statement in &writes.statements {
@@ -404,29 +404,29 @@ mod tests {
     #[test]
     fn the_first_clearing_rewrites_all_tables_and_later_ones_the_changed() {
         let pages = PageClearing::default();
-        pages.note(&NOTHING);
+        pages.add(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), Some(all().collect()));
         // Nothing was written since.
-        pages.note(&NOTHING);
+        pages.add(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), None);
         // A row that was added took no other row's place.
         let added = writes(&["INSERT INTO cf_agents_entries (key) VALUES (?1)"]);
-        pages.note(&NOTHING);
+        pages.add(&NOTHING);
         assert_eq!(cleared(&pages, &added), None);
         // A plain deletion, and then a purge that finds nothing.
-        pages.note(&NOTHING);
+        pages.add(&NOTHING);
         let tables = cleared(&pages, &deleted());
         assert_eq!(tables, Some(vec!["cf_agents_entries", "cf_agents_events"]));
-        pages.note(&NOTHING);
+        pages.add(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), None);
     }
 
     #[test]
     fn uncleared_tables_are_cleared_next_time() {
         let pages = PageClearing::default();
-        pages.note(&ERASED);
+        pages.add(&ERASED);
         cleared(&pages, &deleted());
-        pages.note(&ERASED);
+        pages.add(&ERASED);
         let NextStep::Clear(mut clearing) = pages.next_step(2, 0) else {
             panic!("it has to wait");
         };
@@ -438,14 +438,14 @@ mod tests {
     #[test]
     fn a_purge_during_a_clearing_waits_for_the_next_one() {
         let pages = PageClearing::default();
-        pages.note(&ERASED);
+        pages.add(&ERASED);
         let NextStep::Clear(mut clearing) = pages.next_step(1, 0) else {
             panic!("it has to wait");
         };
         // This one comes before it begins.
-        pages.note(&ERASED);
+        pages.add(&ERASED);
         clearing.begin(all(), &deleted(), 0).unwrap();
-        pages.note(&ERASED);
+        pages.add(&ERASED);
         assert!(matches!(pages.next_step(2, 0), NextStep::Wait(POLL_MS)));
         clearing.forget_dirt();
         clearing.succeed(&RewrittenPages::default(), 0);
@@ -458,7 +458,7 @@ mod tests {
         let pages = PageClearing::default();
         let mut clearings = Vec::new();
         for now_ms in (0..300_000).step_by(500) {
-            pages.note(&ERASED);
+            pages.add(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
                 clearing.forget_dirt();
@@ -479,7 +479,7 @@ mod tests {
         let (mut rows, mut clearings) = (0, 0);
         let minutes = 10;
         for now_ms in (0..minutes * MINUTE_MS).step_by(500) {
-            pages.note(&ERASED);
+            pages.add(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
                 clearing.forget_dirt();

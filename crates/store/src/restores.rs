@@ -10,7 +10,7 @@ use base::error::{Code, Error, Result};
 use base::outbound::Outbound;
 
 /// How often a waiting request checks whether the restore is over.
-const LOOK_EVERY_MS: i64 = 500;
+const POLL_MS: i64 = 500;
 
 #[derive(Default)]
 pub struct RestoreTracker {
@@ -70,7 +70,7 @@ impl RunningRestore {
     /// Waits until the restore is over.
     pub async fn wait(&self, outbound: &dyn Outbound) {
         while !self.is_over() {
-            outbound.sleep(LOOK_EVERY_MS).await;
+            outbound.sleep(POLL_MS).await;
         }
     }
 

@@ -113,7 +113,7 @@ impl Object {
                 let serving = self.serve(&request, incoming, &db);
                 let served = trace::run_in(request.trace.clone(), serving).await;
                 if let Some(trace) = incoming.trace() {
-                    self.note_request(&trace, &request, began_at, served.as_ref().err());
+                    self.record_request(&trace, &request, began_at, served.as_ref().err());
                 }
                 served
             }
@@ -374,8 +374,9 @@ impl Object {
             db: self.readable(db, &blank),
             ..self.agent(db, request)
         };
-        // What an operation does not need is a function or a boxed future of its own. Inlined, it would
-        // enlarge the future of every request, and the runtime would compile it for the first one.
+        // What an operation does not need is a function or a boxed future of its own. Inlined, it
+        // would enlarge the future of every request, and the runtime would compile it for the first
+        // one.
         let mut reply = match route {
             Route::Rpc { .. } => dispatch::run(&agent, admission.operation()?, bytes).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id.clone())?,

@@ -110,7 +110,7 @@ impl Object {
             };
             if object.is_migrated.get() && object.sockets.is_there(&session_id) {
                 if let Some(running) = object.turns.find(&session_id) {
-                    running.note_broadcast();
+                    running.record_broadcast();
                 }
                 let db = Sqlite::new(&object.storage);
                 send_broadcast(&object.own_agent(&db), &session_id, &broadcast);

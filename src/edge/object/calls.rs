@@ -46,7 +46,7 @@ impl Object {
                 let serving = self.serve_call(&request, json, &db);
                 let served = run_in(request.trace.clone(), serving).await;
                 if let Some(trace) = &request.trace {
-                    self.note_request(trace, &request, began_at, served.as_ref().err());
+                    self.record_request(trace, &request, began_at, served.as_ref().err());
                 }
                 served
             }

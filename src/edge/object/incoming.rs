@@ -8,7 +8,7 @@ use worker::web_sys;
 use crate::edge::cors;
 use crate::edge::http::{self, HttpRequest, ResponseResult};
 use access::{CorsPolicy, Policy};
-use api::mcp::{Outbox, takes_stream};
+use api::mcp::{Outbox, accepts_stream};
 use base::trace::Trace;
 
 pub struct Incoming {
@@ -34,7 +34,7 @@ impl Incoming {
         let shared = cors::find(policy, &request);
         let head = HttpRequest::new(request);
         let reads_stream =
-            head.url.contains("/mcp") && takes_stream(head.find_header("accept").as_deref());
+            head.url.contains("/mcp") && accepts_stream(head.find_header("accept").as_deref());
         Self {
             outbox: reads_stream.then(Rc::default),
             head,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::edge::sockets::{self, Socket};
-use crate::edge::tasks::HeldTask;
+use crate::edge::tasks::CancellableTask;
 use base::ids::Id;
 use base::leased_calls::{Lease, LeaseHolder, LeasedCall, ToHolder};
 use chat::run::running_turns::RunningTurn;
@@ -20,7 +20,7 @@ pub struct LeasedTurn {
     pub lease: Rc<Lease>,
     pub link: Rc<Link>,
     /// The turn, and what sends its chunks to the Worker.
-    pub tasks: [HeldTask; 2],
+    pub tasks: [CancellableTask; 2],
     pub last_message_at_ms: Cell<i64>,
 }
 
@@ -34,7 +34,7 @@ impl Leases {
     pub fn drop_all(&self) {
         for turn in self.0.take().into_values() {
             turn.link.is_cut.set(true);
-            turn.tasks.iter().for_each(HeldTask::end);
+            turn.tasks.iter().for_each(CancellableTask::cancel);
         }
     }
 }
@@ -101,7 +101,7 @@ pub struct Front {
 }
 
 impl LeaseHolder for Front {
-    fn takes_calls(&self) -> bool {
+    fn accepts_calls(&self) -> bool {
         self.running.outcome().is_none()
     }
 

@@ -16,7 +16,7 @@ use crate::edge::host::Runtime;
 use crate::edge::http::{self, HttpRequest};
 use crate::edge::sockets::{self, Socket};
 use crate::edge::storage::Sqlite;
-use crate::edge::tasks::{self, HeldTask};
+use crate::edge::tasks::{self, CancellableTask};
 use access::{FRONT_HEADER, LEASE_HEADER};
 use api::route::no_such_route;
 use base::background::{Background as _, CHECK_AFTER_MS, JobKind};
@@ -73,7 +73,7 @@ impl Object {
             running: Rc::clone(&running),
         }));
         let (object, leased) = (Rc::clone(self), Rc::clone(&lease));
-        let turn = tasks::start_held(self.working(async move {
+        let turn = tasks::start_cancellable(self.working(async move {
             let db = Sqlite::new(&object.storage);
             let agent = object.own_agent(&db);
             let grown = leased.run(run(&agent, work)).await;
@@ -86,7 +86,7 @@ impl Object {
         }));
         let (me, to_worker, ending) = (Weak::clone(&self.me), Rc::clone(&link), Rc::clone(&lease));
         let mut listener = TurnListener::to(Rc::clone(&running));
-        let chunks = tasks::start_held(async move {
+        let chunks = tasks::start_cancellable(async move {
             while let Some(events) = listener.next().await {
                 to_worker.send(&ToHolder::Events(events));
             }
@@ -191,7 +191,7 @@ impl Object {
         self.leases.0.borrow_mut().remove(id);
         turn.link.close();
         if loss == Loss::Answer {
-            turn.tasks.iter().for_each(HeldTask::end);
+            turn.tasks.iter().for_each(CancellableTask::cancel);
             turn.lease.finish();
             self.turns.abandon(&turn.running);
             self.sockets.close_all(&turn.session_id);

@@ -24,8 +24,8 @@ const PATIENCE_MS: i64 = 2_000;
 impl Object {
     /// The tables have just been created. The alarm is set at once: it becomes durable
     /// together with the first write.
-    pub(super) fn note_made(&self) {
-        if !self.note_opened() {
+    pub(super) fn handle_tables_created(&self) {
+        if !self.handle_tables_opened() {
             return;
         }
         let Some(object) = self.me.upgrade() else {
@@ -41,7 +41,7 @@ impl Object {
     }
 
     /// The tables exist. `true`: the agent must check whether it is in the directory.
-    pub(super) fn note_opened(&self) -> bool {
+    pub(super) fn handle_tables_opened(&self) -> bool {
         let is_due = is_there(&self.outbound) && self.name.is_known();
         self.joining.set_due(is_due);
         is_due

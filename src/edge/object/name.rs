@@ -83,7 +83,7 @@ impl AgentName {
     }
 
     /// Whether nothing must be written.
-    pub(super) fn is_kept(&self) -> bool {
+    pub(super) fn is_stored(&self) -> bool {
         !self.is_new.get()
     }
 

@@ -23,7 +23,7 @@ impl Object {
         let mut state = socket::open(agent, session_id)?;
         state.trace = trace::current().map(|trace| {
             StoredTrace::of(&Trace {
-                // The data that is kept with a socket is short.
+                // The data that is stored with a socket is short.
                 state: None,
                 ..(*trace).clone()
             })

@@ -12,7 +12,7 @@ use store::schema::{
 
 impl MadeListener for Object {
     fn tables_made(&self) {
-        self.note_made();
+        self.handle_tables_created();
     }
 }
 
@@ -30,7 +30,7 @@ impl Object {
         if !self.is_migrated.get() && schema::open(db, &Runtime)? {
             self.is_migrated.set(true);
             self.turns.checks.set_recovery_due(true);
-            self.note_opened();
+            self.handle_tables_opened();
         }
         self.store_name(db)
     }
@@ -38,7 +38,7 @@ impl Object {
     /// Stores the agent's name, if it is not stored yet and the tables exist: a first write may
     /// have just created them.
     pub(super) fn store_name(&self, db: &Sqlite<'_>) -> Result<()> {
-        if self.is_migrated.get() && !self.name.is_kept() {
+        if self.is_migrated.get() && !self.name.is_stored() {
             self.name.keep(db)?;
         }
         Ok(())

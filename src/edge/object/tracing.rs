@@ -37,7 +37,7 @@ impl Object {
     }
 
     /// Records the span of a request that was answered.
-    pub(super) fn note_request(
+    pub(super) fn record_request(
         &self,
         trace: &Trace,
         request: &Request,
@@ -52,7 +52,7 @@ impl Object {
     }
 
     /// Records a compaction that followed an answer, as a trace of its own.
-    pub(super) fn note_compaction(&self, trace: Option<&Trace>, session_id: &Id, began_at: i64) {
+    pub(super) fn record_compaction(&self, trace: Option<&Trace>, session_id: &Id, began_at: i64) {
         let Some(trace) = trace else {
             return;
         };

@@ -109,8 +109,8 @@ impl ByteChunks for StreamedBody {
         })
     }
 
-    fn note_content(&mut self) {
-        self.clock.note_content(Runtime.now_ms());
+    fn record_content(&mut self) {
+        self.clock.record_content(Runtime.now_ms());
     }
 }
 

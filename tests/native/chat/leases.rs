@@ -31,7 +31,7 @@ struct Asked {
 struct Holder(Rc<Asked>);
 
 impl LeaseHolder for Holder {
-    fn takes_calls(&self) -> bool {
+    fn accepts_calls(&self) -> bool {
         true
     }
 

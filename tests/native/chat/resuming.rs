@@ -31,8 +31,8 @@ impl Alice {
         let reply: Value = serde_json::from_str(&offered.replies[0]).unwrap();
         assert_eq!(reply["type"], "cf_agent_stream_resuming");
         let state = offered.state.unwrap();
-        assert!(state.is_held);
-        self.audience.is_held.set(true);
+        assert!(state.awaits_replay);
+        self.audience.awaits_replay.set(true);
         self.run_work(begun.work.unwrap());
         (state, reply["id"].as_str().unwrap().to_owned())
     }
@@ -74,7 +74,7 @@ fn a_late_acknowledgement_gets_the_chunks_of_a_finished_turn() {
     assert_eq!(text_of(&answer), "Here it is.");
     assert_eq!(answer[0]["type"], "start");
     assert_eq!(answer.last().unwrap()["type"], "finish");
-    assert!(!freed.is_held);
+    assert!(!freed.awaits_replay);
     // A second one would show the answer twice.
     assert!(chunks(&alice.acknowledges(&freed, &id).0).is_empty());
     // Another turn's name gets nothing of this one.

@@ -66,7 +66,7 @@ fn an_agent_with_rows_in_every_table_is_restored_byte_for_byte() {
         let promises_rows = match (table.agent_file, table.file) {
             (AgentFileRule::Lines(_), _) => true,
             (AgentFileRule::AsInSessions, ExportRule::Always | ExportRule::ShownBy(_)) => true,
-            (AgentFileRule::AsInSessions, ExportRule::MadeAnew(_) | ExportRule::Nothing(_))
+            (AgentFileRule::AsInSessions, ExportRule::Rebuilt(_) | ExportRule::Nothing(_))
             | (AgentFileRule::Nothing(_), _) => false,
         };
         if promises_rows {

@@ -11,7 +11,7 @@ use chat::run::running_turns::Audience;
 pub struct Onlookers {
     pub are_there: Cell<bool>,
     /// One of them was offered the turn, and has not acknowledged it.
-    pub is_held: Cell<bool>,
+    pub awaits_replay: Cell<bool>,
     pub frames: RefCell<Vec<String>>,
 }
 
@@ -25,7 +25,7 @@ impl Audience for Onlookers {
         self.are_there.get()
     }
 
-    fn is_held(&self, _: &Id) -> bool {
-        self.is_held.get()
+    fn awaits_replay(&self, _: &Id) -> bool {
+        self.awaits_replay.get()
     }
 }

@@ -161,7 +161,7 @@ fn an_import_has_rows_in_the_same_tables_as_its_export() {
         let original = without(
             names(rows_of(&alice.db, session)),
             &left_out(|table| {
-                matches!(table.file, ExportRule::MadeAnew(_) | ExportRule::Nothing(_))
+                matches!(table.file, ExportRule::Rebuilt(_) | ExportRule::Nothing(_))
             }),
         );
         let missing: Vec<_> = original.difference(&imported).collect();

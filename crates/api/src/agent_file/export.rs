@@ -2,8 +2,8 @@
 //! requests it, and has about a megabyte, or one long line.
 //!
 //! The export has the state at the time when each page is rendered. A session that is created
-//! meanwhile comes last; one that is deleted while its lines are written is marked with a `session_deleted`
-//! line.
+//! meanwhile comes last; one that is deleted while its lines are written is marked with a
+//! `session_deleted` line.
 
 use super::lines::{
     AgentLine, AgentLineKind, CursorLine, DoneLine, FORMAT, GoneLine, SettingsOut, UsageLine,

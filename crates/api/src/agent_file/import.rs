@@ -135,7 +135,7 @@ impl<'a> AgentImport<'a> {
     /// Completes the import at the end of the file.
     pub fn end(mut self, db: &dyn Database, host: &dyn Host) -> Result<ImportedAgent> {
         let rest = self.lines.take_rest();
-        let ended = self.take(db, host, rest).and_then(|()| match self.state {
+        let ended = self.import(db, host, rest).and_then(|()| match self.state {
             AgentImportState::Done => Ok(()),
             _ => Err(at_line(
                 self.lines.last_number(),
@@ -155,16 +155,16 @@ impl<'a> AgentImport<'a> {
         }
     }
 
-    fn take(&mut self, db: &dyn Database, host: &dyn Host, line: Vec<u8>) -> Result<()> {
+    fn import(&mut self, db: &dyn Database, host: &dyn Host, line: Vec<u8>) -> Result<()> {
         let number = self.lines.pass();
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        self.take_line(db, host, line, number)
+        self.import_line(db, host, line, number)
             .map_err(|error| at_line(number, error))
     }
 
-    fn take_line(
+    fn import_line(
         &mut self,
         db: &dyn Database,
         host: &dyn Host,
@@ -175,22 +175,22 @@ impl<'a> AgentImport<'a> {
         match std::mem::replace(&mut self.state, AgentImportState::Sessions) {
             AgentImportState::Empty => self.begin(db, host, kind, &line),
             AgentImportState::Writing(memory) => {
-                self.take_own(db, host, memory, kind, line, number)
+                self.import_own(db, host, memory, kind, line, number)
             }
             AgentImportState::ImportComparison(mut own) => {
                 if is_of_sessions(kind, &line)? {
                     own.end(db)?;
-                    self.take_of_sessions(db, host, kind, line, number)
+                    self.import_of_sessions(db, host, kind, line, number)
                 } else {
-                    self.note_left_out(kind, &line)?;
+                    self.record_left_out(kind, &line)?;
                     own.compare(db, &line)?;
                     self.state = AgentImportState::ImportComparison(own);
                     Ok(())
                 }
             }
-            AgentImportState::Sessions => self.take_of_sessions(db, host, kind, line, number),
+            AgentImportState::Sessions => self.import_of_sessions(db, host, kind, line, number),
             AgentImportState::Session(import) => {
-                self.take_in_session(db, host, import, kind, line, number)
+                self.import_in_session(db, host, import, kind, line, number)
             }
             AgentImportState::Done => Err(Error::invalid(
                 "type",
@@ -246,7 +246,7 @@ impl<'a> AgentImport<'a> {
     }
 
     /// Processes one of the agent's own lines.
-    fn take_own(
+    fn import_own(
         &mut self,
         db: &dyn Database,
         host: &dyn Host,
@@ -257,16 +257,16 @@ impl<'a> AgentImport<'a> {
     ) -> Result<()> {
         if is_of_sessions(kind, &line)? {
             self.conclude_own(db, &mut memory)?;
-            return self.take_of_sessions(db, host, kind, line, number);
+            return self.import_of_sessions(db, host, kind, line, number);
         }
         match kind {
             AgentLineKind::Settings => write_settings(self.agent, self.mark.as_deref(), db, &line)?,
             AgentLineKind::Tool => self.write_tool(db, &line)?,
-            AgentLineKind::Usage => self.take_usage(db, &line)?,
-            AgentLineKind::Proposal => self.take_proposal(db, &line)?,
+            AgentLineKind::Usage => self.import_usage(db, &line)?,
+            AgentLineKind::Proposal => self.import_proposal(db, &line)?,
             AgentLineKind::Other => {
                 let kind = memory_kind(&line)?;
-                memory.take(kind, &line, number)?;
+                memory.import(kind, &line, number)?;
                 let (lines, bytes) = memory.pending();
                 if lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
                     write_memory(db, &mut memory, self.mark.as_deref())?;
@@ -345,7 +345,7 @@ impl<'a> AgentImport<'a> {
         })
     }
 
-    fn take_proposal(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
+    fn import_proposal(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
         if !self.allows_sources {
             self.leave_out(&[OmittedPart::Proposals]);
             return Ok(());
@@ -360,7 +360,7 @@ impl<'a> AgentImport<'a> {
         })
     }
 
-    fn take_usage(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
+    fn import_usage(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
         let line: UsageLine = json::parse(line)?;
         line.check()?;
         self.usage_lines += 1;
@@ -379,7 +379,7 @@ impl<'a> AgentImport<'a> {
     }
 
     /// Records what an import would omit of a compared line.
-    fn note_left_out(&mut self, kind: AgentLineKind, line: &[u8]) -> Result<()> {
+    fn record_left_out(&mut self, kind: AgentLineKind, line: &[u8]) -> Result<()> {
         if kind == AgentLineKind::Other && memory_kind(line)? == LineKind::Prompt {
             if !self.allows_sources {
                 self.leave_out(&[OmittedPart::Prompt]);
@@ -405,7 +405,7 @@ impl<'a> AgentImport<'a> {
     }
 
     /// Processes a line between two sessions.
-    fn take_of_sessions(
+    fn import_of_sessions(
         &mut self,
         db: &dyn Database,
         host: &dyn Host,
@@ -467,7 +467,7 @@ impl<'a> AgentImport<'a> {
     }
 
     /// Processes a line within a session.
-    fn take_in_session(
+    fn import_in_session(
         &mut self,
         db: &dyn Database,
         host: &dyn Host,
@@ -517,7 +517,7 @@ impl FileImport for AgentImport<'_> {
             self.lines.receive(bytes.len())?;
             let mut rest = bytes;
             while let Some(line) = self.lines.cut(&mut rest)? {
-                self.take(db, host, line)?;
+                self.import(db, host, line)?;
             }
             Ok(())
         };

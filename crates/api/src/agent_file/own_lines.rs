@@ -22,27 +22,27 @@ pub struct OwnLines {
     page: String,
     at: usize,
     /// If `false`, lines that an import omits are skipped.
-    takes_sources: bool,
+    accepts_sources: bool,
 }
 
 impl OwnLines {
-    pub fn new(takes_sources: bool) -> Self {
+    pub fn new(accepts_sources: bool) -> Self {
         Self {
             export: AgentExport::of_agents_own(),
             page: String::new(),
             at: 0,
-            takes_sources,
+            accepts_sources,
         }
     }
 
     /// Refuses a line that differs from the next one.
     pub fn compare(&mut self, db: &dyn Database, line: &[u8]) -> Result<()> {
-        if !self.takes_sources && is_left_out(line) {
+        if !self.accepts_sources && is_left_out(line) {
             return Ok(());
         }
         let line = line.trim_ascii();
         let stored = self.next_line(db)?.ok_or_else(not_empty)?;
-        let is_same = is_same_line(stored.as_bytes(), line, self.takes_sources)
+        let is_same = is_same_line(stored.as_bytes(), line, self.accepts_sources)
             || is_same_tool(stored.as_bytes(), line);
         if is_same { Ok(()) } else { Err(not_empty()) }
     }
@@ -68,7 +68,7 @@ impl OwnLines {
             let rest = self.page.get(self.at..).unwrap_or_default();
             let line = rest.split('\n').next().unwrap_or_default();
             self.at += line.len() + 1;
-            if self.takes_sources || !is_left_out(line.as_bytes()) {
+            if self.accepts_sources || !is_left_out(line.as_bytes()) {
                 return Ok(Some(line.to_owned()));
             }
         }

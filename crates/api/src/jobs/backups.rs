@@ -1,8 +1,8 @@
 //! Scheduled backups, which the object's alarm starts.
 //!
 //! The rule this file protects: before a backup begins, the time of the next attempt is written. So
-//! an object that dies in a backup retries after a pause, and a failing bucket is not called again
-//! at once.
+//! an object that is evicted in a backup retries after a pause, and a failing bucket is not called
+//! again at once.
 
 use super::job::{Job, JobTiming, RETRY_MS, Step};
 use crate::operation::Agent;

@@ -18,10 +18,11 @@ pub struct Job {
     pub(super) max_steps: usize,
     /// The shortest time until the alarm that continues the job.
     pub(super) pause_ms: i64,
-    /// When the alarm rings if the object dies while the job runs. `None`: the job runs in an
+    /// When the alarm rings if the object is evicted while the job runs. `None`: the job runs in an
     /// alarm, which the platform repeats.
     pub(super) guard_ms: Option<i64>,
-    /// When a failed job is tried again. `None`: by the alarm of `guard_ms`, or by the next request.
+    /// When a failed job is tried again. `None`: by the alarm of `guard_ms`, or by the next
+    /// request.
     pub(super) retry_ms: Option<i64>,
 }
 

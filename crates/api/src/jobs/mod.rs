@@ -1,12 +1,12 @@
 //! The background jobs of an agent. A [`Job`] is a value: how its due time is found in the storage,
-//! and how one step of it runs. [`plan`] decides which jobs are due and when the object's alarm must
-//! ring next. The object binds the runtime (`base/background.rs`) and decides nothing.
+//! and how one step of it runs. [`plan`] decides which jobs are due and when the object's alarm
+//! must ring next. The object binds the runtime (`base/background.rs`) and decides nothing.
 //!
 //! The rules that this module protects:
 //!
 //! - The alarm is set before a job that may be cut off runs, so an eviction loses no work.
-//! - Each step stores what it did before the next step begins. If the object dies between two steps,
-//!   the next run continues there.
+//! - Each step stores what it did before the next step begins. If the object is evicted between two
+//!   steps, the next run continues there.
 //! - A job that fails stops no other job.
 
 mod alarm;
@@ -101,8 +101,8 @@ pub async fn wake(agent: &Agent<'_>) {
     }
 }
 
-/// Begins the work that an earlier activation left: it may have died before it set an alarm, or a
-/// rule may have been deployed since. Runs after the first request of an activation.
+/// Begins the work that an earlier activation left: it may have been evicted before it set an
+/// alarm, or a rule may have been deployed since. Runs after the first request of an activation.
 pub fn begin(agent: &Agent<'_>) {
     if !agent.background.has_tables() {
         return;

@@ -36,7 +36,7 @@ async fn step(agent: &Agent<'_>, run: &mut Run) -> Result<Step> {
     }
     if step.left.needs_clearing() {
         // If this fails, the next run or purge clears these pages.
-        agent.work.pages.note(&step.left);
+        agent.work.pages.add(&step.left);
         if let Err(error) = clear_pages(agent, &step.left).await {
             agent.background.log(&error);
         }

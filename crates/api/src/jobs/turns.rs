@@ -8,7 +8,7 @@ use chat::run::resume::resume_some_turns;
 
 pub const JOB: Job = Job {
     kind: JobKind::Turns,
-    // Each alarm looks: a turn can be interrupted at any time.
+    // Each alarm checks: a turn can be interrupted at any time.
     find_due: |_| Ok(Some(0)),
     step: |agent, _| Box::pin(async move { Ok(recover(agent).map_or(Step::Done, Step::At)) }),
     timing: JobTiming::AtOnce,
@@ -18,7 +18,7 @@ pub const JOB: Job = Job {
     retry_ms: None,
 };
 
-/// Resumes some of the interrupted turns. Returns when to look again; `None`: no turn is left, and
+/// Resumes some of the interrupted turns. Returns when to check again; `None`: no turn is left, and
 /// none runs.
 pub fn recover(agent: &Agent<'_>) -> Option<i64> {
     let round = resume_some_turns(agent);
@@ -29,6 +29,6 @@ pub fn recover(agent: &Agent<'_>) -> Option<i64> {
         agent.starter.begin(work);
     }
     agent.turns.checks.set_recovery_due(round.is_more_left);
-    let looks_again = round.is_more_left || agent.turns.is_busy();
-    looks_again.then(|| agent.host.now_ms() + CHECK_AFTER_MS)
+    let checks_again = round.is_more_left || agent.turns.is_busy();
+    checks_again.then(|| agent.host.now_ms() + CHECK_AFTER_MS)
 }

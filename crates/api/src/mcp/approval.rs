@@ -151,7 +151,7 @@ impl CallRound {
         let Some(state) = request.find_text("requestState")? else {
             let mut round = Self::first(agent.host);
             if asked.takes_unasked {
-                round.take_unasked(request.input_responses());
+                round.add_unasked(request.input_responses());
             }
             return Ok(round);
         };
@@ -179,7 +179,7 @@ impl CallRound {
         if round.expires_at <= agent.host.now_ms() {
             return Err(invalid());
         }
-        round.take(request.input_responses());
+        round.add(request.input_responses());
         Ok(round)
     }
 
@@ -198,7 +198,7 @@ impl CallRound {
 
     /// Accepts the answers to the questions that were sent. Other answers, and those that
     /// are no objects, are ignored.
-    pub fn take(&mut self, given: &Value) {
+    pub fn add(&mut self, given: &Value) {
         let mut answers = Map::new();
         for name in &self.asked {
             if let Some(answer) = given.get(name).filter(|answer| answer.is_object()) {
@@ -210,13 +210,13 @@ impl CallRound {
 
     /// Accepts answers that precede any question, from a client that knows the questions in
     /// advance. Ignores them if they are too many or too long.
-    fn take_unasked(&mut self, given: &Value) {
+    fn add_unasked(&mut self, given: &Value) {
         let Value::Object(answers) = given else {
             return;
         };
         if answers.len() <= MAX_QUESTIONS && json::text(given).len() <= MAX_QUESTION_BYTES {
             self.asked = answers.keys().cloned().collect();
-            self.take(given);
+            self.add(given);
         }
     }
 

@@ -177,7 +177,7 @@ impl Clients {
     }
 
     /// Records that a caller's stream polled. `false`: too many others are open.
-    pub fn note_stream(&self, caller: &str, stream: &str, now_ms: i64) -> bool {
+    pub fn record_stream(&self, caller: &str, stream: &str, now_ms: i64) -> bool {
         let mut streams = self.streams.borrow_mut();
         streams.retain(|asked_ms| now_ms - *asked_ms < STREAM_MS);
         streams.insert(caller, stream, now_ms)
@@ -231,7 +231,7 @@ impl Clients {
 
     /// Accepts a client's answer. Only the caller who received the question can answer it,
     /// and only once.
-    pub fn take_answer(&self, agent: &Agent<'_>, id: &str, result: Option<&RawValue>) {
+    pub fn accept_answer(&self, agent: &Agent<'_>, id: &str, result: Option<&RawValue>) {
         let Ok(id) = json::decode::<String>(id) else {
             return;
         };

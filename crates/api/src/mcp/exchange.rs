@@ -147,7 +147,7 @@ impl Exchange<'_> {
         scope: &Scope<'_>,
         request: &Request,
         asked: &RequestedCall<'_>,
-        mut take_step: impl AsyncFnMut(&mut CallRound) -> Result<Step, RpcError>,
+        mut run_step: impl AsyncFnMut(&mut CallRound) -> Result<Step, RpcError>,
     ) -> Result<Ended, RpcError> {
         let agent = scope.agent;
         let can = self.capabilities(request);
@@ -156,7 +156,7 @@ impl Exchange<'_> {
             Revision::Handshake => CallRound::first(agent.host),
         };
         for _ in 0..MAX_ROUNDS {
-            let questions = match take_step(&mut round).await? {
+            let questions = match run_step(&mut round).await? {
                 Step::Done(outcome) => return Ok(Ended::With(outcome)),
                 Step::Asks(questions) => questions.only_for(&can)?,
             };
@@ -185,7 +185,7 @@ impl Exchange<'_> {
                         answers.insert(name.clone(), answer);
                     }
                     round = round.next(questions.requests.keys().cloned(), questions.state);
-                    round.take(&Value::Object(answers));
+                    round.add(&Value::Object(answers));
                 }
             }
         }

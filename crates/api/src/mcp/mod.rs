@@ -105,7 +105,7 @@ fn find_trace(body: &[u8]) -> Option<(String, Option<String>)> {
 }
 
 /// Whether a client that sends this `accept` header reads an event stream.
-pub fn takes_stream(accept: Option<&str>) -> bool {
+pub fn accepts_stream(accept: Option<&str>) -> bool {
     accept.is_some_and(|accept| accept.to_ascii_lowercase().contains("text/event-stream"))
 }
 
@@ -135,7 +135,7 @@ pub async fn answer(agent: &Agent<'_>, request: McpRequest<'_>) -> McpAnswer {
     let request = match incoming {
         RpcMessage::Request(request) => request,
         RpcMessage::Answer(id, result) => {
-            clients.take_answer(agent, &id, result.as_deref());
+            clients.accept_answer(agent, &id, result.as_deref());
             return empty(202);
         }
         // Nothing here depends on notifications.
@@ -324,8 +324,8 @@ mod tests {
             "text/event-stream",
             "application/json, Text/Event-Stream;q=0.9",
         ] {
-            assert!(takes_stream(Some(accept)), "{accept}");
+            assert!(accepts_stream(Some(accept)), "{accept}");
         }
-        assert!(!takes_stream(Some("application/json")) && !takes_stream(None));
+        assert!(!accepts_stream(Some("application/json")) && !accepts_stream(None));
     }
 }

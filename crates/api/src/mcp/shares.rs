@@ -1,6 +1,6 @@
 //! Shares things that an object has few of, such as streams, among its callers. A caller gets all
-//! that nobody else wants. If nothing is left, a caller with fewer takes one from the caller with the
-//! most, until both have about the same. So a token never leaves the others without any.
+//! that nobody else wants. If nothing is left, a caller with fewer takes one from the caller with
+//! the most, until both have about the same. So a token never leaves the others without any.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -104,8 +104,8 @@ mod tests {
         assert!(!shared.insert("a", "3", ()));
     }
 
-    /// Whatever callers do in whichever order: no more is held than there is, and a caller that wants
-    /// some gets its share, up to one.
+    /// Whatever callers do in whichever order: no more is held than there is, and a caller that
+    /// wants some gets its share, up to one.
     #[test]
     fn every_caller_gets_its_share() {
         for seed in 0..200 {

@@ -88,7 +88,10 @@ pub async fn poll(
     }
     let host = scope.agent.host;
     let caller = caller_text(scope.agent);
-    if !exchange.clients.note_stream(&caller, stream, host.now_ms()) {
+    if !exchange
+        .clients
+        .record_stream(&caller, stream, host.now_ms())
+    {
         let message = "Too many streams of this agent are open. Close one, or try again later.";
         return Err(Error::new(Code::RateLimited, message).into());
     }

@@ -186,7 +186,7 @@ impl RunWaiting for Compact {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf_id = self.leaf_id.as_ref();
         let (fixed, leaf) = read_overhead(agent, &self.session_id, leaf_id).await?;
-        let outcome = match (leaf, agent.compactions.take(&self.session_id)) {
+        let outcome = match (leaf, agent.compactions.try_start(&self.session_id)) {
             (None, _) => {
                 CompactionOutcome::nothing(CompactionReason::NothingToCompact, fixed.with(0).total)
             }

@@ -158,9 +158,9 @@ impl RunWaiting for SearchAgents {
         for (name, answer) in answers {
             match answer {
                 Ok(mut answer) => {
-                    let says = |field: &str| answer.get(field) == Some(&Value::Bool(true));
-                    found.pending |= says("pending");
-                    found.truncated |= says("truncated");
+                    let is_set = |field: &str| answer.get(field) == Some(&Value::Bool(true));
+                    found.pending |= is_set("pending");
+                    found.truncated |= is_set("truncated");
                     let results = answer.get_mut("results").map(Value::take);
                     let results = results.and_then(|results| results.as_array().cloned());
                     for (rank, mut hit) in results.unwrap_or_default().into_iter().enumerate() {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::operations::receipts::{DeletedItem, admit_purge};
 use crate::operations::writers::{with_notifications_of, writer_of};
-use crate::tracing::note_found;
+use crate::tracing::record_found;
 use access::{Effect, Needs};
 use base::error::{Error, Result};
 use base::filter::Filter;
@@ -339,7 +339,7 @@ impl RunWaiting for SearchContext {
             filter: filter.as_ref(),
         };
         let found = search(&memory, &blocks, &asked).await?;
-        note_found(agent, found.results.len());
+        record_found(agent, found.results.len());
         Reply::json(&FoundEntries {
             results: found.results,
             past: found.past,

@@ -89,7 +89,7 @@ pub async fn render_next_request(
     Reply::json(&context)
 }
 
-/// The prompt of the next turn: the frozen one, unless the turn renders it anew.
+/// The prompt of the next turn: the frozen one, unless the turn renders it again.
 async fn next_prompt(agent: &Agent<'_>, config: &Config, scope: BlockScope<'_>) -> Result<String> {
     let memory = agent.memory();
     let frozen = match config.refresh_prompt {

@@ -83,7 +83,7 @@ impl RunAtOnce for ApplyRetention {
         }
         if target.session_id.is_some() {
             let step = step_in_session(&memory, &target, self.cursor.as_deref())?;
-            agent.work.pages.note(&step.left);
+            agent.work.pages.add(&step.left);
             for session_id in &step.changed {
                 agent.background.show(session_id);
             }
@@ -98,7 +98,7 @@ impl RunAtOnce for ApplyRetention {
             return Ok(reply.purged(step.left));
         }
         let step = step(&memory, Pages::ClearedAfter)?;
-        agent.work.pages.note(&step.left);
+        agent.work.pages.add(&step.left);
         for session_id in &step.changed {
             agent.background.show(session_id);
         }

@@ -4,7 +4,7 @@ use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::operation::{Agent, Operation, Reply, RunWaiting};
-use crate::tracing::note_found;
+use crate::tracing::record_found;
 use access::{Effect, Needs};
 use base::action::Role;
 use base::error::{Code, Error, Result};
@@ -115,7 +115,7 @@ impl RunWaiting for Search {
             filter: filter.as_ref(),
         };
         let found = search(&agent.memory(), &wanted).await?;
-        note_found(agent, found.hits.len());
+        record_found(agent, found.hits.len());
         let mut reply = Reply::json(&SearchResults {
             results: found.hits,
             pending: progress.is_pending,

@@ -28,8 +28,8 @@ pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
     Ok(value)
 }
 
-/// The number of comma-separated values in a text. `None`: the text is something else. `common`: see
-/// [`skip_common`]. A usual value may contain bytes that are not UTF-8.
+/// The number of comma-separated values in a text. `None`: the text is something else. `common`:
+/// see [`skip_common`]. A usual value may contain bytes that are not UTF-8.
 pub fn count_values(bytes: &[u8], common: &[&str]) -> Option<usize> {
     let mut text = None;
     let mut at = 0;

@@ -18,7 +18,7 @@ struct Heard {
 struct Holder(Rc<Heard>);
 
 impl LeaseHolder for Holder {
-    fn takes_calls(&self) -> bool {
+    fn accepts_calls(&self) -> bool {
         !self.0.is_for_another_turn.get()
     }
 

@@ -158,8 +158,8 @@ impl ByteChunks for TrickledBody {
         Box::pin(async { outcome })
     }
 
-    fn note_content(&mut self) {
-        self.clock.note_content(self.now_ms);
+    fn record_content(&mut self) {
+        self.clock.record_content(self.now_ms);
     }
 }
 
@@ -493,7 +493,7 @@ impl Outbound for Script {
     }
 }
 
-/// Runs the future until it first waits, then drops it, as the object's death would.
+/// Runs the future until it first waits, then drops it, as an eviction would.
 pub fn cut_off<T>(future: impl Future<Output = T>) {
     let mut context = Context::from_waker(Waker::noop());
     let outcome = pin!(future).as_mut().poll(&mut context);

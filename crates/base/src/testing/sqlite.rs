@@ -45,7 +45,7 @@ pub struct Sqlite {
     /// How many rows the statements returned, and how many they wrote.
     costs: Cell<(usize, u64)>,
     /// The statements that SQLite had to prepare again when they ran.
-    prepared_anew: RefCell<BTreeSet<String>>,
+    reprepared: RefCell<BTreeSet<String>>,
     /// The statements that wrote, and the largest size of the database after one of them.
     written: RefCell<BTreeSet<String>>,
     peak_bytes: Cell<i64>,
@@ -142,7 +142,7 @@ impl Sqlite {
             depth: Cell::new(0),
             steps: Cell::new(0),
             costs: Cell::default(),
-            prepared_anew: RefCell::default(),
+            reprepared: RefCell::default(),
             written: RefCell::default(),
             peak_bytes: Cell::new(0),
             text_bytes: Cell::new(0),
@@ -199,7 +199,7 @@ impl Sqlite {
         self.costs.take()
     }
 
-    fn note_written(&self, sql: &str) -> Result<()> {
+    fn record_written(&self, sql: &str) -> Result<()> {
         if !self.written.borrow().contains(sql) {
             self.written.borrow_mut().insert(sql.to_owned());
         }
@@ -215,7 +215,7 @@ impl Sqlite {
 
     /// The statements that SQLite had to prepare again since the last call.
     pub fn take_reprepared(&self) -> BTreeSet<String> {
-        self.prepared_anew.take()
+        self.reprepared.take()
     }
 
     fn control(&self, sql: &str) -> Result<()> {
@@ -255,7 +255,7 @@ impl Sqlite {
         drop(cursor);
         let is_write = !statement.readonly();
         if is_write {
-            self.note_written(sql)?;
+            self.record_written(sql)?;
         }
         self.count(
             rows.len(),
@@ -268,7 +268,7 @@ impl Sqlite {
         let steps = statement.reset_status(StatementStatus::VmStep);
         self.steps.set(self.steps.get().saturating_add(steps));
         if statement.reset_status(StatementStatus::RePrepare) > 0 {
-            self.prepared_anew.borrow_mut().insert(sql.to_owned());
+            self.reprepared.borrow_mut().insert(sql.to_owned());
         }
         Ok(rows)
     }
@@ -378,7 +378,7 @@ impl Database for Sqlite {
         self.guard.renew(&self.connection).map_err(failed)?;
         if params.is_empty() {
             self.connection.execute_batch(sql).map_err(failed)?;
-            return self.note_written(sql);
+            return self.record_written(sql);
         }
         self.rows(sql, params).map(drop)
     }

@@ -6,7 +6,7 @@ use crate::outbound::{CallFailure, Endpoint, host_and_port, redact_url};
 
 /// Records a call whose answer has started, or that failed. `outcome` is the answer's
 /// status.
-pub fn note_call(
+pub fn record_call(
     queue: Option<&SpanQueue>,
     call: Option<&Trace>,
     endpoint: &Endpoint,
@@ -88,15 +88,15 @@ mod tests {
         let queue = SpanQueue::default();
         let endpoint =
             Endpoint::Url("https://key:secret@tools.example/a/secret?k=secret".to_owned());
-        note_call(Some(&queue), Some(&trace(true)), &endpoint, (1, 2), Ok(503));
-        note_call(
+        record_call(Some(&queue), Some(&trace(true)), &endpoint, (1, 2), Ok(503));
+        record_call(
             Some(&queue),
             Some(&trace(false)),
             &endpoint,
             (1, 2),
             Ok(200),
         );
-        note_call(Some(&queue), None, &endpoint, (1, 2), Ok(200));
+        record_call(Some(&queue), None, &endpoint, (1, 2), Ok(200));
         let spans = queue.take_batch();
         assert_eq!(spans.len(), 1);
         let printed = format!("{:?}", spans[0]);
@@ -148,7 +148,7 @@ mod tests {
             (service("mcp"), "TOOLS", 443, "https://TOOLS/REDACTED"),
             (agent, "agent", 443, "https://agent/"),
         ] {
-            note_call(Some(&queue), Some(&trace(true)), &endpoint, (1, 2), Ok(200));
+            record_call(Some(&queue), Some(&trace(true)), &endpoint, (1, 2), Ok(200));
             let span = queue.take_batch().remove(0);
             let text = |text: &str| AttributeValue::Text(text.to_owned());
             for expected in [

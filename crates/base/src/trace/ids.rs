@@ -22,7 +22,7 @@ impl SpanId {
     }
 
     /// The id of a part of this span. It is derived from the part's name, so that the part has the
-    /// same id if the object dies.
+    /// same id if the object is evicted.
     pub fn of_part(self, part: &str) -> Self {
         let digest = Sha256::new()
             .chain_update(self.0)

@@ -178,7 +178,7 @@ impl SpanQueue {
     }
 
     /// Records an attribute of an unfinished span.
-    pub fn note(&self, span: SpanId, name: &'static str, mut value: AttributeValue) {
+    pub fn record(&self, span: SpanId, name: &'static str, mut value: AttributeValue) {
         if let AttributeValue::Text(text) = &mut value {
             cut(text);
         }
@@ -193,15 +193,15 @@ impl SpanQueue {
     /// Removes and returns the attributes that were recorded for a span.
     pub fn take_noted(&self, span: SpanId) -> Vec<Attribute> {
         let mut noted = self.noted.borrow_mut();
-        let mut taken = Vec::new();
+        let mut attributes = Vec::new();
         noted.retain(|(id, attribute)| {
             let is_of_span = *id == span;
             if is_of_span {
-                taken.push(attribute.clone());
+                attributes.push(attribute.clone());
             }
             !is_of_span
         });
-        taken
+        attributes
     }
 
     pub fn is_empty(&self) -> bool {

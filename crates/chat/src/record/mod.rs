@@ -246,14 +246,14 @@ impl TurnRecord {
     }
 
     /// Sets the entries of the newest step's calls.
-    pub fn note_calls(&mut self, tools: Vec<ToolRecord>) {
+    pub fn record_calls(&mut self, tools: Vec<ToolRecord>) {
         if let Some(mut step) = self.steps.pop() {
             step.tools = tools;
             self.add_step(step);
         }
     }
 
-    pub fn note_compaction(&mut self, compaction: CompactionRecord) {
+    pub fn record_compaction(&mut self, compaction: CompactionRecord) {
         if self.compactions.len() < MAX_COMPACTIONS {
             self.compactions.push(compaction);
         }

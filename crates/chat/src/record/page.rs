@@ -122,11 +122,11 @@ impl SessionTurns {
     /// Where a later page continues if this one pauses.
     fn position(&self, last_shown: Option<RecordedTurnPosition>) -> RecordedTurnPosition {
         let below = self.walk.position();
-        let looked = RecordedTurnPosition {
+        let reached = RecordedTurnPosition {
             seq: below,
             ended_at: 0,
         };
-        last_shown.map_or(looked, |last_shown| last_shown.min(looked))
+        last_shown.map_or(reached, |last_shown| last_shown.min(reached))
     }
 }
 

@@ -132,14 +132,14 @@ pub fn check_has_content(message: &JsonObject) -> Result<()> {
     let Ok(Parts { parts }) = json::decode(message.as_str()) else {
         return Ok(());
     };
-    let says = |part: &RawValue| match Part::parse(part) {
+    let has_content = |part: &RawValue| match Part::parse(part) {
         Some(part) if matches!(part.kind(), PartKind::Text) => {
             part.text().is_some_and(|text| !text.trim().is_empty())
         }
         Some(part) => !matches!(part.kind(), PartKind::StepStart),
         None => false,
     };
-    if parts.into_iter().any(says) {
+    if parts.into_iter().any(has_content) {
         return Ok(());
     }
     Err(Error::invalid(

@@ -172,7 +172,7 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Req
             planned
                 .edited
                 .map_or(Ok(()), ClientMessage::check_has_content)?;
-            take_answers(&mut planned, &log, request);
+            plan_answers(&mut planned, &log, request);
         }
     }
     Ok(planned)
@@ -249,7 +249,7 @@ fn regenerated(
     }
 }
 
-fn take_answers(planned: &mut RequestPlan<'_>, log: &Log<'_>, request: &ChatRequest) {
+fn plan_answers(planned: &mut RequestPlan<'_>, log: &Log<'_>, request: &ChatRequest) {
     let mut answered: Vec<&NamedMessage> = Vec::new();
     let mut given: HashSet<String> = HashSet::new();
     for message in &request.messages {

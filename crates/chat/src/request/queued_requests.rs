@@ -1,7 +1,7 @@
 //! The queue of messages that wait for the end of their session's turn. A message is stored before
 //! its sender is notified that it is queued. When the turn is over, one transaction deletes the
-//! message here, writes it into the log and begins its turn. So an object that dies in between
-//! loses no message and answers none twice.
+//! message here, writes it into the log and begins its turn. So an object that is evicted in
+//! between loses no message and answers none twice.
 
 use serde::{Deserialize, Serialize};
 

@@ -32,7 +32,7 @@ pub struct AnswerLog<'a> {
 impl AnswerLog<'_> {
     /// Writes the answers. Returns a step with the calls to make now: a call that was approved, or
     /// whose tool's questions were answered, is made when all calls of its message are answered.
-    pub fn take_answers(
+    pub fn store_answers(
         &self,
         planned: &RequestPlan<'_>,
         known: &[KnownMessage],
@@ -45,7 +45,7 @@ impl AnswerLog<'_> {
             };
             let call_id = answer.answer.tool_call_id.as_str();
             if awaits_input(known, call_id) {
-                self.take_input(known, &answer.answer)?;
+                self.store_input(known, &answer.answer)?;
                 answered.push(known);
                 continue;
             }
@@ -78,7 +78,7 @@ impl AnswerLog<'_> {
             let Some(known) = find(&answer.message_id) else {
                 continue;
             };
-            self.take_approval(known, &answer.answer)?;
+            self.store_approval(known, &answer.answer)?;
             answered.push(known);
         }
         let mut ready = Vec::new();
@@ -111,7 +111,7 @@ impl AnswerLog<'_> {
         append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)
     }
 
-    fn take_approval(&self, known: &KnownMessage, answer: &ApprovalAnswer) -> Result<()> {
+    fn store_approval(&self, known: &KnownMessage, answer: &ApprovalAnswer) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
         // Of several calls with one id, the newest is pending.
         let rows = own_rows(&known.rows, known.copied_seq).rev();
@@ -146,7 +146,7 @@ impl AnswerLog<'_> {
     }
 
     /// Stores the answers to the questions of a call's tool.
-    fn take_input(&self, known: &KnownMessage, answer: &ClientAnswer) -> Result<()> {
+    fn store_input(&self, known: &KnownMessage, answer: &ClientAnswer) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
         let rows = own_rows(&known.rows, known.copied_seq).rev();
         for row in rows.filter(|row| row.has_note()) {
@@ -160,7 +160,8 @@ impl AnswerLog<'_> {
             if let Some(open) = &mut asked.open {
                 open.answers = Some(answers);
             }
-            // The call is repeated with this caller's words, also if another caller answers the rest.
+            // The call is repeated with this caller's words, also if another caller answers the
+            // rest.
             let joined = note.authority().joined(self.authority.clone());
             let note = note.with_authority(joined);
             return self.store_note(known, row.seq, &note);

@@ -153,7 +153,7 @@ impl RequestWriter<'_> {
         };
         let seqs = find_seqs(db, self.session_id, std::iter::once(&asked))?;
         let asked_seq = seqs.get(asked.as_str()).copied().unwrap_or_default();
-        path_digests::note(db, self.session_id, &request.api.path, asked_seq, false)?;
+        path_digests::record(db, self.session_id, &request.api.path, asked_seq, false)?;
         let meter = Meter {
             db,
             host,
@@ -233,7 +233,7 @@ impl RequestWriter<'_> {
             still_open: Vec::new(),
         };
         answers
-            .take_answers(&planned, std::slice::from_ref(known))
+            .store_answers(&planned, std::slice::from_ref(known))
             .map(drop)
     }
 }

@@ -19,7 +19,7 @@ pub trait Audience {
     fn is_there(&self, session_id: &Id) -> bool;
 
     /// Whether any client waits for a replay of the session's turn.
-    fn is_held(&self, session_id: &Id) -> bool;
+    fn awaits_replay(&self, session_id: &Id) -> bool;
 }
 
 /// A socket's answer to a call. It may arrive before the turn with the call has ended, since a

@@ -1,4 +1,4 @@
-//! When this activation of the object looks for interrupted turns and for slow listeners.
+//! When this activation of the object checks for interrupted turns and for slow listeners.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ pub struct TurnChecks {
 }
 
 impl TurnChecks {
-    /// Whether to look for interrupted turns now. This happens once, unless some remain.
+    /// Whether to check for interrupted turns now. This happens once, unless some remain.
     pub fn take_recovery_due(&self) -> bool {
         self.is_recovery_due.replace(false)
     }
@@ -20,8 +20,8 @@ impl TurnChecks {
         self.is_recovery_due.set(is_due);
     }
 
-    /// Whether to check the listeners: at most every ten seconds. An alarm may ring sooner, and must
-    /// not shorten their time.
+    /// Whether to check the listeners: at most every ten seconds. An alarm may ring sooner, and
+    /// must not shorten their time.
     pub fn take_listeners_due(&self, now_ms: i64) -> bool {
         let is_due = now_ms - self.checked_at_ms.get() >= CHECK_AFTER_MS;
         if is_due {

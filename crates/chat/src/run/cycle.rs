@@ -48,11 +48,11 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
             TurnWork::Begin(running, turn) => {
                 driver::run(agent.turn_context(), &running, *turn).await;
             }
-            TurnWork::Resume(taken) => driver::resume(agent.turn_context(), *taken).await,
+            TurnWork::Resume(recovered) => driver::resume(agent.turn_context(), *recovered).await,
         }
     };
     run_in(trace, driven).await;
-    let is_offered = agent.audience.is_held(&running.session_id);
+    let is_offered = agent.audience.awaits_replay(&running.session_id);
     agent.turns.retain_finished(&running, is_offered);
     agent.call_back();
     // The client that made the request has the turn, but not the messages that others wrote

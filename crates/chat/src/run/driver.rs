@@ -87,13 +87,13 @@ pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
 }
 
 /// Continues an interrupted turn, or closes it after too many recoveries.
-pub async fn resume(context: TurnContext<'_>, taken: RecoveredTurn) {
+pub async fn resume(context: TurnContext<'_>, recovered: RecoveredTurn) {
     let RecoveredTurn {
         running,
         turn,
         recoveries,
         writer,
-    } = taken;
+    } = recovered;
     let drive = TurnDriver::new(context, &running, turn, writer);
     let outcome = if recoveries > MAX_RECOVERIES {
         drive.emit_interrupted();
@@ -192,7 +192,7 @@ impl<'a> TurnDriver<'a> {
             let part = part_of(&compaction_part(compactions_before));
             let made = self.running.unless_cancelled(run_in(part, made)).await;
             if let Some(made) = &made {
-                self.note_compaction(started_at, made);
+                self.record_compaction(started_at, made);
             }
             let Some(made) = made else {
                 // The cancelled request is counted here, because its summariser no longer
@@ -208,7 +208,7 @@ impl<'a> TurnDriver<'a> {
             };
             made?;
         }
-        self.turn.borrow_mut().length_feedback.note_compacted();
+        self.turn.borrow_mut().length_feedback.record_compacted();
         Ok(())
     }
 
@@ -256,7 +256,7 @@ impl<'a> TurnDriver<'a> {
         let config = self.config()?;
         self.turn.borrow_mut().start_calls(calls);
         if self.has_approved() {
-            self.note_approved(&self.turn_tools(&config)?);
+            self.record_approved(&self.turn_tools(&config)?);
         }
         self.record_start(calls);
         // Stored before any call is made, so that no call that may have taken effect is
@@ -285,7 +285,7 @@ impl<'a> TurnDriver<'a> {
             left -= 1;
             self.fit_question(&mut state, &mut output_bytes);
             let shortened = self.shorten(&turn_tools, call, &mut state, &mut output_bytes)?;
-            self.note_ended(index, &state);
+            self.record_end(index, &state);
             let mut turn = self.turn.borrow_mut();
             turn.finish_call(index, state);
             let call = turn.newest_calls().get(index);
@@ -404,7 +404,7 @@ impl<'a> TurnDriver<'a> {
 
     fn emit_interrupted(&self) {
         let mut turn = self.turn.borrow_mut();
-        turn.take_partial(
+        turn.add_partial(
             "This answer was interrupted several times and could not be finished.".to_owned(),
             String::new(),
         );

@@ -105,12 +105,12 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
             message_id.clone_from(&first.id);
         }
         if let (Some(api), Some(last)) = (&turn.api, appended.events.last()) {
-            note_path(db, turn, api, last.seq, report)?;
+            record_path(db, turn, api, last.seq, report)?;
         }
         answer = appended.events.first().map(|first| first.seq);
         ends_by_itself = ends_by_its_answer(&open, &appended);
     }
-    note_questions(db, host, turn)?;
+    record_questions(db, host, turn)?;
     if !ends_by_itself {
         end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     }
@@ -123,7 +123,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
 
 /// Stores what the tools of earlier turns' calls asked in this turn. Questions that were answered
 /// stay without the answers and without the tool's state. Must run in a transaction.
-fn note_questions(db: &dyn Database, host: &dyn Host, turn: &Turn) -> Result<()> {
+fn record_questions(db: &dyn Database, host: &dyn Host, turn: &Turn) -> Result<()> {
     let session_id = &turn.session_id;
     for (logged, call_id, asked) in turn.logged_questions() {
         let Some(mut note) = find_note(db, session_id, logged.seq)? else {
@@ -138,7 +138,7 @@ fn note_questions(db: &dyn Database, host: &dyn Host, turn: &Turn) -> Result<()>
 
 /// Stores where the path of a provider API's client ends after this answer. Must run in a
 /// transaction.
-fn note_path(
+fn record_path(
     db: &dyn Database,
     turn: &Turn,
     api: &ApiTurn,
@@ -146,12 +146,12 @@ fn note_path(
     report: &TurnReport,
 ) -> Result<()> {
     let path = turn.visible_path(api);
-    path_digests::note(db, &turn.session_id, path.as_str(), seq, true)?;
+    path_digests::record(db, &turn.session_id, path.as_str(), seq, true)?;
     if let Some(id) = &api.response_id {
-        path_digests::note(db, &turn.session_id, id, seq, true)?;
+        path_digests::record(db, &turn.session_id, id, seq, true)?;
     }
     if api.has_key && !report.spent.has_failed {
-        path_digests::note(db, &turn.session_id, &api.request, seq, true)?;
+        path_digests::record(db, &turn.session_id, &api.request, seq, true)?;
     }
     Ok(())
 }

@@ -95,7 +95,7 @@ impl TurnListener {
     /// The next server-sent events; `None` after the last.
     pub async fn next(&mut self) -> Option<String> {
         if let Some(awaited) = self.awaited.take() {
-            match awaited.begins().await {
+            match awaited.wait_for_start().await {
                 TurnStart::Running(running) => self.running = Some(running),
                 TurnStart::Never(error) => self.prelude.push(
                     match error {

@@ -109,7 +109,7 @@ pub fn stop_interrupted(
     turn.cancel();
     let report = TurnReport::of_cancelled(&turn);
     if write(&context.memory, &turn, &report, true)? {
-        context.memory.new_callbacks.note();
+        context.memory.new_callbacks.mark();
     }
     Ok(true)
 }

@@ -19,7 +19,7 @@ pub fn accept_out_of_band_results(agent: &Agent<'_>, session_id: &Id) -> Result<
             forget(agent.db, session_id, number)?;
             continue;
         };
-        match take_reply(agent, session_id, reply, Some(number)) {
+        match accept_reply(agent, session_id, reply, Some(number)) {
             Ok(None) => {}
             Ok(work) => return Ok(work),
             Err(error) if is_temporary(error.code) => return Err(error),
@@ -34,12 +34,12 @@ pub fn accept_out_of_band_results(agent: &Agent<'_>, session_id: &Id) -> Result<
 }
 
 /// Stores an answer to a tool call. Returns the turn that it resumes, if any.
-pub fn take_answer(
+pub fn accept_answer(
     agent: &Agent<'_>,
     session_id: &Id,
     given: ClientReply,
 ) -> Result<Option<TurnWork>> {
-    match take_reply(agent, session_id, given, None) {
+    match accept_reply(agent, session_id, given, None) {
         // The answer doesn't fit its question. Pages show it as the call's output; in the stored
         // messages the call still waits.
         Err(error) if matches!(error.code, Code::InvalidRequest | Code::PayloadTooLarge) => {
@@ -51,7 +51,7 @@ pub fn take_answer(
 }
 
 /// `early`: the number of the out-of-band result that contains this reply.
-fn take_reply(
+fn accept_reply(
     agent: &Agent<'_>,
     session_id: &Id,
     given: ClientReply,

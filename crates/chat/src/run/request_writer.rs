@@ -127,7 +127,7 @@ impl RequestWriter<'_> {
                 calls_nobody_back: request.calls_nobody_back,
                 is_limited,
             };
-            self.take(&options, &config, &known, &planned)
+            self.write_plan(&options, &config, &known, &planned)
         })
     }
 
@@ -188,7 +188,8 @@ impl RequestWriter<'_> {
                 calls_nobody_back: false,
                 is_limited: false,
             };
-            self.take(&options, &config, &known, &planned).map(Some)
+            self.write_plan(&options, &config, &known, &planned)
+                .map(Some)
         })
     }
 
@@ -222,7 +223,7 @@ impl RequestWriter<'_> {
     }
 
     /// Writes the planned messages, and the turn.
-    fn take(
+    fn write_plan(
         &self,
         options: &TurnOptions<'_>,
         config: &Config,
@@ -242,7 +243,7 @@ impl RequestWriter<'_> {
             session_id: self.session_id,
             authority: &authority,
         };
-        let approved = answers.take_answers(planned, known)?;
+        let approved = answers.store_answers(planned, known)?;
         let mut parent = self.parent(&planned.position, known)?;
         let run_answer = if options.is_run {
             Some(self.find_run_answer(planned, known)?)

@@ -1,4 +1,4 @@
-//! Resumes the turns that were interrupted when the object died, and starts queued requests.
+//! Resumes the turns that were interrupted when the object was evicted, and starts queued requests.
 
 use crate::run::agent::Agent;
 use crate::run::out_of_band;
@@ -18,8 +18,8 @@ pub fn resume_turn(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork
     if agent.turns.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
     }
-    let taken = recover::resume_turn(agent.turn_context(), session_id)?;
-    Ok(taken.map(|taken| TurnWork::Resume(Box::new(taken))))
+    let recovered = recover::resume_turn(agent.turn_context(), session_id)?;
+    Ok(recovered.map(|recovered| TurnWork::Resume(Box::new(recovered))))
 }
 
 /// The result of a scan for interrupted turns.
@@ -44,14 +44,14 @@ impl RecoveryRound {
             Ok(sessions) => {
                 self.is_more_left |= sessions.len() == MAX_FOUND;
                 for session_id in sessions {
-                    self.take(take(agent, &session_id));
+                    self.add(take(agent, &session_id));
                 }
             }
-            Err(error) => self.take(Err(error)),
+            Err(error) => self.add(Err(error)),
         }
     }
 
-    fn take(&mut self, outcome: Result<Option<TurnWork>>) {
+    fn add(&mut self, outcome: Result<Option<TurnWork>>) {
         match outcome {
             Ok(work) => self.works.extend(work),
             // The turn was closed: a later scan does not find it.
@@ -73,13 +73,13 @@ pub fn resume_some_turns(agent: &Agent<'_>) -> RecoveryRound {
         Ok(sessions) => {
             round.is_more_left = sessions.len() > free;
             for session_id in sessions.iter().take(free) {
-                round.take(resume_turn(agent, session_id));
+                round.add(resume_turn(agent, session_id));
             }
         }
-        Err(error) => round.take(Err(error)),
+        Err(error) => round.add(Err(error)),
     }
     if let Err(error) = fold_surplus(agent.db) {
-        round.take(Err(error));
+        round.add(Err(error));
     }
     round.resume_left(
         agent,

@@ -62,7 +62,7 @@ pub struct RunningTurns {
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
     /// The sessions of requests that wait for the end of a turn without storing anything.
     queued_sessions: RefCell<Vec<Weak<Id>>>,
-    /// When this activation looks for interrupted turns and slow listeners.
+    /// When this activation checks for interrupted turns and slow listeners.
     pub checks: TurnChecks,
 }
 
@@ -272,7 +272,7 @@ impl RunningTurns {
     }
 
     /// Forgets a running turn whose driver was dropped in the middle of an answer. The turn itself
-    /// is stored, and is recovered as after the object's death.
+    /// is stored, and is recovered as after an eviction.
     pub fn abandon(&self, running: &RunningTurn) {
         let lost = Error::new(
             Code::ModelFailed,
@@ -304,7 +304,7 @@ impl RunningTurns {
 /// The events that replay the start of a message, and their memory reservation.
 pub struct ReplayedMessage {
     pub events: String,
-    _held: Reservation,
+    _reservation: Reservation,
 }
 
 /// A running turn, shared with its listeners.
@@ -474,7 +474,7 @@ impl RunningTurn {
         let reservation = Reservation::take(&TURNS, events.len(), "Running turns")?;
         let new = Rc::new(ReplayedMessage {
             events,
-            _held: reservation,
+            _reservation: reservation,
         });
         replayed.push(Rc::clone(&new));
         Ok(Rc::downgrade(&new))
@@ -510,7 +510,7 @@ impl RunningTurn {
 
     /// Records that the session's messages were broadcast to its sockets while the turn
     /// runs.
-    pub fn note_broadcast(&self) {
+    pub fn record_broadcast(&self) {
         self.was_broadcast.set(true);
     }
 

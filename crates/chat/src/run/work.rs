@@ -16,14 +16,14 @@ impl TurnWork {
     pub fn turn(&self) -> &Turn {
         match self {
             TurnWork::Begin(_, turn) => turn,
-            TurnWork::Resume(taken) => &taken.turn,
+            TurnWork::Resume(recovered) => &recovered.turn,
         }
     }
 
     pub fn running(&self) -> &Rc<RunningTurn> {
         match self {
             TurnWork::Begin(running, _) => running,
-            TurnWork::Resume(taken) => &taken.running,
+            TurnWork::Resume(recovered) => &recovered.running,
         }
     }
 }

@@ -126,8 +126,8 @@ impl RegisteredTool {
         answer.is_ok_and(|answer| answer.status == 200 && answer.body == b"false")
     }
 
-    /// Makes a call of a turn. A failure is text for the model. `key` is unique to this call. Without
-    /// `may_ask`, the turn has nobody who could answer the tool's questions.
+    /// Makes a call of a turn. A failure is text for the model. `key` is unique to this call.
+    /// Without `may_ask`, the turn has nobody who could answer the tool's questions.
     pub async fn call_in_turn(
         &self,
         memory: &Memory<'_>,

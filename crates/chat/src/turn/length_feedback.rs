@@ -23,14 +23,14 @@ impl LengthFeedback {
     }
 
     /// Records a refusal. Returns whether the step is retried.
-    pub fn take_refusal(&mut self) -> bool {
+    pub fn record_refusal(&mut self) -> bool {
         self.refusals += 1;
         self.is_needed = self.refusals <= MAX_REFUSALS;
         self.is_needed
     }
 
     /// Records that capacity was freed, as far as possible.
-    pub fn note_compacted(&mut self) {
+    pub fn record_compacted(&mut self) {
         self.is_needed = false;
     }
 }

@@ -49,7 +49,8 @@ use memory::origin::Origin;
 use models::message::ContextMessage;
 use models::{FinishReason, TokenUsage, ToolDefinition};
 
-/// The most bytes of [`ProviderData`] in one turn, which is stored in one row. Later data is dropped.
+/// The most bytes of [`ProviderData`] in one turn, which is stored in one row. Later data is
+/// dropped.
 const MAX_TURN_PROVIDER_DATA_BYTES: usize = 256 << 10;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -61,7 +62,8 @@ pub struct Turn {
     /// The id of the assistant message that the turn writes or continues.
     pub message_id: String,
     pub is_continuation: bool,
-    /// The event that the turn answers; `None`: the answer is a root. See `chat/turn/answer_position.rs`.
+    /// The event that the turn answers; `None`: the answer is a root. See
+    /// `chat/turn/answer_position.rs`.
     pub parent_id: Option<Id>,
     /// The `seq` of the session's next event when the turn began; 0: not known.
     #[serde(default)]
@@ -248,7 +250,7 @@ impl Turn {
     }
 
     /// Adds the model's answer as a step.
-    pub fn take_answer(
+    pub fn add_answer(
         &mut self,
         text: String,
         mut reasoning: String,
@@ -329,12 +331,12 @@ impl Turn {
         if let Some(call) = self.newest_calls().get_mut(index) {
             call.state = state;
             let read = call.origin_of_result();
-            self.take_untrusted(read);
+            self.mark_untrusted(read);
         }
     }
 
     /// Records that the model reads something from this source.
-    pub fn take_untrusted(&mut self, source: Option<Origin>) {
+    pub fn mark_untrusted(&mut self, source: Option<Origin>) {
         self.untrusted = less_trusted(self.untrusted, source);
     }
 
@@ -363,7 +365,7 @@ impl Turn {
     }
 
     /// Adds what the model said before the turn was interrupted.
-    pub fn take_partial(&mut self, text: String, mut reasoning: String) {
+    pub fn add_partial(&mut self, text: String, mut reasoning: String) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
         if text.is_empty() && reasoning.is_empty() {
             return;
@@ -382,8 +384,8 @@ impl Turn {
         }
     }
 
-    /// Prepares a turn to continue after the object died: a call that was running is not made
-    /// again.
+    /// Prepares a turn to continue after the object was evicted: a call that was running is not
+    /// made again.
     pub fn resume(&mut self) {
         self.close_running(CUT_OFF);
     }
@@ -632,7 +634,7 @@ mod tests {
             })
             .collect();
         let reason = FinishReason::Stop;
-        turn.take_answer(
+        turn.add_answer(
             text.to_owned(),
             String::new(),
             asked,
@@ -707,7 +709,7 @@ mod tests {
         let mut turn = turn();
         answer(&mut turn, "", &["class", "server", "class"]);
         assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
-        // Calls that were not settled when the object died are put to the class again.
+        // Calls that were not settled when the object was evicted are put to the class again.
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();
@@ -816,7 +818,7 @@ mod tests {
             arguments: "[1".to_owned(),
         }];
         let reason = FinishReason::ToolCalls;
-        turn.take_answer(
+        turn.add_answer(
             String::new(),
             String::new(),
             asked,

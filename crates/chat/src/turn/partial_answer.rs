@@ -91,7 +91,7 @@ impl PartialAnswer {
     }
 
     /// Records when the model's first output arrived.
-    pub fn note_first(&mut self, part: &AnswerPart, now_ms: i64) {
+    pub fn record_first(&mut self, part: &AnswerPart, now_ms: i64) {
         if let AnswerPart::Text(_)
         | AnswerPart::Reasoning(_)
         | AnswerPart::CallStart { .. }
@@ -102,7 +102,7 @@ impl PartialAnswer {
         }
     }
 
-    pub fn take(&mut self, part: AnswerPart) {
+    pub fn add(&mut self, part: AnswerPart) {
         match part {
             AnswerPart::Text(text) => self.text.push_str(&text),
             AnswerPart::Reasoning(text) => self.reasoning.push_str(&text),

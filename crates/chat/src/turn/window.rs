@@ -158,7 +158,7 @@ impl RefusedRequest<'_> {
         turn: &mut Turn,
         error: Error,
     ) -> Result<()> {
-        let tries_again = turn.length_feedback.take_refusal();
+        let tries_again = turn.length_feedback.record_refusal();
         let lesson = self.lesson();
         atomically(db, || {
             let now_ms = host.now_ms();

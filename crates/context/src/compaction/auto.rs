@@ -68,7 +68,7 @@ impl Drop for Lease<'_> {
 
 impl CompactionTracker {
     /// `None`: another compaction of this session is running.
-    pub fn take(&self, session_id: &Id) -> Option<Lease<'_>> {
+    pub fn try_start(&self, session_id: &Id) -> Option<Lease<'_>> {
         let session_id = session_id.as_str().to_owned();
         let is_free = self.running.borrow_mut().insert(session_id.clone());
         is_free.then(|| Lease {
@@ -88,7 +88,7 @@ impl CompactionTracker {
     }
 
     /// Records the outcome of a compaction.
-    fn note(&self, session_id: &Id, outcome: &CompactionOutcome) {
+    fn record(&self, session_id: &Id, outcome: &CompactionOutcome) {
         if outcome.reason == CompactionReason::Compacted {
             let mut compacted = self.compacted.borrow_mut();
             if compacted.len() >= MAX_KNOWN {
@@ -173,7 +173,7 @@ pub async fn after_append(
     if settings.compact_after.is_none() {
         return Ok(last);
     }
-    let Some(_lease) = compactions.take(session_id) else {
+    let Some(_lease) = compactions.try_start(session_id) else {
         return Ok(last);
     };
     for _ in 0..MAX_ROUNDS {
@@ -205,7 +205,7 @@ pub async fn after_append(
             compactor.summariser.notify_started(session_id);
         }
         let outcome = compactor.compact(&task).await?;
-        compactions.note(session_id, &outcome);
+        compactions.record(session_id, &outcome);
         let is_over = outcome.reason != CompactionReason::Compacted;
         last = Some(outcome);
         if is_over {
@@ -230,7 +230,7 @@ pub async fn compact_for_turn(
     if settings.is_off || capacity <= 0 {
         return Ok(None);
     }
-    let Some(_lease) = compactions.take(session_id) else {
+    let Some(_lease) = compactions.try_start(session_id) else {
         return Ok(None);
     };
     let mut last = None;
@@ -245,7 +245,7 @@ pub async fn compact_for_turn(
             capacity: Some(capacity),
         };
         let outcome = compactor.compact(&task).await?;
-        compactions.note(session_id, &outcome);
+        compactions.record(session_id, &outcome);
         let continues = outcome.has_more && outcome.reason == CompactionReason::Compacted;
         last = Some(outcome);
         if !continues {

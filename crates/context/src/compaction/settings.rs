@@ -29,7 +29,7 @@ pub struct CompactionSettings {
     /// At least this many of the newest messages are not summarized, regardless of their
     /// tokens.
     pub min_tail_messages: i64,
-    /// `compactAfter` is `null` by somebody's wish, so chat turns don't compact either.
+    /// `compactAfter` was set to `null`, so chat turns don't compact either.
     #[serde(skip)]
     pub is_off: bool,
 }

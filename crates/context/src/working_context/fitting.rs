@@ -151,7 +151,7 @@ fn read(
                 PathItem::Summary(overlay) => overlay.to_id.clone(),
             });
         }
-        reading.take(item)?;
+        reading.add_item(item)?;
         left -= 1;
         let is_over = left == 0 || reading.is_over();
         Ok(if is_over {

@@ -23,7 +23,7 @@ pub fn from_row(row: &EventRow) -> Result<Vec<ContextMessage>> {
 
 fn from_unfolded(message: Unfolded) -> ContextMessage {
     match message {
-        Unfolded::Said { content, calls } => ContextMessage {
+        Unfolded::Message { content, calls } => ContextMessage {
             tool_calls: (!calls.is_empty()).then_some(calls),
             ..ContextMessage::of_text(Role::Assistant, content)
         },

@@ -107,7 +107,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Adds the next item up the path.
-    pub fn take(&mut self, item: PathItem) -> Result<()> {
+    pub fn add_item(&mut self, item: PathItem) -> Result<()> {
         let (seq, messages) = match &item {
             PathItem::Event(row) => {
                 self.above_seq = row.parent_seq;

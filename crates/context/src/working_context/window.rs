@@ -42,7 +42,7 @@ pub fn close_pairs(messages: Vec<NumberedMessage>) -> Vec<NumberedMessage> {
             let index = id.and_then(|id| open.get_mut(id.as_str())?.pop());
             let is_last = index.is_some_and(|index| index + 1 == answered.len());
             if let Some(asked) = index.and_then(|index| answered.get_mut(index)) {
-                asked.take(numbered, is_last);
+                asked.add_result(numbered, is_last);
             }
             continue;
         }
@@ -66,7 +66,7 @@ pub fn close_pairs(messages: Vec<NumberedMessage>) -> Vec<NumberedMessage> {
 impl AnsweredMessage {
     /// Adds the result of the first open call that has its id. A late result gets the position of
     /// its call.
-    fn take(&mut self, mut result: NumberedMessage, follows_its_call: bool) {
+    fn add_result(&mut self, mut result: NumberedMessage, follows_its_call: bool) {
         let id = result.message.tool_call_id.as_ref();
         let calls = self.message.message.calls();
         let asked = self.open.iter().position(|call| {

@@ -196,7 +196,7 @@ fn build_batch_of(db: &dyn Database, session_id: &str) -> Result<bool> {
         if from == 0 {
             return Ok(false);
         }
-        let from = IndexBatch::new(db).take(session_id, number, from)?;
+        let from = IndexBatch::new(db).index(session_id, number, from)?;
         state.keep(db, number, from)?;
         Ok(from > 0)
     })
@@ -214,7 +214,7 @@ fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
         while batch.has_capacity() {
             // A session above the cursor is new and was too long for one batch.
             if let Some(session) = find_unfinished(db, cursor.number)? {
-                let from = batch.take(&session.id, session.number, session.from)?;
+                let from = batch.index(&session.id, session.number, session.from)?;
                 StoredProgress::Building(cursor).keep(db, session.number, from)?;
                 continue;
             }
@@ -223,7 +223,7 @@ fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
                 return Ok(WHOLE);
             };
             cursor.number = session.number;
-            cursor.from = batch.take(&session.id, session.number, session.from)?;
+            cursor.from = batch.index(&session.id, session.number, session.from)?;
             forget(db, session.number)?;
             if cursor.from == 0 {
                 cursor = IndexCursor {
@@ -297,7 +297,7 @@ impl<'a> IndexBatch<'a> {
 
     /// Indexes as many of the session's events below `from` as fit. Returns the `seq` from
     /// which the session is then indexed.
-    fn take(&mut self, session_id: &str, number: i64, mut from: i64) -> Result<i64> {
+    fn index(&mut self, session_id: &str, number: i64, mut from: i64) -> Result<i64> {
         self.events_left -= 1;
         let mut writer = IndexWriter::new(self.db);
         let mut is_whole = from == 0;
@@ -337,6 +337,6 @@ pub fn add_session(db: &dyn Database, session_id: &str) -> Result<()> {
     let Some(number) = find_number(db, session_id)? else {
         return Ok(());
     };
-    let from = IndexBatch::new(db).take(session_id, number, NOTHING)?;
+    let from = IndexBatch::new(db).index(session_id, number, NOTHING)?;
     state.keep(db, number, from)
 }

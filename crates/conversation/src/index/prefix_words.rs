@@ -43,17 +43,17 @@ pub fn load_prefix_words(
         if is_whole_word(prefix) {
             let counts = count_words(db, &[prefix])?;
             let words: Vec<_> = counts.into_iter().collect();
-            found.take(prefix, words, true, steps_left);
+            found.add(prefix, words, true, steps_left);
         } else {
             let (words, is_whole) = load_words(db, prefix, *steps_left)?;
-            found.take(prefix, words, is_whole, steps_left);
+            found.add(prefix, words, is_whole, steps_left);
         }
     }
     Ok(found)
 }
 
 impl PrefixWords {
-    fn take(
+    fn add(
         &mut self,
         prefix: &str,
         words: Vec<(String, WordCounts)>,

@@ -270,9 +270,9 @@ impl LogEnds {
     /// frequent in older events as in those that were counted. `first` is the session's
     /// first row id.
     fn estimate(&self, count: &RangeCount, first: i64) -> i64 {
-        let looked_at = self.last - (count.least - first) + 1;
-        if count.is_cut && looked_at > 0 {
-            (count.texts * self.events() / looked_at).max(count.texts)
+        let scanned = self.last - (count.least - first) + 1;
+        if count.is_cut && scanned > 0 {
+            (count.texts * self.events() / scanned).max(count.texts)
         } else {
             count.texts
         }

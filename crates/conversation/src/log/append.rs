@@ -142,7 +142,7 @@ pub fn append_and_schedule_learning(
             due_at => atomically(db, || {
                 write(db, written_at, session_id, rows, search_index.as_ref())?;
                 if end.is_settled {
-                    activity::note(db, session_id)?;
+                    activity::record(db, session_id)?;
                 }
                 match due_at {
                     Some(due_at) => mark_due(db, session_id, due_at),

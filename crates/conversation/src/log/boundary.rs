@@ -11,11 +11,10 @@
 //!
 //! An event whose parent is in no run always starts a message, and splits nothing.
 //!
-//! Invariant: the column equals [`SPLITS_RUN`], the only definition of the rule.
-//! `write_rows` sets it for new rows. Everything else that changes an event's children, an
-//! event's kind or the ends of a summary must call [`update_boundaries`] in the same transaction.
-//! `verify` compares. The totals of paths count messages, so [`update_boundaries`] corrects them, too
-//! (`totals.rs`).
+//! Invariant: the column equals [`SPLITS_RUN`], the only definition of the rule. `write_rows` sets
+//! it for new rows. Everything else that changes an event's children, an event's kind or the ends
+//! of a summary must call [`update_boundaries`] in the same transaction. `verify` compares. The
+//! totals of paths count messages, so [`update_boundaries`] corrects them, too (`totals.rs`).
 
 use std::collections::BTreeSet;
 

@@ -219,7 +219,7 @@ pub fn get_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Note> {
     find_note(db, session_id, seq)?.ok_or_else(|| Error::storage(format!("event {seq} is missing")))
 }
 
-/// The current note of an event. `None`: the event is gone.
+/// The current note of an event. `None`: the event no longer exists.
 pub fn find_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<Note>> {
     let sql = "SELECT note, id
                  FROM cf_agents_events

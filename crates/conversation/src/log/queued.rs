@@ -1,5 +1,5 @@
 //! The rows of the messages that wait for the end of their session's turn. What they contain, and
-//! when one is taken, is decided in `chat/request/queued_requests.rs`.
+//! when one starts, is decided in `chat/request/queued_requests.rs`.
 
 use super::slices::cut;
 use crate::session::last_turns::load_without_turn;
@@ -147,8 +147,8 @@ pub fn forget(db: &dyn Database, session_id: &Id, position: &QueuePosition) -> R
     Ok(())
 }
 
-/// Sessions with queued messages though no turn is open: the object died between two turns, or
-/// there was no memory for the next turn.
+/// Sessions with queued messages though no turn is open: the object was evicted between two turns,
+/// or there was no memory for the next turn.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
     load_without_turn(db, "cf_agents_waiting")
 }

@@ -158,8 +158,8 @@ impl<'a> RowDraft<'a> {
     /// The bytes that the caller sent: the message includes its text and its media.
     fn sent_bytes(&self) -> usize {
         let length = |text: Option<&str>| text.map_or(0, str::len);
-        let said_twice = self.message.and(self.content);
-        self.body_bytes() - length(said_twice) + self.cut_bytes
+        let repeated = self.message.and(self.content);
+        self.body_bytes() - length(repeated) + self.cut_bytes
     }
 
     /// Whether the row directly follows the row `before` and starts no branch.

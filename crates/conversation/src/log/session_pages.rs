@@ -89,7 +89,7 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
     };
     let limit = usize::try_from(limit).unwrap_or(0);
     let page = found.get(..limit).unwrap_or(&found);
-    let looked_at = page.len();
+    let scanned = page.len();
     let passing: Vec<(usize, SessionPosition)> = match filter {
         Some(filter) => load_passing(db, page, filter, most)?,
         None => page.iter().copied().enumerate().collect(),
@@ -117,7 +117,7 @@ pub fn list_sessions(db: &dyn Database, wanted: &WantedSessions<'_>) -> Result<S
     let is_whole = shown == rows.len() && (filter.is_none() || (shown as i64) < most);
     let end = match (is_whole, shown.checked_sub(1)) {
         (false, Some(last)) => passing.get(last).map_or(0, |(index, _)| index + 1),
-        _ => looked_at,
+        _ => scanned,
     };
     let cursor = match end.checked_sub(1).and_then(|last| page.get(last)) {
         Some(last) if end < found.len() => format!("\"{}\"", SessionCursor(*last).render()),

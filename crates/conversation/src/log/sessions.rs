@@ -98,7 +98,7 @@ pub struct LastLearningError {
     pub attempts: u32,
 }
 
-/// When the session was last written to: now, or later if the clock has gone back since.
+/// When the session was last written to: now, or later if the clock was set back since.
 /// Code that deletes events calls this before it deletes them.
 pub fn find_stamp(db: &dyn Database, host: &dyn Host, id: &Id) -> Result<i64> {
     Ok(host.now_ms().max(find_active_at(db, id)?))
@@ -263,7 +263,7 @@ impl NewSessionRow<'_> {
         if number > MAX_SESSION_NUMBER {
             move_below(db, number)?;
         }
-        activity::note_session(db, &id, number)
+        activity::record_session(db, &id, number)
     }
 }
 
@@ -427,7 +427,7 @@ pub fn update_session(
                 tags.flatten().into(),
             ],
         )?;
-        activity::note(db, id)?;
+        activity::record(db, id)?;
         change.retention.write(db, id, has_block_rules)?;
         get_session(db, id)
     })
@@ -443,7 +443,7 @@ pub fn add_usage(
 ) -> Result<SqlText> {
     atomically(db, || {
         let is_new = match call_id {
-            Some(call_id) => usage::note_call(db, id, call_id)?,
+            Some(call_id) => usage::record_call(db, id, call_id)?,
             None => true,
         };
         if is_new {

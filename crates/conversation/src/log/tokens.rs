@@ -49,7 +49,9 @@ pub fn of_result(content: &str) -> i64 {
 
 fn of_unfolded(message: &Unfolded) -> i64 {
     match message {
-        Unfolded::Said { content, calls } => of_content(Role::Assistant, content) + of_calls(calls),
+        Unfolded::Message { content, calls } => {
+            of_content(Role::Assistant, content) + of_calls(calls)
+        }
         Unfolded::Result { content, .. } => of_content(Role::Tool, content),
     }
 }

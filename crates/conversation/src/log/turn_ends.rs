@@ -121,20 +121,20 @@ impl TurnWalk {
         if let Some(named) = self.named.take().filter(|named| *named < self.below) {
             *budget -= 1;
             if let Some(end) = find_turn_end(db, &self.session_id, named)? {
-                return Ok(self.take(end));
+                return Ok(self.advance_past(end));
             }
         }
         let mut scan_len = FIRST_SCAN;
         while *budget > 0 {
             let most = scan_len.min(*budget);
-            let (looked_at, lowest, found) = self.scan_len(db, most)?;
-            *budget -= looked_at;
+            let (scanned, lowest, found) = self.scan_len(db, most)?;
+            *budget -= scanned;
             if let Some(seq) = found
                 && let Some(end) = find_turn_end(db, &self.session_id, seq)?
             {
-                return Ok(self.take(end));
+                return Ok(self.advance_past(end));
             }
-            if looked_at < most {
+            if scanned < most {
                 self.is_over = true;
                 return Ok(NextTurn::Nothing);
             }
@@ -144,7 +144,7 @@ impl TurnWalk {
         Ok(NextTurn::Pause)
     }
 
-    fn take(&mut self, end: TurnEnd) -> NextTurn {
+    fn advance_past(&mut self, end: TurnEnd) -> NextTurn {
         self.below = end.seq;
         self.named = linked(&end);
         NextTurn::Turn(end)
@@ -165,8 +165,8 @@ impl TurnWalk {
             self.below.into(),
             most.into(),
         ];
-        let looked: Option<(i64, i64, Option<i64>)> = find(db, sql, &params)?;
-        Ok(looked.unwrap_or_default())
+        let scanned: Option<(i64, i64, Option<i64>)> = find(db, sql, &params)?;
+        Ok(scanned.unwrap_or_default())
     }
 }
 

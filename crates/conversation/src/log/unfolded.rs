@@ -9,7 +9,7 @@ use serde_json::Value;
 
 /// One of the messages that a stored message becomes.
 pub enum Unfolded {
-    Said {
+    Message {
         content: String,
         calls: Vec<ToolCall>,
     },
@@ -25,7 +25,7 @@ pub enum Unfolded {
 pub fn unfold(parts: &[Value]) -> Vec<Unfolded> {
     let mut unfolding = Unfolding::default();
     for part in parts {
-        unfolding.take(part);
+        unfolding.add(part);
     }
     unfolding.finish()
 }
@@ -39,7 +39,7 @@ struct Unfolding {
 }
 
 impl Unfolding {
-    fn take(&mut self, part: &Value) {
+    fn add(&mut self, part: &Value) {
         let text = |name: &str| part.get(name).and_then(Value::as_str);
         match text(field::KIND).map(PartKind::parse) {
             Some(PartKind::Text) => {
@@ -54,14 +54,14 @@ impl Unfolding {
             Some(kind) => {
                 let name = kind.find_tool(text(field::TOOL_NAME));
                 if let (Some(name), Some(id)) = (name, text(field::CALL_ID)) {
-                    self.take_tool(name, id, part);
+                    self.add_tool(name, id, part);
                 }
             }
             None => {}
         }
     }
 
-    fn take_tool(&mut self, name: &str, id: &str, part: &Value) {
+    fn add_tool(&mut self, name: &str, id: &str, part: &Value) {
         let (Ok(name), Ok(id)) = (Id::parse(name.to_owned()), Id::parse(id.to_owned())) else {
             return;
         };
@@ -95,7 +95,7 @@ impl Unfolding {
         let content = std::mem::take(&mut self.text).join("\n");
         let calls = std::mem::take(&mut self.calls);
         if !content.is_empty() || !calls.is_empty() {
-            self.done.push(Unfolded::Said { content, calls });
+            self.done.push(Unfolded::Message { content, calls });
         }
         self.done.append(&mut self.results);
     }

@@ -88,7 +88,7 @@ pub fn append_message(
     let message = if row.is_run_member() {
         super::read::message_from(db, session_id, row)?
     } else {
-        let [_, message] = MessageGatherer::default().take(row)?;
+        let [_, message] = MessageGatherer::default().add(row)?;
         message.ok_or_else(|| Error::storage("a message without a row"))?
     };
     Ok(UpsertOutcome {

@@ -72,7 +72,7 @@ pub fn update_message(
         let note = joined_note(&run, message)?;
         last_turns::fold_ended(db, session_id)?;
         let rest: Vec<i64> = run.seqs().skip(1).collect();
-        let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
+        let deleted = delete_seqs(db, host, session_id, &tip, &rest)?;
         let created_at = message.created_at.unwrap_or(stored_at);
         let cut = media::cut(&message.text.fields);
         let tokens = tokens::of_message(message.action, &message.content, &message.text.fields);
@@ -85,7 +85,7 @@ pub fn update_message(
         };
         rewrite_bodies(db, session_id, &draft.fit("message")?, media.as_deref())?;
         record_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
-        record_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        record_deleted(db, host, session_id, tip.last_seq(), &deleted)?;
         if is_run {
             // The event is no longer in a run, so no run is split below it or beside it.
             begin_messages_below(db, session_id, first_seq)?;
@@ -110,7 +110,7 @@ pub fn update_message(
             message: Some(message.text.fields.clone()),
             splits_run: false,
         };
-        let [_, message] = MessageGatherer::default().take(row)?;
+        let [_, message] = MessageGatherer::default().add(row)?;
         let message = message.ok_or_else(|| Error::storage("a message without a row"))?;
         Ok(Some(UpdatedMessage {
             message,
@@ -168,5 +168,5 @@ pub fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> 
         "UPDATE cf_agents_sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1",
         &[session_id.as_str().into(), host.now_ms().into()],
     )?;
-    activity::note(db, session_id)
+    activity::record(db, session_id)
 }

@@ -78,8 +78,8 @@ impl FoundMessages {
     /// Deletes the messages; returns how many they are. Part of a transaction.
     pub fn delete(&self, db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<usize> {
         let tip = get_tip(db, session_id)?;
-        let taken = delete_seqs(db, host, session_id, &tip, &self.seqs)?;
-        record_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        let deleted = delete_seqs(db, host, session_id, &tip, &self.seqs)?;
+        record_deleted(db, host, session_id, tip.last_seq(), &deleted)?;
         Ok(self.count)
     }
 }

@@ -35,12 +35,12 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
     // cursor before all others, and continues with the first change.
     let found = find_position(&lifetime, since);
     let position = found.unwrap_or(0);
-    let (mut changes, told_up_to) = load_appended(db, session_id, position, limit)?;
+    let (mut changes, complete_up_to) = load_appended(db, session_id, position, limit)?;
     let recorded = load_recorded(db, session_id, position, limit)?;
     changes.extend(
         recorded
             .into_iter()
-            .take_while(|change| change.cursor <= told_up_to),
+            .take_while(|change| change.cursor <= complete_up_to),
     );
     if found.is_none() {
         changes.push(FeedChange {

@@ -270,7 +270,7 @@ fn load_pieces(
     if let Some(piece) = next {
         above_seq = piece.above_seq;
         piece.walk(db, session_id, &mut |seq, parent_seq, event| {
-            rest.take(match event {
+            rest.add_item(match event {
                 PieceEvent::Plain(json) => PageItem::Message(PageMessage {
                     json,
                     first_seq: seq,
@@ -359,7 +359,7 @@ impl PageReader {
         }
         let expected = self.ask.limit.saturating_sub(self.messages.len()).max(1);
         walk_items(db, session_id, start, expected as i64, &mut |item| {
-            self.take(match item {
+            self.add_item(match item {
                 PathItem::Event(row) => PageItem::Event(row),
                 PathItem::Summary(overlay) => {
                     PageItem::Message(Message::from_overlay(&overlay)?.into())
@@ -368,11 +368,11 @@ impl PageReader {
         })
     }
 
-    fn take(&mut self, item: PageItem) -> Result<WalkStep> {
+    fn add_item(&mut self, item: PageItem) -> Result<WalkStep> {
         let messages = match item {
             PageItem::Event(row) => self
                 .gatherer
-                .take(row)?
+                .add(row)?
                 .map(|message| message.map(Into::into)),
             PageItem::Message(message) => [self.gatherer.finish()?.map(Into::into), Some(message)],
         };

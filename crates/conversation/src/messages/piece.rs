@@ -206,8 +206,8 @@ impl Piece {
         ask: PageAsk,
         below: &[Piece],
     ) -> Result<Option<Self>> {
-        let taken: usize = below.iter().map(Piece::bytes).sum();
-        let left_bytes = ask.max_bytes.saturating_sub(taken);
+        let used_bytes: usize = below.iter().map(Piece::bytes).sum();
+        let left_bytes = ask.max_bytes.saturating_sub(used_bytes);
         let left = ask.limit - below.iter().map(Piece::length).sum::<usize>();
         let mut events = below
             .last()

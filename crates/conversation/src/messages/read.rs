@@ -61,7 +61,7 @@ pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result
     let mut gatherer = MessageGatherer::default();
     let mut messages = Vec::new();
     for row in rows.into_iter().rev() {
-        messages.extend(gatherer.take(row)?.into_iter().flatten());
+        messages.extend(gatherer.add(row)?.into_iter().flatten());
     }
     messages.extend(gatherer.finish()?);
     messages
@@ -121,7 +121,7 @@ pub fn message_at_leaf(
         1,
         &mut |_, row| {
             found = gatherer
-                .take(read_path_row(db, session_id, row)?)?
+                .add(read_path_row(db, session_id, row)?)?
                 .into_iter()
                 .flatten()
                 .next();

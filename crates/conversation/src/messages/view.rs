@@ -65,7 +65,7 @@ pub struct MessageGatherer {
 impl MessageGatherer {
     /// Adds the next row up the path. Returns the messages that the row completes, in
     /// order: the run below the row, then the row's own message.
-    pub fn take(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
+    pub fn add(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
         if row.is_run_member() {
             self.run_bytes += row.body_bytes();
             let is_full = self.run.len() >= MAX_RUN_EVENTS || self.run_bytes > MAX_ANSWER_BYTES;
@@ -320,7 +320,7 @@ mod tests {
         let mut gatherer = MessageGatherer::default();
         let mut messages = Vec::new();
         for row in rows.into_iter().rev() {
-            messages.extend(gatherer.take(row).unwrap().into_iter().flatten());
+            messages.extend(gatherer.add(row).unwrap().into_iter().flatten());
         }
         messages.extend(gatherer.finish().unwrap());
         messages.reverse();

@@ -5,9 +5,9 @@
 //! have the latest times. For them, the newest event and the newest change are read.
 //!
 //! The rule: for a session outside the window, `settled_at` is the time of its last write. A write
-//! to such a session brings it into the window ([`note`]), which costs three rows. From time to
-//! time, surplus sessions leave the window, and their rows are updated ([`trim_window`]). So a session
-//! that is written to continuously pays nothing.
+//! to such a session brings it into the window ([`record`]), which costs three rows. From time to
+//! time, surplus sessions leave the window, and their rows are updated ([`trim_window`]). So a
+//! session that is written to continuously pays nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +34,8 @@ pub const ACTIVE_AT: &str = "
                    ORDER BY e.seq DESC
                    LIMIT 1), 0))";
 
-/// The number of sessions in the window after [`trim_window`]. A page of sessions reads each of them, up
-/// to four rows.
+/// The number of sessions in the window after [`trim_window`]. A page of sessions reads each of
+/// them, up to four rows.
 pub const WINDOW: i64 = 64;
 
 /// The window is settled with one of so many sessions that enter it.
@@ -87,7 +87,7 @@ fn find_window_end(db: &dyn Database) -> Result<SessionPosition> {
 
 /// Records that a session was written to. Part of the write's transaction, after the write. It
 /// writes nothing, unless the session is outside the window.
-pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
+pub fn record(db: &dyn Database, id: &Id) -> Result<()> {
     let sql = format!(
         "UPDATE cf_agents_sessions AS s
             SET settled_at = {ACTIVE_AT}
@@ -107,8 +107,8 @@ pub fn note(db: &dyn Database, id: &Id) -> Result<()> {
 }
 
 /// Records a new session with its events. Part of the transaction that creates it.
-pub fn note_session(db: &dyn Database, id: &Id, number: i64) -> Result<()> {
-    note(db, id)?;
+pub fn record_session(db: &dyn Database, id: &Id, number: i64) -> Result<()> {
+    record(db, id)?;
     match number % TRIMMED_EVERY {
         0 => trim_window(db),
         _ => Ok(()),

@@ -94,7 +94,7 @@ fn record_some(
         ],
     )?;
     keep_below_next_append(db, session_id, last_seq, start + count)?;
-    activity::note(db, session_id)?;
+    activity::record(db, session_id)?;
     let (before, after) = (number / SWEPT_EVERY, (number + count) / SWEPT_EVERY);
     if before == after {
         return Ok(());

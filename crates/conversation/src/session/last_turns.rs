@@ -7,20 +7,20 @@
 //!   no turn.
 //! - The answer's first event records in `ends_turn` that the turn is over, with the turn's
 //!   spending. So the end writes the assistant's events and no more, in one transaction.
-//! - Some answers don't get the `seq`, because somebody appended in between, and some turns have no
+//! - Some answers don't get the `seq`, because of an append in between, and some turns have no
 //!   answer. Such a turn writes its end into the row, which then has no `state`.
 //!
-//! If the object dies before the end is committed, the turn is open: it is in [`IS_OPEN`], and
-//! `chat/run/recover.rs` continues it. If the object dies after that, the turn is over, and nothing
-//! is left to clean up.
+//! If the object is evicted before the end is committed, the turn is open: it is in [`IS_OPEN`],
+//! and `chat/run/recover.rs` continues it. If the object is evicted after that, the turn is over,
+//! and nothing is left to clean up.
 //!
 //! A session's spending is the sum of three: its own row, this row for the turns that were
 //! overwritten, and the event that ended the last turn ([`USED_INPUT_TOKENS`]). Reading the sum
 //! reads three rows at any length. An event may be deleted or changed, so [`fold_ended`] must run
 //! first: it writes the event's numbers into this row.
 //!
-//! The rows of finished turns stay, up to [`MAX_FINISHED`]. Scans for interrupted turns read them all.
-//! [`fold_surplus`] adds them to their sessions and deletes them.
+//! The rows of finished turns stay, up to [`MAX_FINISHED`]. Scans for interrupted turns read them
+//! all. [`fold_surplus`] adds them to their sessions and deletes them.
 
 use serde::Deserialize;
 
@@ -128,7 +128,7 @@ row! {
             cached_input_tokens,
             cost,
             days: usage_days::parse(usage_days),
-            // A value that can't be read is dropped, and learnt anew.
+            // A value that can't be read is dropped, and measured again.
             calibration: calibration.and_then(|json| json::decode(json).ok()),
         },
         ended: ended.map(|json| FinishedTurn {
@@ -375,8 +375,8 @@ fn write_over(db: &dyn Database, session_id: &Id, mut tally: SessionTally) -> Re
     )
 }
 
-/// If there are more than `MAX_FINISHED` rows of finished turns, adds some of them to their sessions
-/// and deletes them.
+/// If there are more than `MAX_FINISHED` rows of finished turns, adds some of them to their
+/// sessions and deletes them.
 pub fn fold_surplus(db: &dyn Database) -> Result<()> {
     let sql = format!(
         "SELECT t.session_id
@@ -479,10 +479,10 @@ pub const ENDED_SEQ: &str = "CASE
 
 /// SQL: the sums of a session `s` whose last turn has no row any more. They are in the
 /// session's journal, too.
-const FOLDED_CALIBRATION: &str = "(SELECT kept.compaction -> '$.calibration'
-                                   FROM cf_agents_sessions AS kept
-                                  WHERE kept.id = s.id
-                                    AND json_valid(kept.compaction))";
+const FOLDED_CALIBRATION: &str = "(SELECT session.compaction -> '$.calibration'
+                                   FROM cf_agents_sessions AS session
+                                  WHERE session.id = s.id
+                                    AND json_valid(session.compaction))";
 
 fn find_folded_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Calibration>> {
     Ok(find_folded(db, session_id)?.calibration)
@@ -518,10 +518,10 @@ pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibratio
     Ok(found.0.unwrap_or_default())
 }
 
-/// Learns from usage that a caller reports for a context: `estimated` is the estimate of the context
-/// that the caller received, and `reported` is the provider's count. Part of the transaction that
-/// counts the usage. Returns sums that belong into the session's own row, for the statement that
-/// writes the row anyway.
+/// Learns from usage that a caller reports for a context: `estimated` is the estimate of the
+/// context that the caller received, and `reported` is the provider's count. Part of the
+/// transaction that counts the usage. Returns sums that belong into the session's own row, for the
+/// statement that writes the row anyway.
 pub fn learn(
     db: &dyn Database,
     session_id: &Id,

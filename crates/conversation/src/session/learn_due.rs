@@ -1,5 +1,5 @@
 //! When each session's next learning pass is due, for an agent that learns (the crate `learning`).
-//! The times are stored in rows, so that no pass is lost if the object dies.
+//! The times are stored in rows, so that no pass is lost if the object is evicted.
 
 use base::columns::find_value;
 use base::database::Database;

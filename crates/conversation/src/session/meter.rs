@@ -400,7 +400,7 @@ fn load_usage(db: &dyn Database, day: i64) -> Result<(i64, f64)> {
     days.extend(usage_days::load_agents_day(db, day)?);
     let mut sum = usage_days::DayUsage::default();
     for one in days.iter().filter(|one| one.day == day) {
-        sum.take(one);
+        sum.add(one);
     }
     Ok((sum.tokens(), sum.cost))
 }

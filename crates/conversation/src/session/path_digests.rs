@@ -1,4 +1,4 @@
-//! Digests of the paths that requests in a provider's API have taken. A client of such an API sends
+//! Digests of the paths that requests in a provider's API followed. A client of such an API sends
 //! its whole history with each request and names no session. The digest of the history's messages
 //! identifies the event that the history ends with, without a scan of any session.
 //!
@@ -33,7 +33,7 @@ row! {
 }
 
 /// Records the end of a path. If a path occurs again, its newest end counts. Part of a transaction.
-pub fn note(
+pub fn record(
     db: &dyn Database,
     session_id: &Id,
     digest: &str,

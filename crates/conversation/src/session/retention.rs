@@ -63,7 +63,7 @@ const MARK: &str = "{}";
 
 /// Records that a block of this scope has rules of its own. Part of the transaction that defines
 /// the block.
-pub fn note_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
+pub fn record_block_rules(db: &dyn Database, scope: &str) -> Result<()> {
     if !scope.is_empty() {
         db.run(
             "UPDATE cf_agents_sessions

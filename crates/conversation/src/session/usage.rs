@@ -74,13 +74,13 @@ pub fn count_usage(
           WHERE id = ?1",
         &params,
     )?;
-    activity::note(db, id)?;
+    activity::record(db, id)?;
     usage_days::count_for_agent(db, &days)
 }
 
 /// Stores the id of a call. `true`: the id is new. Must run in the transaction that counts
 /// the call.
-pub fn note_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
+pub fn record_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
     let noted: Option<i64> = find_value(
         db,
         "INSERT INTO cf_agents_usage_calls (session_id, id, number)

@@ -67,7 +67,7 @@ impl DayUsage {
     }
 
     /// Adds another entry's numbers.
-    pub fn take(&mut self, more: &Self) {
+    pub fn add(&mut self, more: &Self) {
         let sum = |sum: i64, more: i64| sum.saturating_add(more).clamp(0, MAX_INTEGER);
         self.turns = sum(self.turns, more.turns);
         self.failed = sum(self.failed, more.failed);
@@ -109,7 +109,7 @@ pub fn add(days: &mut Vec<DayUsage>, more: DayUsage) {
         .iter_mut()
         .find(|known| known.day == more.day && known.model == more.model);
     match known {
-        Some(known) => known.take(&more),
+        Some(known) => known.add(&more),
         None => days.push(more),
     }
 }
@@ -154,7 +154,7 @@ fn join_oldest(days: &mut Vec<DayUsage>) {
     while days.len() > MAX_STORED {
         let oldest = days.remove(0);
         if let Some(next) = days.first_mut() {
-            next.take(&oldest);
+            next.add(&oldest);
             next.model = None;
         }
     }

@@ -228,7 +228,7 @@ pub fn delete_old(
         let parents = deleted.iter().map(|event| (event.seq, event.parent_seq));
         work.preview.delete(parents);
         for summary in find_summaries(db, session_id, &seqs.into_iter().collect())? {
-            if work.preview.note_deleted_summary(summary.id) {
+            if work.preview.record_deleted_summary(summary.id) {
                 work.counts.summaries.add(summary.created_at);
             }
         }

@@ -61,7 +61,7 @@ fn get_number(db: &dyn Database, id: &Id) -> Result<i64> {
 #[serde(rename_all = "camelCase")]
 pub struct RetentionPreview {
     pub counts: RetentionCounts,
-    /// Whether the dry run looked at everything. If not, the counts are the least.
+    /// Whether the dry run covered everything. If not, the counts are the least.
     pub is_complete: bool,
     pub last: Option<LastRetentionRun>,
     pub next_at: Option<i64>,

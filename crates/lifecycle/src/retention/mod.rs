@@ -3,8 +3,8 @@
 //! returns what would be deleted.
 //!
 //! A run covers the agent's own memory and then session after session. A step is one transaction of
-//! bounded size, so requests are served between two steps, and if the object dies in a step, the
-//! run continues where that step began. Without a rule, no row is read.
+//! bounded size, so requests are served between two steps, and if the object is evicted in a step,
+//! the run continues where that step began. Without a rule, no row is read.
 //!
 //! What counts as old:
 //!

@@ -38,8 +38,8 @@ pub struct RetentionStep {
 pub enum Pages {
     /// The caller clears them after this step, which may then end the run.
     ClearedAfter,
-    /// The caller clears them, and then runs another step. If the object dies before it has cleared
-    /// them, the run is unchanged.
+    /// The caller clears them, and then runs another step. If the object is evicted before it has
+    /// cleared them, the run is unchanged.
     NotCleared,
     /// The caller has cleared them.
     Cleared,
@@ -85,7 +85,7 @@ pub fn step_if_due(memory: &Memory<'_>, pages: Pages) -> Result<Option<Retention
 /// Runs one step of the current run, or begins a run. Each step is a transaction.
 pub fn step(memory: &Memory<'_>, pages: Pages) -> Result<RetentionStep> {
     let session = Cell::new(None);
-    let error = match atomically(memory.db, || take_step(memory, pages, &session)) {
+    let error = match atomically(memory.db, || run_step(memory, pages, &session)) {
         Ok(step) => return Ok(step),
         Err(error) => error,
     };
@@ -96,7 +96,7 @@ pub fn step(memory: &Memory<'_>, pages: Pages) -> Result<RetentionStep> {
     atomically(memory.db, || {
         let now_ms = memory.host.now_ms();
         let mut progress = find_progress(memory.db)?.unwrap_or_default();
-        let run = take_run(&mut progress, now_ms);
+        let run = resume_or_start_run(&mut progress, now_ms);
         if run.failed_at == Some(number) {
             return Err(Error::storage("retention can't pass a session"));
         }
@@ -114,7 +114,7 @@ pub fn step(memory: &Memory<'_>, pages: Pages) -> Result<RetentionStep> {
 }
 
 /// The current run, or one that begins now.
-fn take_run(progress: &mut RetentionProgress, now_ms: i64) -> RetentionRun {
+fn resume_or_start_run(progress: &mut RetentionProgress, now_ms: i64) -> RetentionRun {
     progress.run.take().unwrap_or_else(|| {
         progress.next_at = now_ms + RUN_EVERY_MS;
         begin(now_ms)
@@ -128,7 +128,7 @@ pub fn begin(now_ms: i64) -> RetentionRun {
     }
 }
 
-fn take_step(
+fn run_step(
     memory: &Memory<'_>,
     pages: Pages,
     session: &Cell<Option<i64>>,
@@ -138,7 +138,7 @@ fn take_step(
     let now_ms = memory.host.now_ms();
     let mut progress = find_progress(db)?.unwrap_or_default();
     let was_there = progress != RetentionProgress::default();
-    let mut run = take_run(&mut progress, now_ms);
+    let mut run = resume_or_start_run(&mut progress, now_ms);
     let mut work = StepWork::new(false);
     let walk = RetentionWalk::new(memory, db, run.started_at, session, &EVERYTHING)?;
     let mut left = LeftPages::default();

@@ -150,7 +150,7 @@ impl SessionPreview {
     }
 
     /// Whether the summary had not been deleted yet.
-    pub fn note_deleted_summary(&mut self, id: Id) -> bool {
+    pub fn record_deleted_summary(&mut self, id: Id) -> bool {
         self.summaries.insert(id)
     }
 }

@@ -32,7 +32,7 @@ pub struct ImportComparison {
     reserved_keys: Vec<Id>,
     /// If `false`, frozen prompts are skipped, and the sources of texts are not compared, as an
     /// import leaves them out.
-    takes_prompts: bool,
+    accepts_prompts: bool,
 }
 
 /// Fields that the URL gives, so that the file's values may differ, and fields that only the file
@@ -58,7 +58,7 @@ impl ImportComparison {
             at: 0,
             sender: sender.clone(),
             reserved_keys,
-            takes_prompts: sender.takes_prompts(),
+            accepts_prompts: sender.accepts_prompts(),
         };
         let stored = comparing.next_line(db)?.unwrap_or_default();
         let stored: SessionLine = json::parse(stored.as_bytes())?;
@@ -84,17 +84,17 @@ impl ImportComparison {
     }
 
     /// Compares a line. After the last line, returns the number of events.
-    pub fn take(&mut self, db: &dyn Database, line: &[u8]) -> Result<Option<i64>> {
+    pub fn compare_line(&mut self, db: &dyn Database, line: &[u8]) -> Result<Option<i64>> {
         // Parsed before comparing, so that an invalid line gets its own error.
         let LineHead { kind } = json::parse(line)?;
-        if kind == LineKind::Prompt && !self.takes_prompts {
+        if kind == LineKind::Prompt && !self.accepts_prompts {
             return Ok(None);
         }
-        let takes_sources = self.takes_prompts;
+        let accepts_sources = self.accepts_prompts;
         let stored = self.next_line(db)?.unwrap_or_default().to_owned();
         let is_same = match kind {
             LineKind::Event => self.is_same_event(stored.as_bytes(), line)?,
-            _ => is_same_line(stored.as_bytes(), line, takes_sources),
+            _ => is_same_line(stored.as_bytes(), line, accepts_sources),
         };
         if !is_same {
             return Err(self.differs());
@@ -121,7 +121,7 @@ impl ImportComparison {
             source: self.sender.source(),
             reserved_keys: &self.reserved_keys,
             time: &time,
-            takes_provider_data: self.takes_prompts,
+            accepts_provider_data: self.accepts_prompts,
         };
         let line = PendingEvent::from_line(line, 0, &reading)?;
         let stored = PendingEvent::from_line(stored, 0, &reading);
@@ -131,7 +131,7 @@ impl ImportComparison {
     /// The next line of the session's export that an import would not skip.
     fn next_line(&mut self, db: &dyn Database) -> Result<Option<&str>> {
         self.fill(db)?;
-        if !self.takes_prompts && self.rest().starts_with(PROMPT_LINE) {
+        if !self.accepts_prompts && self.rest().starts_with(PROMPT_LINE) {
             self.at += self.rest().split_inclusive('\n').next().map_or(0, str::len);
             self.fill(db)?;
         }
@@ -216,13 +216,13 @@ fn plain_value(line: &[u8]) -> Option<Value> {
 
 /// Compares bytes first, and then what an import reads: another program may have written the file
 /// with other formatting, or without the fields that have no effect. An import that does not trust
-/// its file (`takes_sources` is `false`) records that the texts of memory were imported, so their
+/// its file (`accepts_sources` is `false`) records that the texts of memory were imported, so their
 /// sources are not compared then.
-pub fn is_same_line(stored: &[u8], line: &[u8], takes_sources: bool) -> bool {
+pub fn is_same_line(stored: &[u8], line: &[u8], accepts_sources: bool) -> bool {
     let line = line.trim_ascii();
     let value = |line: &[u8]| -> Option<Value> {
         let value = plain_value(line)?;
-        if takes_sources {
+        if accepts_sources {
             Some(value)
         } else {
             Some(without_source(value))

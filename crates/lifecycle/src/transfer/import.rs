@@ -87,13 +87,13 @@ impl Import {
         line_number: u64,
     ) -> Result<()> {
         self.lines.number_next(line_number);
-        let outcome = self.take_line(db, host, line);
+        let outcome = self.import_line(db, host, line);
         self.undone_if_failed(db, outcome)
     }
 
     /// Processes the next bytes. After an error, all rows of the import are deleted.
     pub fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
-        let outcome = self.take_bytes(db, host, bytes);
+        let outcome = self.import_bytes(db, host, bytes);
         self.undone_if_failed(db, outcome)
     }
 
@@ -117,7 +117,7 @@ impl Import {
 
     /// Processes the end of the file.
     pub fn finish(mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
-        let outcome = self.take_end(db, host);
+        let outcome = self.finish_file(db, host);
         self.undone_if_failed(db, outcome)
     }
 
@@ -140,16 +140,16 @@ impl Import {
         outcome
     }
 
-    fn take_bytes(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
+    fn import_bytes(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
         self.lines.receive(bytes.len())?;
         let mut rest = bytes;
         while let Some(line) = self.lines.cut(&mut rest)? {
-            self.take_line(db, host, line)?;
+            self.import_line(db, host, line)?;
         }
         Ok(())
     }
 
-    fn take_line(&mut self, db: &dyn Database, host: &dyn Host, line: Vec<u8>) -> Result<()> {
+    fn import_line(&mut self, db: &dyn Database, host: &dyn Host, line: Vec<u8>) -> Result<()> {
         let line_number = self.lines.pass();
         if line.trim_ascii().is_empty() {
             return Ok(());
@@ -160,14 +160,14 @@ impl Import {
                 .begin(db, host, &line)
                 .map_err(|e| at_line(line_number, e)),
             ImportState::ImportComparison(mut comparing) => comparing
-                .take(db, &line)
+                .compare_line(db, &line)
                 .map(|events| match events {
                     Some(events) => ImportState::Ended(ImportEnding::Same(events)),
                     None => ImportState::ImportComparison(comparing),
                 })
                 .map_err(|error| at_line(line_number, error)),
             ImportState::Writing(mut writing) => {
-                match take_line_of(&mut writing, db, host, line, line_number) {
+                match import_line_of(&mut writing, db, host, line, line_number) {
                     Ok(Some(end)) => Ok(ImportState::Ended(ImportEnding::Written(writing, end))),
                     Ok(None) => Ok(ImportState::Writing(writing)),
                     Err(error) => {
@@ -209,9 +209,9 @@ impl Import {
         Ok(ImportState::Writing(Box::new(writing)))
     }
 
-    fn take_end(&mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
+    fn finish_file(&mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
         let rest = self.lines.take_rest();
-        self.take_line(db, host, rest)?;
+        self.import_line(db, host, rest)?;
         let cut_off = Error::invalid(
             "type",
             "The file ends before its `end` line: it is truncated. Export the session again, or \
@@ -239,7 +239,7 @@ impl Import {
 }
 
 /// Processes a line. Returns the line if its type is `end`.
-fn take_line_of(
+fn import_line_of(
     writing: &mut ImportWriter,
     db: &dyn Database,
     host: &dyn Host,
@@ -248,7 +248,7 @@ fn take_line_of(
 ) -> Result<Option<EndLine>> {
     let here = |error| at_line(line_number, error);
     let kind = kind_of(&line).map_err(here)?;
-    writing.take_kind(kind).map_err(here)?;
+    writing.check_order(kind).map_err(here)?;
     match kind {
         LineKind::Event => {
             let event: EventLine = json::parse(&line).map_err(here)?;

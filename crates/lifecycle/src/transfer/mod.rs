@@ -30,9 +30,9 @@ pub const MAX_FILE_BYTES: u64 = 4 << 30;
 /// A page ends with the line that makes it this long.
 pub const PAGE_BYTES: usize = 1 << 20;
 
-/// Adds the lines of rows until the page is full. `limit`: how many rows the statement could return.
-/// `add` adds a row's line, and returns the row's position. Returns the position to continue after; `None`:
-/// there are no more rows.
+/// Adds the lines of rows until the page is full. `limit`: how many rows the statement could
+/// return. `add` adds a row's line, and returns the row's position. Returns the position to
+/// continue after; `None`: there are no more rows.
 pub fn add_rows<R, P>(
     rows: Vec<R>,
     limit: i64,

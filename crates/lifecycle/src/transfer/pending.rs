@@ -19,7 +19,7 @@ pub struct LineRules<'a> {
     /// Limits a time that no operation lets a caller choose.
     pub time: &'a dyn Fn(i64) -> i64,
     /// Whether provider data is accepted: a provider may treat it as more than text.
-    pub takes_provider_data: bool,
+    pub accepts_provider_data: bool,
     /// The sender's authority, if the file is not trusted about who caused a text. The file's
     /// authority then can only restrict it.
     pub authority: Option<&'a Authority>,
@@ -49,7 +49,7 @@ pub struct PendingEvent {
 fn note_of(note: Note, reading: &LineRules<'_>) -> Note {
     // No call continues from a file: its author would choose the arguments of tools.
     let mut note = note.closed();
-    note.provider_data = note.provider_data.filter(|_| reading.takes_provider_data);
+    note.provider_data = note.provider_data.filter(|_| reading.accepts_provider_data);
     let Some(authority) = reading.authority else {
         return note;
     };

@@ -64,19 +64,19 @@ impl ImportSender {
 
     /// Whether lines are accepted that no operation could write: only if the sender holds
     /// the secret and trusts the file.
-    pub fn takes_prompts(&self) -> bool {
+    pub fn accepts_prompts(&self) -> bool {
         self.caller == Caller::Owner && self.allows_sources
     }
 
     /// Whether the file's origins of texts are kept. A restored agent is identical to the
     /// one that was exported.
     pub fn keeps_origins(&self) -> bool {
-        self.takes_prompts() || (self.caller == Caller::Owner && self.is_of_agent)
+        self.accepts_prompts() || (self.caller == Caller::Owner && self.is_of_agent)
     }
 
     /// Checks that the file may set a block's backend.
     pub fn check_source(&self) -> Result<()> {
-        if self.takes_prompts() {
+        if self.accepts_prompts() {
             return Ok(());
         }
         let message = match self.caller {

@@ -36,7 +36,7 @@ use conversation::log::write::write_rows;
 use conversation::messages::tree::overlay_writes;
 use conversation::session::changes;
 use conversation::session::learn_due::write_learned;
-use memory::definitions::{has_own_rules, note_own_rules};
+use memory::definitions::{has_own_rules, record_own_rules};
 use store::config::load_config;
 
 /// The most events of a transaction, and their approximate bytes.
@@ -129,7 +129,7 @@ impl ImportWriter {
     }
 
     /// Checks a line's type against the order of the file.
-    pub fn take_kind(&mut self, kind: LineKind) -> Result<()> {
+    pub fn check_order(&mut self, kind: LineKind) -> Result<()> {
         if kind < self.last_kind && kind != LineKind::Session {
             let (kind, last) = (kind.name(), self.last_kind.name());
             return Err(Error::invalid(
@@ -165,7 +165,7 @@ impl ImportWriter {
             source: self.sender.source(),
             reserved_keys: &self.reserved_keys,
             time: &time,
-            takes_provider_data: self.sender.takes_prompts(),
+            accepts_provider_data: self.sender.accepts_prompts(),
             authority: Some(&authority).filter(|_| !self.sender.keeps_origins()),
         };
         let pending = PendingEvent::from_line(line, line_number, &reading).map_err(here)?;
@@ -254,7 +254,7 @@ impl ImportWriter {
         line_number: u64,
     ) -> Result<()> {
         self.memory
-            .take(kind, line, line_number)
+            .import(kind, line, line_number)
             .map_err(|error| at_line(line_number, error))?;
         let (lines, bytes) = self.memory.pending();
         if lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
@@ -436,7 +436,7 @@ impl ImportWriter {
             if let Some(seq) = session.learned_seq {
                 write_learned(db, &self.session_id, seq.0)?;
             }
-            note_own_rules(db, &self.session_id)?;
+            record_own_rules(db, &self.session_id)?;
             pending_import::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())
         })?;

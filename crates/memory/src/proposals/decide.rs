@@ -75,7 +75,7 @@ pub fn decide(
             if let Some(learn) = config.learn.as_ref().filter(is_into)
                 && ask_when_idle(memory.db, learn, now_ms)?
             {
-                memory.new_callbacks.note();
+                memory.new_callbacks.mark();
             }
         }
         Ok(proposal)

@@ -22,7 +22,7 @@ const REVERT_REASON: &str = "Reverted by `revertProposal`.";
 
 const WRITTEN_SINCE: &str = "The text has changed since then, so it was not reverted.";
 const NOT_STORED: &str = "The version before it is no longer stored.";
-const BLOCK_GONE: &str = "Its block no longer exists.";
+const BLOCK_DELETED: &str = "Its block no longer exists.";
 
 /// Reverts all applied changes of a proposal.
 pub fn revert(memory: &Memory<'_>, id: &str) -> Result<StoredProposal> {
@@ -66,7 +66,7 @@ fn revert_change(
     let session_id = origin.session_id.as_ref();
     let block = match block_of(memory, origin.block_scope(), &change.label) {
         Ok(block) => block,
-        Err(error) if error.code == Code::BlockNotFound => return Ok(Some(BLOCK_GONE)),
+        Err(error) if error.code == Code::BlockNotFound => return Ok(Some(BLOCK_DELETED)),
         Err(error) => return Err(error),
     };
     let wrote = match change.action {

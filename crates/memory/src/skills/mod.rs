@@ -270,7 +270,7 @@ pub async fn put(
             let found = bucket::find_object_key(memory, prefix, key).await?;
             let object_key = found.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, &content, description.as_deref()).await?;
-            note_unavailable(
+            record_accepted_change(
                 memory,
                 &ChangeEvent::of_item(block, key, None),
                 block,
@@ -453,14 +453,14 @@ async fn append_in_bucket(
         let description = description.as_deref();
         if bucket::replace_text(memory, object_key, etag, &content, description).await? {
             let change = ChangeEvent::of_item(block, added.key, None);
-            return note_unavailable(memory, &change, block, writer);
+            return record_accepted_change(memory, &change, block, writer);
         }
     }
     Err(overtaken(block))
 }
 
 /// Records a change that the bucket has accepted.
-fn note_unavailable(
+fn record_accepted_change(
     memory: &Memory<'_>,
     change: &ChangeEvent,
     block: &Definition,
@@ -488,7 +488,7 @@ pub async fn delete(
             };
             bucket::delete_document(memory, &found.object_key).await?;
             let change = ChangeEvent::of_deletion(block, key, None);
-            note_unavailable(memory, &change, block, writer)?;
+            record_accepted_change(memory, &change, block, writer)?;
             Ok(ItemDeleted::WITHOUT_TRACE)
         }
         BlockBackend::Agent { name, label } => {

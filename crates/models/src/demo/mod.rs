@@ -181,7 +181,7 @@ fn remember(request: &ModelRequest<'_>, content: &str) -> DemoAction {
     }
 }
 
-/// Looks a question up among the facts that the agent has learnt.
+/// Looks a question up among the facts that the agent has learned.
 fn ask_facts(tool: &str, question: &str) -> DemoAction {
     DemoAction::Call {
         name: tool.to_owned(),

@@ -34,7 +34,7 @@ pub struct MessagesAnswer {
     pending: Option<Value>,
     /// Whether the end of this request to the model is withheld, because the turn continues by
     /// itself.
-    is_held: bool,
+    is_withheld: bool,
     has_stopped: bool,
     stop: Option<&'static str>,
     /// The newest whole answer of the provider, and the blocks of all answers.
@@ -62,7 +62,7 @@ impl MessagesAnswer {
             earlier: Map::new(),
             usage: Map::new(),
             pending: None,
-            is_held: false,
+            is_withheld: false,
             has_stopped: false,
             stop: None,
             native: None,
@@ -72,13 +72,13 @@ impl MessagesAnswer {
     }
 
     /// Processes an event of the turn. Returns the events to send, as JSON.
-    pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
+    pub fn handle(&mut self, event: AnswerEvent) -> Vec<String> {
         match event {
             AnswerEvent::Step { is_native } => {
                 self.flush();
                 self.close();
                 self.is_native = is_native;
-                self.is_held = false;
+                self.is_withheld = false;
                 self.calls.begin_step();
                 self.numbers.clear();
                 let used = std::mem::take(&mut self.usage);
@@ -87,15 +87,15 @@ impl MessagesAnswer {
             AnswerEvent::Part(AnswerPart::Event(json)) => {
                 self.flush();
                 if let Ok(value) = json::decode_tree(&json) {
-                    self.take_native(value);
+                    self.handle_native(value);
                 }
             }
-            AnswerEvent::Part(part) => self.take_part(part),
+            AnswerEvent::Part(part) => self.handle_part(part),
         }
         std::mem::take(&mut self.out)
     }
 
-    fn take_native(&mut self, event: Value) {
+    fn handle_native(&mut self, event: Value) {
         let kind = event
             .get("type")
             .and_then(Value::as_str)
@@ -154,7 +154,7 @@ impl MessagesAnswer {
                 if let Some(Value::Object(usage)) = event.get("usage") {
                     renew(&mut self.usage, usage);
                 }
-                self.is_held = self.calls.are_all_ours();
+                self.is_withheld = self.calls.are_all_ours();
                 let mut usage = self.earlier.clone();
                 add(&mut usage, &self.usage);
                 if let Some(Value::Object(sent)) = event.get_mut("usage") {
@@ -164,12 +164,12 @@ impl MessagesAnswer {
                         }
                     }
                 }
-                if self.is_held {
+                if self.is_withheld {
                     return;
                 }
             }
             "message_stop" => {
-                if self.is_held {
+                if self.is_withheld {
                     return;
                 }
                 self.has_stopped = true;
@@ -187,7 +187,7 @@ impl MessagesAnswer {
         self.out.push(json::text(&event));
     }
 
-    fn take_part(&mut self, part: AnswerPart) {
+    fn handle_part(&mut self, part: AnswerPart) {
         match part {
             AnswerPart::Text(text) if self.emits_parts() => {
                 self.open_block("text", json!({"type": "text", "text": ""}));
@@ -203,7 +203,7 @@ impl MessagesAnswer {
                 }
             }
             AnswerPart::CallDelta { index, text } => {
-                let is_clients = self.calls.take_piece(index).is_some();
+                let is_clients = self.calls.record_piece(index).is_some();
                 if is_clients && self.emits_parts() {
                     self.emit_delta(json!({"type": "input_json_delta", "partial_json": text}));
                 }
@@ -230,7 +230,7 @@ impl MessagesAnswer {
                         .push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
                 }
             }
-            AnswerPart::Usage(usage) => self.take_usage(usage),
+            AnswerPart::Usage(usage) => self.add_usage(usage),
             AnswerPart::Finish(reason) => {
                 self.flush();
                 self.close();
@@ -249,7 +249,7 @@ impl MessagesAnswer {
         }
     }
 
-    fn take_usage(&mut self, usage: TokenUsage) {
+    fn add_usage(&mut self, usage: TokenUsage) {
         let native = self.native.as_ref().filter(|_| self.is_native);
         match native.and_then(|native| native.get("usage")?.as_object()) {
             Some(usage) => self.usage = usage.clone(),

@@ -73,7 +73,7 @@ impl ChatAnswer {
     }
 
     /// Processes a part of the model's output. Returns the chunks to send, as JSON.
-    pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
+    pub fn handle(&mut self, event: AnswerEvent) -> Vec<String> {
         match event {
             AnswerEvent::Step { is_native } => {
                 self.flush();
@@ -84,31 +84,31 @@ impl ChatAnswer {
             AnswerEvent::Part(AnswerPart::Event(json)) => {
                 self.flush();
                 if let Ok(value) = json::decode_tree(&json) {
-                    self.take_native(value);
+                    self.handle_native(value);
                 }
             }
-            AnswerEvent::Part(part) => self.take_part(part),
+            AnswerEvent::Part(part) => self.handle_part(part),
         }
         std::mem::take(&mut self.out)
     }
 
     /// Processes a provider's event. If its form differs from the requested one, the answer
     /// is built from parts instead.
-    fn take_native(&mut self, value: Value) {
+    fn handle_native(&mut self, value: Value) {
         let choice = value.get("choices").and_then(|choices| choices.get(0));
         let is_whole = choice.is_some_and(|choice| choice.get("message").is_some());
         let is_of_stream = value.get("choices").is_some() && !is_whole;
         match (self.is_streamed, is_whole, is_of_stream) {
-            (true, _, true) => self.take_chunk(value),
+            (true, _, true) => self.handle_chunk(value),
             (false, true, _) => {
-                self.take_head(&value);
+                self.read_head(&value);
                 self.whole.native = Some(value);
             }
             _ => self.is_native = false,
         }
     }
 
-    fn take_head(&mut self, value: &Value) {
+    fn read_head(&mut self, value: &Value) {
         if self.has_native_head {
             return;
         }
@@ -120,8 +120,8 @@ impl ChatAnswer {
         }
     }
 
-    fn take_chunk(&mut self, mut chunk: Value) {
-        self.take_head(&chunk);
+    fn handle_chunk(&mut self, mut chunk: Value) {
+        self.read_head(&chunk);
         if let Some(Value::Object(usage)) = chunk.get_mut("usage").map(Value::take) {
             add(self.usage.get_or_insert_default(), &usage);
         }
@@ -160,7 +160,7 @@ impl ChatAnswer {
         else {
             return;
         };
-        let is_held = is_ours && choice.get("finish_reason").is_some_and(|it| !it.is_null());
+        let is_withheld = is_ours && choice.get("finish_reason").is_some_and(|it| !it.is_null());
         let mut is_empty = true;
         let mut text_came = false;
         if let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) {
@@ -187,7 +187,7 @@ impl ChatAnswer {
         }
         self.has_text |= text_came;
         self.has_step_text |= text_came;
-        if is_held {
+        if is_withheld {
             set(choice, "finish_reason", Value::Null);
         }
         let finishes = choice.get("finish_reason").is_some_and(|it| !it.is_null());
@@ -207,9 +207,9 @@ impl ChatAnswer {
         self.out.push(json::text(&chunk));
     }
 
-    fn take_part(&mut self, part: AnswerPart) {
+    fn handle_part(&mut self, part: AnswerPart) {
         match part {
-            AnswerPart::Text(text) => self.take_text(text),
+            AnswerPart::Text(text) => self.add_text(text),
             AnswerPart::CallStart { index, id, name } => {
                 let number = self.calls.begin(index, id.clone(), &name);
                 if let (Some(number), true) = (number, self.emits_parts()) {
@@ -222,7 +222,7 @@ impl ChatAnswer {
                 }
             }
             AnswerPart::CallDelta { index, text } => {
-                let number = self.calls.take_piece(index);
+                let number = self.calls.record_piece(index);
                 if let (Some(number), true) = (number, self.emits_parts()) {
                     self.emit_arguments(number, &text);
                 }
@@ -270,7 +270,7 @@ impl ChatAnswer {
         }
     }
 
-    fn take_text(&mut self, text: String) {
+    fn add_text(&mut self, text: String) {
         if !self.is_streamed {
             if !self.has_step_text {
                 self.whole.texts.push(String::new());
@@ -380,8 +380,8 @@ impl ChatAnswer {
             .and_then(|choices| choices.get_mut(0));
         if let Some(choice) = choice {
             if let Some(finish) = whole.finish {
-                let is_said = choice.get("finish_reason").is_some_and(|it| !it.is_null());
-                if !self.is_native || !is_said {
+                let is_finished = choice.get("finish_reason").is_some_and(|it| !it.is_null());
+                if !self.is_native || !is_finished {
                     set(choice, "finish_reason", finish);
                 }
             }

@@ -22,7 +22,7 @@ pub struct ExtraOutput {
 impl ExtraOutput {
     /// Reads a chunk, or a whole completion, as it arrived. Must be called before its text
     /// is processed.
-    pub fn take(&mut self, json: &str) {
+    pub fn add(&mut self, json: &str) {
         let Ok(mut value) = json::decode_tree(json) else {
             return;
         };

@@ -76,7 +76,7 @@ impl<'a> StoredItems<'a> {
         let head = (name.to_owned(), 0, String::new());
         let mut answer = ResponsesAnswer::new(head, stored.tools.into_iter(), None, true);
         for event in stored.events {
-            answer.take(event);
+            answer.handle(event);
         }
         match answer.whole().get_mut("output").map(Value::take) {
             Some(Value::Array(output)) => Ok(output),

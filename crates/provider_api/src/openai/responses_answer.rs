@@ -24,7 +24,7 @@ pub struct ResponsesAnswer {
     native: NativeAnswer,
     step: StepKind,
     /// The indexes of whole items that are sent when their calls have ids.
-    untold: Vec<usize>,
+    unsent: Vec<usize>,
     usage: TokenUsage,
     beside: ExtraOutput,
     finish: FinishReason,
@@ -121,7 +121,7 @@ impl ResponsesAnswer {
             head,
             native: NativeAnswer::new(name.clone(), echo, wants_encrypted),
             step: StepKind::Parts,
-            untold: Vec::new(),
+            unsent: Vec::new(),
             name,
             calls: Calls::new(tools),
             output: Vec::new(),
@@ -136,7 +136,7 @@ impl ResponsesAnswer {
     }
 
     /// Processes a part of the model's output. Returns the events to send, as JSON.
-    pub fn take(&mut self, event: AnswerEvent) -> Vec<String> {
+    pub fn handle(&mut self, event: AnswerEvent) -> Vec<String> {
         match event {
             AnswerEvent::Step { is_native } => {
                 self.settle();
@@ -152,18 +152,18 @@ impl ResponsesAnswer {
                     self.begin();
                 }
             }
-            AnswerEvent::Part(part) => self.take_part(part),
+            AnswerEvent::Part(part) => self.handle_part(part),
         }
         std::mem::take(&mut self.out)
     }
 
-    fn take_part(&mut self, part: AnswerPart) {
+    fn handle_part(&mut self, part: AnswerPart) {
         match (self.step, part) {
-            (StepKind::Parts, AnswerPart::ProviderData(data)) => self.take_provider_data(&data),
-            (StepKind::Parts, part) => self.take_emitted(part),
+            (StepKind::Parts, AnswerPart::ProviderData(data)) => self.handle_provider_data(&data),
+            (StepKind::Parts, part) => self.handle_emitted(part),
             (StepKind::Events, AnswerPart::Event(json)) => {
                 if let Ok(value) = json::decode_tree(&json) {
-                    self.take_native(value);
+                    self.handle_native(value);
                 }
             }
             (_, AnswerPart::CallStart { index, id, name }) => self.name_call(index, id, &name),
@@ -185,7 +185,7 @@ impl ResponsesAnswer {
     }
 
     /// Processes the items of an answer from the log.
-    fn take_provider_data(&mut self, data: &str) {
+    fn handle_provider_data(&mut self, data: &str) {
         let data: Option<JsonObject> = json::decode(data).ok();
         let Some(items) = data.as_ref().and_then(find_items) else {
             return;
@@ -193,19 +193,19 @@ impl ResponsesAnswer {
         self.step = StepKind::Items;
         let items = items.iter();
         let items = items.filter_map(|item| json::decode_tree(item.get()).ok());
-        self.take_items(items.collect());
+        self.add_items(items.collect());
     }
 
-    fn take_items(&mut self, items: Vec<Value>) {
-        let indexes = self.native.take_items(items, &mut self.output, &self.calls);
-        self.untold.extend(indexes);
+    fn add_items(&mut self, items: Vec<Value>) {
+        let indexes = self.native.add_items(items, &mut self.output, &self.calls);
+        self.unsent.extend(indexes);
     }
 
     /// Sends what waited for the ids of calls.
     fn settle(&mut self) {
         let events = self.native.flush();
         self.push_all(events);
-        for index in std::mem::take(&mut self.untold) {
+        for index in std::mem::take(&mut self.unsent) {
             let item = self.output.get(index);
             let events = item.map(|item| events_of(item, index)).unwrap_or_default();
             self.push_all(events);
@@ -220,34 +220,34 @@ impl ResponsesAnswer {
     }
 
     /// Processes an event of a provider that uses Responses, or its whole answer.
-    fn take_native(&mut self, mut value: Value) {
+    fn handle_native(&mut self, mut value: Value) {
         let kind = kind_of(&value).to_owned();
         let response = value.get_mut("response").map(Value::take);
         match (kind.as_str(), response) {
             ("response.completed" | "response.incomplete", Some(response)) => {
-                self.native.take_response(&response, &self.calls);
+                self.native.handle_response(&response, &self.calls);
             }
             ("response.failed", Some(response)) => {
                 self.native.fail();
-                self.native.take_response(&response, &self.calls);
+                self.native.handle_response(&response, &self.calls);
                 self.settle();
                 if let Some(failed) = self.end_of_native() {
                     self.push(&kind, json!({"response": failed}));
                 }
             }
-            (_, Some(response)) => self.take_beginning(&kind, &response),
+            (_, Some(response)) => self.handle_start(&kind, &response),
             // The turn fails and reports its own error.
             ("error", _) => {}
-            ("", None) => self.take_whole(&value),
+            ("", None) => self.handle_whole(&value),
             (_, None) => {
-                let events = self.native.take_event(value, &mut self.output, &self.calls);
+                let events = self.native.read_event(value, &mut self.output, &self.calls);
                 self.push_all(events);
             }
         }
     }
 
     /// Processes an initial event. Each is sent once, even if the turn makes several requests.
-    fn take_beginning(&mut self, kind: &str, response: &Value) {
+    fn handle_start(&mut self, kind: &str, response: &Value) {
         if !self.sent_starts.iter().any(|sent| sent == kind) {
             self.sent_starts.push(kind.to_owned());
             let head = self.native.head(response, &self.calls);
@@ -255,16 +255,16 @@ impl ResponsesAnswer {
         }
     }
 
-    fn take_whole(&mut self, response: &Value) {
+    fn handle_whole(&mut self, response: &Value) {
         let mut in_progress = response.clone();
         set(&mut in_progress, "status", "in_progress".into());
         set(&mut in_progress, "usage", Value::Null);
         for kind in BEGINNINGS {
-            self.take_beginning(kind, &in_progress);
+            self.handle_start(kind, &in_progress);
         }
         let output = response.get("output").and_then(Value::as_array);
-        self.take_items(output.cloned().unwrap_or_default());
-        self.native.take_response(response, &self.calls);
+        self.add_items(output.cloned().unwrap_or_default());
+        self.native.handle_response(response, &self.calls);
         if response.get("error").is_some_and(|error| !error.is_null()) {
             self.native.fail();
         }
@@ -283,9 +283,9 @@ impl ResponsesAnswer {
         self.native.has_failed()
     }
 
-    fn take_emitted(&mut self, part: AnswerPart) {
+    fn handle_emitted(&mut self, part: AnswerPart) {
         match part {
-            AnswerPart::Text(text) => self.take_text(&text),
+            AnswerPart::Text(text) => self.add_text(&text),
             AnswerPart::CallStart { index, id, name } => {
                 if self.calls.begin(index, id.clone(), &name).is_some() {
                     self.open(OpenItem::Call {
@@ -295,7 +295,7 @@ impl ResponsesAnswer {
                     });
                 }
             }
-            AnswerPart::CallDelta { index, text } => self.take_arguments(index, &text),
+            AnswerPart::CallDelta { index, text } => self.add_arguments(index, &text),
             AnswerPart::Call {
                 index, arguments, ..
             } => {
@@ -303,7 +303,7 @@ impl ResponsesAnswer {
                     return;
                 };
                 if !has_pieces {
-                    self.take_arguments(index, &arguments);
+                    self.add_arguments(index, &arguments);
                 }
                 self.close();
             }
@@ -312,7 +312,7 @@ impl ResponsesAnswer {
                 self.close();
                 self.finish = reason;
             }
-            AnswerPart::Event(json) => self.beside.take(&json),
+            AnswerPart::Event(json) => self.beside.add(&json),
             AnswerPart::Reasoning(_) | AnswerPart::ProviderData(_) | AnswerPart::Failed(_) => {}
         }
     }
@@ -431,7 +431,7 @@ impl ResponsesAnswer {
         }
     }
 
-    fn take_text(&mut self, text: &str) {
+    fn add_text(&mut self, text: &str) {
         let is_refusal = self.beside.is_refusal(text);
         let continues =
             matches!(&self.open, Some(OpenItem::Text(open)) if open.is_refusal == is_refusal);
@@ -459,8 +459,8 @@ impl ResponsesAnswer {
         }
     }
 
-    fn take_arguments(&mut self, index: usize, text: &str) {
-        if self.calls.take_piece(index).is_none() {
+    fn add_arguments(&mut self, index: usize, text: &str) {
+        if self.calls.record_piece(index).is_none() {
             return;
         }
         if let Some(OpenItem::Call { arguments, .. }) = &mut self.open {

@@ -37,7 +37,7 @@ pub fn parse_items(
         let field = format!("input[{index}]");
         let item = RequestFields::of(&field, given.get())?;
         if item.text("type") != "item_reference" {
-            read.take(&field, &item, given, system)?;
+            read.read_item(&field, &item, given, system)?;
             continue;
         }
         let id = item.text("id");
@@ -51,7 +51,7 @@ pub fn parse_items(
         }
         let referred = stored.get(&field, &id)?;
         let item = RequestFields::of(&field, referred.get())?;
-        read.take(&field, &item, &referred, system)?;
+        read.read_item(&field, &item, &referred, system)?;
     }
     read.finish()
 }
@@ -102,7 +102,7 @@ impl ReadItems {
         });
     }
 
-    fn take(
+    fn read_item(
         &mut self,
         field: &str,
         item: &RequestFields<'_>,
@@ -111,7 +111,7 @@ impl ReadItems {
     ) -> Result<()> {
         let kind = item.text("type");
         match kind.as_str() {
-            "" | "message" => self.take_message(field, item, given, system)?,
+            "" | "message" => self.read_message_item(field, item, given, system)?,
             "function_call" => {
                 let call = ItemCall {
                     id: id_in(&format!("{field}.call_id"), item.find("call_id"))?,
@@ -132,8 +132,8 @@ impl ReadItems {
                 );
                 return Err(Error::invalid(field, message));
             }
-            "mcp_approval_response" => self.take_answer(field, item, given)?,
-            _ if kind.ends_with("_output") => self.take_answer(field, item, given)?,
+            "mcp_approval_response" => self.read_answer(field, item, given)?,
+            _ if kind.ends_with("_output") => self.read_answer(field, item, given)?,
             // Without its encrypted content, a reasoning item is known only to the provider
             // that stored it.
             "reasoning" if item.find("encrypted_content").is_none() => {
@@ -149,7 +149,7 @@ impl ReadItems {
     }
 
     /// Adds the answer to a call that only the provider understands.
-    fn take_answer(
+    fn read_answer(
         &mut self,
         field: &str,
         item: &RequestFields<'_>,
@@ -162,7 +162,7 @@ impl ReadItems {
         Ok(())
     }
 
-    fn take_message(
+    fn read_message_item(
         &mut self,
         field: &str,
         item: &RequestFields<'_>,

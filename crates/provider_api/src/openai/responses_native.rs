@@ -101,7 +101,7 @@ impl NativeAnswer {
 
     /// Processes an event about items. Returns the events to send, without sequence
     /// numbers. `output`: the items so far; an incomplete item is `null`.
-    pub fn take_event(
+    pub fn read_event(
         &mut self,
         mut event: Value,
         output: &mut Vec<Value>,
@@ -178,7 +178,7 @@ impl NativeAnswer {
     }
 
     /// Adds complete items. Returns their output indexes.
-    pub fn take_items(
+    pub fn add_items(
         &mut self,
         items: Vec<Value>,
         output: &mut Vec<Value>,
@@ -201,7 +201,7 @@ impl NativeAnswer {
     }
 
     /// Processes the end of an answer, or a whole answer: its fields, without its items.
-    pub fn take_response(&mut self, response: &Value, calls: &Calls) {
+    pub fn handle_response(&mut self, response: &Value, calls: &Calls) {
         if let Some(Value::Object(usage)) = response.get("usage") {
             add(self.usage.get_or_insert_default(), usage);
         }

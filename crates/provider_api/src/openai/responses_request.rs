@@ -414,10 +414,14 @@ const TOOL_FIELDS: &[&str] = &["name", "description", "parameters", "strict"];
 
 /// Rejects a field that would not reach the model.
 fn check_tool_fields(field: &str, tool: &RequestFields<'_>) -> Result<()> {
-    let is_said = |name: &str, value: &RawValue| {
+    let reaches_model = |name: &str, value: &RawValue| {
         name == "type" || TOOL_FIELDS.contains(&name) || matches!(value.get(), "null" | "false")
     };
-    match tool.0.iter().find(|(name, value)| !is_said(name, value)) {
+    match tool
+        .0
+        .iter()
+        .find(|(name, value)| !reaches_model(name, value))
+    {
         None => Ok(()),
         Some((name, _)) => {
             let field = format!("{field}.{name}");

@@ -91,12 +91,12 @@ pub fn renew(
 ) -> Result<Rewritten> {
     atomically(db, || {
         let mut zeros = Zeros::resume(db, file_pages)?;
-        let held_pages = zeros.used_pages()? - zeros.count_filled()?;
-        let expected_pages = estimate_pages(db, tables)?.min(held_pages);
+        let data_pages = zeros.used_pages()? - zeros.count_filled()?;
+        let expected_pages = estimate_pages(db, tables)?.min(data_pages);
         // Requests in between may have freed pages.
         zeros.give(FREED_ROOTS + 1)?;
         zeros.fill_all()?;
-        let is_small = held_pages * PAGE_BYTES <= MAX_BYTES;
+        let is_small = data_pages * PAGE_BYTES <= MAX_BYTES;
         // The pages of the list of tables, of spare tables, and of the lists of free pages.
         let (mut olds, mut written, mut pages) = (Vec::new(), 0, MORE_PAGES);
         let mut longer = Vec::new();
@@ -118,7 +118,7 @@ pub fn renew(
         }
         // From here on, the list of tables needs no page of its own while pages with texts are
         // free.
-        zeros.make_spare(2 * (held_pages / (MAX_ROWS_OF_ZEROS * MAX_ROW_PAGES) + 1))?;
+        zeros.make_spare(2 * (data_pages / (MAX_ROWS_OF_ZEROS * MAX_ROW_PAGES) + 1))?;
         zeros.takes_new_pages()?;
         for old in olds.iter().filter(|old| !old.is_index) {
             let OldTable { table, name, .. } = old;
@@ -142,11 +142,11 @@ pub fn renew(
         for (_, create) in olds.iter().flat_map(|old| &old.indexes) {
             db.run(create, &[])?;
         }
-        zeros.note_file_pages()?;
+        zeros.update_file_pages()?;
         for table in longer {
             pages += MERGED_PAGES * count_pages(db, table, MAX_MERGED_PAGES)?;
             merge(db, table)?;
-            zeros.note_file_pages()?;
+            zeros.update_file_pages()?;
         }
         for old in &olds {
             db.run(&format!("DROP TABLE {}", old.name), &[])?;
@@ -244,8 +244,8 @@ pub fn fill_free_pages(
 ) -> Result<Filled> {
     atomically(db, || {
         let mut zeros = Zeros::begin(db, file_pages)?;
-        let held_pages = zeros.used_pages()?;
-        let expected_pages = estimate_pages(db, tables)?.min(held_pages);
+        let used_pages = zeros.used_pages()?;
+        let expected_pages = estimate_pages(db, tables)?.min(used_pages);
         // A very small one, which `renew` frees to find out whether other pages are free.
         zeros.add(2 * FREED_ROOTS)?;
         zeros.close()?;

@@ -124,7 +124,7 @@ fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
     // Takes a sixth of the time of all files in sequence, and writes fewer rows.
     db.run(NEWEST_TABLES, &[])?;
     if let Some(latest) = MIGRATIONS.last() {
-        note_applied(db, host, latest)?;
+        record_applied(db, host, latest)?;
     }
     if has_documents_tables {
         db.run(include_str!("documents_carried_over.sql"), &[])?;
@@ -145,12 +145,12 @@ fn apply_after(db: &dyn Database, host: &dyn Host, version: i64) -> Result<()> {
         .filter(|migration| migration.number > version)
     {
         db.run(migration.sql, &[])?;
-        note_applied(db, host, migration)?;
+        record_applied(db, host, migration)?;
     }
     Ok(())
 }
 
-fn note_applied(db: &dyn Database, host: &dyn Host, migration: &Migration) -> Result<()> {
+fn record_applied(db: &dyn Database, host: &dyn Host, migration: &Migration) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (?1, ?2, ?3)",
         &[

@@ -245,7 +245,7 @@ impl<'a> Zeros<'a> {
         Ok(freed)
     }
 
-    pub(super) fn note_file_pages(&mut self) -> Result<()> {
+    pub(super) fn update_file_pages(&mut self) -> Result<()> {
         self.file_pages = self.file_pages.max(self.used_pages()?);
         Ok(())
     }
@@ -255,7 +255,7 @@ impl<'a> Zeros<'a> {
         if self.file_pages == 0 {
             return self.fill_all();
         }
-        self.note_file_pages()?;
+        self.update_file_pages()?;
         self.add(self.file_pages - self.used_pages()?)
     }
 
@@ -314,7 +314,7 @@ impl<'a> Zeros<'a> {
         }
         self.db
             .run(&format!("CREATE TABLE {LAST_PAGE} (number INTEGER)"), &[])?;
-        self.note_file_pages()
+        self.update_file_pages()
     }
 
     /// Whether no page is free. SQLite records free pages in lists. The first page that is freed

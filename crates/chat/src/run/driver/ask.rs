@@ -81,7 +81,7 @@ impl TurnDriver<'_> {
         let counted = settle(&meter, received.reserved.as_ref(), spent);
         let outcome = outcome.map(|outcome| outcome.and(counted));
         self.count(&config, spent, received.estimated, model.clone());
-        self.note_step(
+        self.record_step(
             &config,
             &AskedStep {
                 started_at,
@@ -93,7 +93,7 @@ impl TurnDriver<'_> {
         );
         let broken = match outcome {
             Some(Ok(())) => None,
-            Some(Err(error)) => match self.take_refusal(&received, error) {
+            Some(Err(error)) => match self.handle_refusal(&received, error) {
                 Ok(()) => return Ok(()),
                 Err(error) => Some(Broken::Failed(error)),
             },
@@ -102,12 +102,12 @@ impl TurnDriver<'_> {
         if let Some(broken) = broken {
             self.turn
                 .borrow_mut()
-                .take_partial(received.text, received.reasoning);
+                .add_partial(received.text, received.reasoning);
             return Err(broken);
         }
         let host = self.context.memory.host;
-        self.turn.borrow_mut().take_untrusted(received.untrusted);
-        self.turn.borrow_mut().take_answer(
+        self.turn.borrow_mut().mark_untrusted(received.untrusted);
+        self.turn.borrow_mut().add_answer(
             received.text,
             received.reasoning,
             received.calls,
@@ -118,7 +118,7 @@ impl TurnDriver<'_> {
         if let (Some(provider_data), Some(by)) = (received.provider_data, &model) {
             self.turn.borrow_mut().keep(by, &provider_data);
         }
-        self.note_calls(&turn_tools);
+        self.record_calls(&turn_tools);
         let mut chunks = Vec::new();
         for call in self.turn.borrow_mut().newest_calls() {
             let mut writer = self.writer.borrow_mut();
@@ -129,7 +129,7 @@ impl TurnDriver<'_> {
     }
 
     /// Learns from a refusal for length, so that the step is retried. Returns any other error.
-    fn take_refusal(&self, received: &PartialAnswer, error: Error) -> Result<()> {
+    fn handle_refusal(&self, received: &PartialAnswer, error: Error) -> Result<()> {
         let Some(refusal) = LengthRefusal::of(&error).filter(|_| received.bytes() == 0) else {
             return Err(error);
         };
@@ -210,7 +210,7 @@ impl TurnDriver<'_> {
         self.running.set_retained_bytes(retained_bytes);
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
-            let (mut context, hidden, _held) = self.build_context(&request, &budget).await?;
+            let (mut context, hidden, _reservation) = self.build_context(&request, &budget).await?;
             // After a refusal for length, less comes back.
             let refused = i64::from(refusals > 0);
             context.return_provider_data(&choice.name.to_string(), window.tokens >> (2 * refused));
@@ -262,8 +262,8 @@ impl TurnDriver<'_> {
             }
             let chunks = self.writer.borrow_mut().write_part(&part);
             self.emit(chunks);
-            received.note_first(&part, self.now());
-            received.take(part);
+            received.record_first(&part, self.now());
+            received.add(part);
             self.running
                 .set_retained_bytes(retained_bytes + received.bytes());
             if self.running.is_over_limit() || received.bytes() > MAX_ANSWER_TEXT_BYTES {

@@ -7,8 +7,8 @@ use crate::run::replay::emit_outcome;
 
 impl TurnDriver<'_> {
     /// Sends the requests about all of these calls of the newest step at once. The step is stored
-    /// first, so that the model is not called again if the object dies. The answers are stored with
-    /// their effects: before a call is made, or in the turn's last transaction.
+    /// first, so that the model is not called again if the object is evicted. The answers are
+    /// stored with their effects: before a call is made, or in the turn's last transaction.
     pub(super) async fn ask_class(&self, calls: &[usize]) -> Result<(), Broken> {
         let config = self.config()?;
         self.save()?;

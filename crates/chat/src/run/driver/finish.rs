@@ -40,7 +40,7 @@ impl TurnDriver<'_> {
         self.trace(&report, written.as_ref().err());
         let written = written.map(|has_callback| {
             if has_callback {
-                self.context.memory.new_callbacks.note();
+                self.context.memory.new_callbacks.mark();
             }
         });
         let metadata = usage_metadata(self.config(), &report);

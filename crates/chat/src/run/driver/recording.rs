@@ -50,7 +50,7 @@ impl TurnDriver<'_> {
         self.context.memory.host.now_ms()
     }
 
-    pub(super) fn note_step(&self, config: &Config, asked: &AskedStep<'_>) {
+    pub(super) fn record_step(&self, config: &Config, asked: &AskedStep<'_>) {
         let AskedStep {
             started_at,
             received,
@@ -89,14 +89,14 @@ impl TurnDriver<'_> {
     }
 
     /// Records the calls in the newest answer.
-    pub(super) fn note_calls(&self, turn_tools: &TurnTools<'_>) {
+    pub(super) fn record_calls(&self, turn_tools: &TurnTools<'_>) {
         let turn = &mut *self.turn.borrow_mut();
         let Some(newest) = turn.steps.last() else {
             return;
         };
         let calls = newest.calls.iter();
         let tools = calls.map(|call| call.to_record(turn_tools.kind(call.name.as_str())));
-        turn.record.note_calls(tools.collect());
+        turn.record.record_calls(tools.collect());
     }
 
     /// Whether the newest calls are an earlier turn's, which the user approved since, and have no
@@ -107,7 +107,7 @@ impl TurnDriver<'_> {
     }
 
     /// Adds entries for such calls. This turn has no request to a model for them.
-    pub(super) fn note_approved(&self, turn_tools: &TurnTools<'_>) {
+    pub(super) fn record_approved(&self, turn_tools: &TurnTools<'_>) {
         let mut turn = self.turn.borrow_mut();
         let started_at = self.now();
         turn.record.add_step(StepRecord {
@@ -115,7 +115,7 @@ impl TurnDriver<'_> {
             ..StepRecord::default()
         });
         drop(turn);
-        self.note_calls(turn_tools);
+        self.record_calls(turn_tools);
     }
 
     /// Records that calls of the newest step start now.
@@ -129,7 +129,7 @@ impl TurnDriver<'_> {
         }
     }
 
-    pub(super) fn note_ended(&self, index: usize, state: &CallState) {
+    pub(super) fn record_end(&self, index: usize, state: &CallState) {
         let now = self.now();
         let mut turn = self.turn.borrow_mut();
         if let Some(tool) = turn.record.tool_mut(index) {
@@ -138,7 +138,7 @@ impl TurnDriver<'_> {
         }
     }
 
-    pub(super) fn note_compaction(
+    pub(super) fn record_compaction(
         &self,
         started_at: i64,
         made: &Result<Option<CompactionOutcome>>,
@@ -153,6 +153,6 @@ impl TurnDriver<'_> {
             tokens_after: outcome.map(|outcome| outcome.tokens_after),
             failure,
         };
-        self.turn.borrow_mut().record.note_compaction(compaction);
+        self.turn.borrow_mut().record.record_compaction(compaction);
     }
 }

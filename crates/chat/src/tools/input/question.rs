@@ -49,7 +49,7 @@ enum PageMode {
 
 /// A question as a tool sends it.
 #[derive(Deserialize)]
-struct Told {
+struct ReceivedRequest {
     method: String,
     #[serde(default)]
     params: Option<Params>,
@@ -86,7 +86,7 @@ pub fn read_question(
     }
     let asked: Asked =
         json::decode(result).map_err(|_| "the result has no `inputRequests`".to_owned())?;
-    let listed = json::decode::<RequestList<Told>>(asked.input_requests.as_str());
+    let listed = json::decode::<RequestList<ReceivedRequest>>(asked.input_requests.as_str());
     let listed = listed
         .map_err(|_| "`inputRequests` can't be read".to_owned())?
         .0;
@@ -112,7 +112,7 @@ pub fn read_question(
     })
 }
 
-impl Told {
+impl ReceivedRequest {
     fn read(self, outbound: &dyn Outbound) -> Result<Request, String> {
         let refused = |what: &str| Err(what.to_owned());
         if self.method != ELICIT {

@@ -10,7 +10,7 @@ use crate::tools::mcp::failure::ServerFailure;
 use crate::tools::mcp::oauth::access::{AuthorizedServer, may_be_authorized, with_token};
 use crate::tools::mcp::result::read_result;
 use crate::tools::mcp::server::{
-    ServerTool, note_changed_list, note_needed_authorization, store_link,
+    ServerTool, record_changed_list, record_needed_authorization, store_link,
 };
 use crate::turn::CallState;
 use base::json::{self, JsonObject};
@@ -79,7 +79,7 @@ pub async fn call_server_tool(
         asks: exchange.asks,
         has_new_list: Cell::new(false),
     };
-    let takes_token = may_be_authorized(memory.outbound, at, &client.headers);
+    let accepts_token = may_be_authorized(memory.outbound, at, &client.headers);
     let server = AuthorizedServer {
         name: &tool.server,
         at,
@@ -94,7 +94,7 @@ pub async fn call_server_tool(
     }
     if client.has_new_list.get() {
         // If this can't be stored, the list is requested when it is old.
-        let _ = note_changed_list(memory.db, tool);
+        let _ = record_changed_list(memory.db, tool);
     }
     match outcome {
         Ok(result) => {
@@ -109,10 +109,10 @@ pub async fn call_server_tool(
                 None => read_result(name, &result, &client.headers),
             }
         }
-        Err(ServerFailure::Unauthorized(challenge)) if takes_token => {
+        Err(ServerFailure::Unauthorized(challenge)) if accepts_token => {
             // Without this record, `listTools` would show it only after the list is
             // requested again.
-            let _ = note_needed_authorization(memory.db, tool, challenge);
+            let _ = record_needed_authorization(memory.db, tool, challenge);
             CallState::failed(format!(
                 "`{name}` was not called: its server requires an authorization that a person has \
                  to give first. Tell the user that `{}` must be authorized.",

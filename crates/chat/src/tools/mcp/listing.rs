@@ -90,7 +90,7 @@ pub struct ListingCapacity<'a> {
     /// The server's name, the prefix of its tools' names.
     pub prefix: &'a str,
     /// The names of the agent's other tools.
-    pub taken: HashSet<&'a str>,
+    pub used_names: HashSet<&'a str>,
     /// The number of tools that still fit.
     pub most: usize,
     /// Whether the server may require arguments to be repeated in headers.
@@ -99,7 +99,11 @@ pub struct ListingCapacity<'a> {
 
 impl ListingCapacity<'_> {
     pub fn read(self, listed: &[Box<RawValue>], sent: &ResolvedHeaders) -> ServerListing {
-        let mut names: HashSet<String> = self.taken.iter().map(|&name| name.to_owned()).collect();
+        let mut names: HashSet<String> = self
+            .used_names
+            .iter()
+            .map(|&name| name.to_owned())
+            .collect();
         let mut listing = ServerListing::default();
         let mut bytes = 0;
         for raw in listed {
@@ -319,7 +323,7 @@ mod tests {
         let listed: Vec<Box<RawValue>> = serde_json::from_value(listed.clone()).unwrap();
         let capacity = ListingCapacity {
             prefix: "gh",
-            taken: HashSet::from(["gh_taken"]),
+            used_names: HashSet::from(["gh_taken"]),
             most,
             has_header_marks: true,
         };

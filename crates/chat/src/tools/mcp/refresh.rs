@@ -70,23 +70,23 @@ pub async fn define_server(
     let headers = server
         .at
         .check_address(memory.outbound, &server.headers, "mcp")?;
-    let takes_token = find_url(&server.at, &headers).is_some();
+    let accepts_token = find_url(&server.at, &headers).is_some();
     let has_key = || OAuthSettings::read(memory.outbound).is_ok();
     let received = match list_tools(memory, &server, headers, DEFINE_MS).await {
         Ok(received) => {
             let wanted = find_wanted(memory, deployed, &server)?;
-            server.state.needs_authorization = wanted.filter(|_| takes_token);
+            server.state.needs_authorization = wanted.filter(|_| accepts_token);
             received
         }
         Err(NoList {
             challenge: Some(challenge),
             ..
-        }) if takes_token && has_key() => {
+        }) if accepts_token && has_key() => {
             server.state.needs_authorization = Some(challenge);
             ServerToolList::default()
         }
         Err(NoList { reason, challenge }) => {
-            let hint = if challenge.is_some() && takes_token {
+            let hint = if challenge.is_some() && accepts_token {
                 " To have a person authorize it, set `PUBLIC_URL` and `TOOL_TOKEN_KEY`."
             } else {
                 ""
@@ -122,7 +122,7 @@ pub async fn define_server(
         write_row(memory.db, now_ms, RowToWrite::Server(&server))?;
         match &started {
             Some(started) => started.store(memory, &server.name)?,
-            None => forget_other_authorization(memory, &server, takes_token)?,
+            None => forget_other_authorization(memory, &server, accepts_token)?,
         }
         let tools = take_tools(&mut server);
         Ok(DefinedServer {
@@ -152,15 +152,15 @@ fn find_wanted(
 fn forget_other_authorization(
     memory: &Memory<'_>,
     server: &ToolServer,
-    takes_token: bool,
+    accepts_token: bool,
 ) -> Result<()> {
-    let is_kept = match (server.at.url(), OAuthSettings::read(memory.outbound)) {
-        (Some(url), Ok(settings)) if takes_token => {
+    let is_current = match (server.at.url(), OAuthSettings::read(memory.outbound)) {
+        (Some(url), Ok(settings)) if accepts_token => {
             find_authorization(memory, &settings, &server.name, url)?.is_some()
         }
         _ => false,
     };
-    if is_kept {
+    if is_current {
         Ok(())
     } else {
         delete_authorization(memory.db, &server.name)
@@ -204,10 +204,10 @@ async fn refresh(
         .check_address(memory.outbound, &server.headers, "url")
     {
         Ok(headers) => {
-            let takes_token = may_be_authorized(memory.outbound, &server.at, &headers);
+            let accepts_token = may_be_authorized(memory.outbound, &server.at, &headers);
             let listing = list_tools(memory, server, headers, most_ms).await;
             listing.map_err(|failed| NoList {
-                challenge: failed.challenge.filter(|_| takes_token),
+                challenge: failed.challenge.filter(|_| accepts_token),
                 ..failed
             })
         }
@@ -313,13 +313,15 @@ impl ServerToolList {
             let replaced = of_server.map_or(tool.definition.name.as_str(), |tool| &tool.server);
             replaced != server
         };
-        let taken = agent.tools.iter().filter(is_other);
-        let taken: HashSet<&str> = taken.map(|tool| tool.definition.name.as_str()).collect();
+        let used_names = agent.tools.iter().filter(is_other);
+        let used_names: HashSet<&str> = used_names
+            .map(|tool| tool.definition.name.as_str())
+            .collect();
         let most = usize::try_from(MAX_TOOLS).unwrap_or_default();
         ListingCapacity {
             prefix: server,
-            most: most.saturating_sub(taken.len()),
-            taken,
+            most: most.saturating_sub(used_names.len()),
+            used_names,
             has_header_marks: self.link.is_newest(),
         }
         .read(&self.listed, &self.headers)

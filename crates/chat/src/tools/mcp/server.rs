@@ -169,7 +169,7 @@ pub fn store_link(db: &dyn Database, tool: &ServerTool, link: &ServerLink) -> Re
 }
 
 /// Records that the tool's server requires a person's authorization.
-pub fn note_needed_authorization(
+pub fn record_needed_authorization(
     db: &dyn Database,
     tool: &ServerTool,
     challenge: Challenge,
@@ -181,7 +181,7 @@ pub fn note_needed_authorization(
 }
 
 /// Records that the tool's server has reported a change of its list.
-pub fn note_changed_list(db: &dyn Database, tool: &ServerTool) -> Result<()> {
+pub fn record_changed_list(db: &dyn Database, tool: &ServerTool) -> Result<()> {
     change_state(db, (&tool.server, tool.defined_at), None, |state| {
         state.has_changed = true;
         Ok(())

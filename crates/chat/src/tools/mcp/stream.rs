@@ -31,7 +31,7 @@ struct StreamCursor {
 }
 
 impl StreamCursor {
-    fn note(&mut self, parser: &sse::Parser) {
+    fn update(&mut self, parser: &sse::Parser) {
         if let Some(last_id) = parser.last_id() {
             // An empty id resets the previous one. A header can't contain any other text.
             let is_id =
@@ -104,7 +104,7 @@ impl ServerClient<'_> {
             let events = match body.next().await? {
                 Some(bytes) => {
                     let events = parser.push(&bytes);
-                    cursor.note(&parser);
+                    cursor.update(&parser);
                     events
                 }
                 None => {

@@ -72,6 +72,6 @@ pub fn set_leaf(db: &dyn Database, host: &dyn Host, session_id: &Id, id: &Id) ->
               WHERE id = ?1",
             &params,
         )?;
-        activity::note(db, session_id)
+        activity::record(db, session_id)
     })
 }

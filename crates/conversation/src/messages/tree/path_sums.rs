@@ -83,7 +83,8 @@ impl<'a> PathSums<'a> {
     }
 
     /// The first event of the path whose totals are enough. `None`: the whole path's are not, or
-    /// they are not stored. More events must never make less. Reads few events, by halving the path.
+    /// they are not stored. More events must never make less. Reads few events, by halving the
+    /// path.
     pub fn find_first(&self, is_enough: &dyn Fn(PathTotals) -> bool) -> Result<Option<i64>> {
         let lengths = self
             .segments

@@ -106,12 +106,12 @@ impl MemoryImport {
         (self.pending.len(), self.pending_bytes)
     }
 
-    pub fn take(&mut self, kind: LineKind, line: &[u8], line_number: u64) -> Result<()> {
+    pub fn import(&mut self, kind: LineKind, line: &[u8], line_number: u64) -> Result<()> {
         if let Some(sort) = SORTS.iter().find(|sort| sort.kind == kind) {
             self.target.sender.check(sort.written_by)?;
         }
         let item = match kind {
-            LineKind::Block => self.take_block(parse(line)?)?,
+            LineKind::Block => self.import_block(parse(line)?)?,
             LineKind::Version => {
                 let line: VersionLine = parse(line)?;
                 self.check_writer(line.written_by, line.session_id.as_ref().map(Id::as_str))?;
@@ -175,8 +175,8 @@ impl MemoryImport {
                 PendingMemoryLine::Loaded(loaded, loaded_at)
             }
             _ => {
-                let prompt = self.take_prompt(parse(line)?)?;
-                if !self.target.sender.takes_prompts() {
+                let prompt = self.import_prompt(parse(line)?)?;
+                if !self.target.sender.accepts_prompts() {
                     return Ok(());
                 }
                 prompt
@@ -228,14 +228,14 @@ impl MemoryImport {
 
     /// The parts that the import left out.
     pub fn left_out(&self) -> Vec<OmittedPart> {
-        let is_left_out = self.has_prompt && !self.target.sender.takes_prompts();
+        let is_left_out = self.has_prompt && !self.target.sender.accepts_prompts();
         is_left_out
             .then_some(OmittedPart::Prompt)
             .into_iter()
             .collect()
     }
 
-    fn take_block(&mut self, line: BlockLine) -> Result<PendingMemoryLine> {
+    fn import_block(&mut self, line: BlockLine) -> Result<PendingMemoryLine> {
         if line.source.is_some() {
             self.target.sender.check_source()?;
         }
@@ -268,7 +268,7 @@ impl MemoryImport {
         Ok(PendingMemoryLine::Block { block, is_removed })
     }
 
-    fn take_prompt(&mut self, line: PromptLine) -> Result<PendingMemoryLine> {
+    fn import_prompt(&mut self, line: PromptLine) -> Result<PendingMemoryLine> {
         line.check(MAX_VALUE_BYTES)?;
         if std::mem::replace(&mut self.has_prompt, true) {
             return Err(Error::invalid(

@@ -160,8 +160,8 @@ fn random(host: &dyn Host) -> String {
 }
 
 /// What the browser brings back: the agent and the server, and the proof that the agent began it.
-/// The nonce is sealed with the deployment's key, so the Worker refuses a state that a stranger made
-/// up before it wakes the agent.
+/// The nonce is sealed with the deployment's key, so the Worker refuses a state that a stranger
+/// made up before it wakes the agent.
 #[derive(Debug, PartialEq)]
 pub struct State {
     pub agent: String,
