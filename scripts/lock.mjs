@@ -77,6 +77,6 @@ function touch(file) {
     const now = new Date();
     utimesSync(file, now, now);
   } catch {
-    // Removed under us (a cleared cache): the work goes on, unlocked.
+    // Another process removed it (a cleared cache): the work continues without a lock.
   }
 }

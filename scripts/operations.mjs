@@ -218,7 +218,7 @@ class Page {
     if (content === undefined) return [`**Answer**: ${uncapitalised(responses["200"].description)}`];
     const [[type, { schema }]] = Object.entries(content);
     if (type !== "application/json") return [`**Answer**: \`${type}\`. ${responses["200"].description}`];
-    // The fields of a shape that several operations answer with stand once, under Shapes.
+    // The fields of a shape that several operations answer with are listed once, under Shapes.
     const named = this.#answered.get(schema.$ref) === 1 && this.#resolved(schema);
     if (!named?.properties) return [`**Answer**: ${this.#type(schema)}.`];
     const rows = this.#rowsOf(named);
@@ -298,7 +298,7 @@ class Page {
     return type;
   }
 
-  /** A shape with fields or explained values is linked; any other stands where it is used. */
+  /** A shape with fields or explained values is linked; any other is shown where it is used. */
   #reference(name) {
     const schema = this.#schemas[name];
     if (schema === undefined) throw new Error(`the API's document has no shape \`${name}\``);
@@ -370,7 +370,7 @@ function defaultOf({ default: value }) {
 function range(least, most, unit) {
   const of = unit ? ` ${unit}` : "";
   const number = (n) => n.toLocaleString("en-US");
-  // The largest integer that JavaScript can tell from its neighbours is not a limit worth a word.
+  // JavaScript's largest safe integer is not a limit worth mentioning.
   const isLimited = most !== undefined && most < Number.MAX_SAFE_INTEGER;
   if (least !== undefined && isLimited) return ` (${number(least)} to ${number(most)}${of})`;
   if (isLimited) return ` (at most ${number(most)}${of})`;

@@ -67,7 +67,7 @@ for (const [signal, number] of Object.entries(SIGNALS)) {
   });
 }
 
-/** The exit code of a program; while we are being stopped nothing goes on after it. */
+/** The exit code of a program; while this process is stopping, nothing continues after it. */
 async function endOf(child, stop = passOn) {
   const untilEnd = new Promise((resolve, reject) => {
     child.once("error", reject);

@@ -6,7 +6,7 @@
 
 var TASKS = ["start", "test", "build", "lint", "bench", "example", "create", "release"];
 
-// What somebody reads who runs `npx wrangler dev` in the clone.
+// The hint for `npx wrangler dev` in the clone.
 var INSTEAD =
   "\nTo try Session Agent on this machine, run `npm start`: it needs no account, and serves the console at http://localhost:8787. `wrangler dev` uses the production configuration: it needs a Cloudflare login for Workers AI, and a secret SESSION_AGENT_TOKEN in .dev.vars, without which every request is answered 401.\n";
 

@@ -54,8 +54,8 @@ function wranglerOptions(port) {
     "--var",
     "AUTH:local",
     ...localDefaults(ROOT),
-    // Else a route in wrangler.toml stands in `Host`, whatever name a page used, and
-    // AUTH=local could not tell whether that was this machine's own.
+    // Otherwise `Host` is a route of wrangler.toml, whatever name a page used, and
+    // AUTH=local can't check whether that was this machine's own.
     "--infer-origin-from-routes=false",
     "--show-interactive-dev-session=false",
     "--log-level",
@@ -100,7 +100,7 @@ export function portFrom(text) {
   return port;
 }
 
-/** `wanted`, or the next that nobody listens on. */
+/** `wanted`, or the next free port. */
 async function freePort(wanted) {
   for (let port = wanted; port < wanted + PORTS_TRIED && port <= 65_535; port++) {
     if (await isFree(port)) return port;

@@ -10,7 +10,7 @@ const { Log, LogLevel, Miniflare } = createRequire(import.meta.url)("miniflare")
 
 export const HOST = "127.0.0.1";
 
-// miniflare does not tell which process its workerd is. Node tells it on this channel,
+// miniflare does not report which process its workerd is. Node reports it on this channel,
 // before the process has a name, in the async context that starts the process.
 const starting = new AsyncLocalStorage();
 diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore()?.push(child));

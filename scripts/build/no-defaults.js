@@ -1,2 +1,2 @@
-// No file `agent-defaults.json` stands beside an installed package.
+// There is no file `agent-defaults.json` next to an installed package.
 export const agentDefaults = () => undefined;

@@ -44,7 +44,7 @@ function noteCrash(error) {
 }
 
 // A crash in the middle of a request happens in a callback of the runtime, and
-// nobody but the runtime is there to catch it.
+// only the runtime can catch it.
 addEventListener("error", ({ error }) => {
   if (error instanceof WebAssembly.RuntimeError) noteCrash(error);
 });
@@ -80,7 +80,7 @@ async function asData(calling) {
     return { ok: true, value: await calling };
   } catch (error) {
     const { code, message, details, status } = error;
-    // A crash does not count as a refusal: nobody knows what was done.
+    // A crash does not count as a refusal: its effects are unknown.
     if (typeof code !== "string") throw error;
     return { ok: false, error: { code, message, details }, status };
   }
@@ -126,8 +126,8 @@ class Arrivals {
    * A short body, if its length is announced; else `undefined`, and Rust reads it.
    *
    * The runtime reads to the body's end. A client can't send more than it announces. A
-   * Worker that binds this one can; it can send as much to `call`, too. Rust holds what
-   * came against the operation's limit.
+   * Worker that binds this one can; it can send as much to `call`, too. Rust checks the
+   * received bytes against the operation's limit.
    */
   read(request) {
     const length = Number(request.headers.get("content-length"));

@@ -106,7 +106,7 @@ async function optimise() {
     "-o",
     optimised,
     "-O",
-    // Rust keeps nothing in the first KiB of the memory: the stack's last bytes stand there.
+    // Rust stores nothing in the first KiB of the memory, which contains the stack's last bytes.
     "--low-memory-unused",
     ...FEATURES.map((name) => `--enable-${name}`),
     `--symbolmap=${join(BUILD, "functions.txt")}`,

@@ -66,7 +66,7 @@ function environment() {
   const { CARGO_BUILD_TARGET, ...env } = process.env;
   return {
     ...env,
-    // Else cargo advises to add the folder to the PATH, which nobody needs to.
+    // Otherwise cargo advises adding the folder to the PATH, which is not needed.
     PATH: `${env.PATH}${delimiter}${join(folder(), "bin")}`,
     CARGO_TARGET_DIR: TARGET,
   };

@@ -43,7 +43,7 @@ export const client = {
       if (code !== 0) throw new Stop("The client could not be compiled: see the reason above.");
     }
     writeFileSync(join(next, ".sources.sha256"), written);
-    // Whole or not at all: others import what stands here.
+    // Replaced atomically: other processes import these files.
     rmSync(DIST, { recursive: true, force: true });
     renameSync(next, DIST);
   },

@@ -43,7 +43,7 @@ export function testsOf(parts) {
   return [...FIRST.filter((file) => files.includes(file)), ...files.filter((file) => !FIRST.includes(file))];
 }
 
-/** The files that somebody named, each by its path or as `memory` for `tests/workerd/memory.test.mjs`. */
+/** The named files, each by its path or as `memory` for `tests/workerd/memory.test.mjs`. */
 export function filesNamed(names, parts) {
   const all = [...testsOf(parts), ...ALONE];
   return names.map((name) => {

@@ -3,7 +3,7 @@
 import { Name } from "../ui/basics.tsx";
 import { shownTime } from "../text.ts";
 
-/** The fields of this that entries, found entries and versions have. Times that nobody set are left out. */
+/** The fields of this that entries, found entries and versions have. Times that are not set are left out. */
 export interface Holds {
   validFrom?: number | null;
   validUntil?: number | null;

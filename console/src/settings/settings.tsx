@@ -86,7 +86,7 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
     );
   }, [config]);
   const origins = config.origins as unknown as Record<string, Origin>;
-  /** `sent`: the texts that the answer stands for. */
+  /** `sent`: the texts that were saved. */
   const configure = async (input: () => Record<string, unknown>, notice: string, sent: Texts) => {
     setBusy(true);
     try {

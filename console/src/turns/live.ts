@@ -7,7 +7,7 @@ export interface LiveTool {
   readonly id: string;
   readonly name: string;
   readonly from: number;
-  /** `null`: it runs, or it waits for somebody. */
+  /** `null`: it runs, or it waits for an answer. */
   readonly to: number | null;
   readonly error: string | null;
 }

@@ -17,7 +17,7 @@ interface Props {
   of: Marked;
   /** A tag is then a button. */
   onTag?: ((tag: string) => void) | undefined;
-  /** Whose tags they are, for who hears the button. */
+  /** The owner of the tags, for the button's accessible name. */
   what?: string;
 }
 

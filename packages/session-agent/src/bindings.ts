@@ -63,7 +63,7 @@ export interface SessionAgentNamespace extends NamespaceTarget {
 }
 
 /**
- * A service binding as what it is. `wrangler types` knows it as a `Fetcher`, which has no
+ * A service binding with its own type. `wrangler types` knows it as a `Fetcher`, which has no
  * `call` and no `request`: `serviceOf(env.MEMORY).call(…)`.
  */
 export const serviceOf = (binding: BindingTarget): SessionAgentService => binding as SessionAgentService;

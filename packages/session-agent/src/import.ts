@@ -314,7 +314,7 @@ async function writeSession(
     else if (!known.ids.has(one.message.id)) fresh.push(one);
     seen.add(one.message.id);
   }
-  // What was written in the session since is what it goes on with.
+  // The session continues with what was written in it since.
   const newer = known.exists && fresh.length > 0 ? await leafBeside(session, seen, options) : undefined;
   const overlays = known.exists ? (await session.getCompactions({}, options)).compactions : [];
   const missing = compactions.filter(
@@ -392,7 +392,7 @@ async function haveSession(session: SessionClient, input: { name?: string }, opt
   });
 }
 
-/** A result of a tool knows its call alone, and the call the tool's name. */
+/** A tool's result has only its call's id, and the call has the tool's name. */
 function eventOfAnyItem(item: Item, names: Map<string, string>): ItemEvent {
   const called = names.get(item.call_id ?? item.tool_call_id);
   if (item.role === "tool")

@@ -182,7 +182,7 @@ async function store(threads: SessionAgentThreads, threadId: string, state: Stor
   await threads.saveState(threadId, change);
 }
 
-/** The answer of a run that goes on or waits. It changes, and becomes an event when the run is over. */
+/** The answer of a run that continues or waits. It changes, and becomes an event when the run is over. */
 function draftOf(state: StoredChat | null): UIMessage | undefined {
   const last = state?.messages.at(-1);
   return state?.resume !== undefined && last?.role === "assistant" ? last : undefined;

@@ -99,7 +99,7 @@ export function sameUiMessage({ role, name, parts, metadata = {} }: UIMessage): 
   return canonical({ role, name, parts, own });
 }
 
-/** Whether a message stands for a result that is still to come: the tool was approved and has not run. */
+/** Whether a message is the placeholder of a pending result: the tool was approved and has not run. */
 export function isPlaceholder({ role, content }: ModelMessage): boolean {
   if (role !== "tool" || typeof content !== "string" || !content.includes("pendingExecution")) return false;
   try {

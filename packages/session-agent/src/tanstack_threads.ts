@@ -206,7 +206,7 @@ function departureOf<Stored, Message>(
   return at < 0 ? messages.length : at;
 }
 
-/** The event that what replaces `event` follows. Without an `event`, the branch goes on at its end. */
+/** The event that what replaces `event` follows. Without an `event`, the branch continues at its end. */
 const parentAt = (event: SessionEvent | undefined, leafId: string | null): string | null =>
   event === undefined ? leafId : event.parentId;
 

@@ -114,7 +114,7 @@ function bindingOf(target: any, name: string): { stub: () => any; request: Ask; 
   // A binding to a Worker's own entrypoint (`ctx.exports`) is a function.
   if (target === null || !["object", "function"].includes(typeof target)) throw new TypeError(NO_TARGET);
   // A service binding has a `fetch`, and so has an object's stub. A namespace has none.
-  // No other property tells them apart: a stub has every name that is asked for.
+  // No other property distinguishes them: a stub returns a method for every name.
   if (typeof target.fetch !== "function") {
     if (typeof (target.getByName ?? target.idFromName) !== "function") throw new TypeError(NO_TARGET);
     const stub = () =>

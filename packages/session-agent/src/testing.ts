@@ -42,7 +42,7 @@ export interface MockRequest {
 /**
  * Answers for the steps of turns, in their order, or a function that is asked for each request. For a
  * request that is not a turn's, and where the function gives `undefined`, the model has an answer of its
- * own: nothing is learnt, and a summary says that it is one.
+ * own: learning finds nothing, and a summary is a fixed text.
  */
 export type MockAnswers =
   | MockAnswer
@@ -58,7 +58,7 @@ export interface MockOptions {
 
 /** A model for `model()` of a class, and for `generateText` and `streamText`. */
 export interface MockModel {
-  // The AI SDK's own types tell its models apart by this text, so it is typed for all of them.
+  // The AI SDK distinguishes its models' types by this text, so `any` fits all of them.
   readonly specificationVersion: any;
   readonly provider: string;
   readonly modelId: string;

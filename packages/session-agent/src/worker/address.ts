@@ -5,7 +5,7 @@ const ADDRESS = "/agents/session-agent/";
 
 /**
  * A request with this object's own address: `routeAgentRequest` of npm `agents` hands on
- * `/agents/my-agent/…`, and an agent's name as it stands in the address. `name`: the object's.
+ * `/agents/my-agent/…`, and an agent's name as the address encodes it. `name`: the object's.
  */
 export function addressOf(request: Request, name: string | undefined): Request {
   const url = new URL(request.url);

@@ -36,11 +36,11 @@ export interface OwnBlock {
   tags?: Tags;
   retention?: BlockRetention;
   source?: BlockSource;
-  /** Left out: the block lives in the object. */
+  /** Left out: the block is stored in the object. */
   provider?: BlockProvider;
 }
 
-/** A block of a method whose type nobody wrote: there, TypeScript takes `kind` for any text. */
+/** A block of a method without a declared type: TypeScript infers `kind` as any text. */
 export type InferredBlock = Omit<OwnBlock, "kind" | "whenChanged"> & { kind?: string; whenChanged?: string };
 
 /** The facts that the core sends with each request. */

@@ -1,10 +1,10 @@
-// Tokens as the class counts them. The core counts in the middle of its work and waits for
-// nobody, so a number that comes late counts from the next time on.
+// Tokens as the class counts them. The core counts synchronously,
+// so a number that arrives late is used from the next time on.
 
 /** The texts whose late numbers are remembered. */
 const MAX_KNOWN = 500;
 
-/** The texts whose numbers are still to come. Further texts are estimated meanwhile. */
+/** The texts whose numbers are pending. Further texts are estimated meanwhile. */
 const MAX_LATE = 500;
 
 /** How many counters of the isolate are asked right now, one inside of another. */

@@ -21,7 +21,7 @@ const VECTORS = "embed";
 const LISTING_MS = 10_000;
 const NOTICE_MS = 10_000;
 
-/** For how long a socket speaks that `authorize` let in, unless it says otherwise. */
+/** How long a socket that `authorize` admitted stays valid, unless `authorize` sets a time. */
 const SOCKET_S = 3600;
 
 /**

@@ -237,7 +237,7 @@ class Extensible extends Built {
       const asked = methods[operation] as (input?: unknown, options?: unknown) => Promise<unknown>;
       methods[operation] = async function (this: Extensible, ...given: unknown[]) {
         // A call without options is the class's own. A Worker that binds the class can make
-        // one, too, since the runtime does not tell the two apart: see `operationsForBindings`.
+        // one, too, since the runtime does not distinguish the two: see `operationsForBindings`.
         // A call with options is limited by the token in them.
         const { input, options, wantsId } = readGiven(operation, given);
         if (this.#hooked === null || options.length > 0) return await asked.apply(this, given as []);

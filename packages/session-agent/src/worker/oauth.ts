@@ -1,6 +1,6 @@
 // OAuth 2.1 for the Model Context Protocol: the Worker is a resource server for the issuer that
 // OAUTH_ISSUER names. A client finds the issuer by the metadata of RFC 9728 and brings an access
-// token, a JWT. Whatever is not checked and found good here gives no rights: the request goes on as
+// token, a JWT. A token that fails a check here gives no rights: the request continues as
 // one without rights, and Rust refuses it.
 //
 // Only the address `…/mcp` of an agent takes such tokens. The Worker in front checks a token before
@@ -77,7 +77,7 @@ function settingsOf(env: any): Settings | null {
   if (env?.[ISSUER] === undefined) return null;
   const [issuer, audience, agents] = [env?.[ISSUER], env?.[AUDIENCE], env?.[AGENTS]];
   if (typeof issuer !== "string" || typeof audience !== "string") return null;
-  // Without a secret, everybody gets in, or nobody.
+  // Without a secret, every request is admitted, or none.
   if (typeof env[SECRET] !== "string") return null;
   if (!isBase(issuer) || !isBase(audience) || audience.endsWith("/")) return null;
   return { issuer, audience, agents: typeof agents === "string" && agents !== "" ? agents : undefined };
@@ -194,8 +194,8 @@ function fits(jwk: Json, header: Json, { kty, fields }: { kty: string; fields: s
 let cache: { issuer: string; keys: Json[]; fetchedAt: number; askAt: number; asking: number } | null = null;
 
 /**
- * The issuer's keys that fit. If there are none, it is asked again, but not by every token that
- * anybody may make up. Requests don't share a question: the runtime ends it with its request.
+ * The issuer's keys that fit. If there are none, it is asked again, but not for every token that
+ * anyone can invent. Requests don't share a question: the runtime ends it with its request.
  */
 async function keysFor(issuer: string, kid: unknown, isFitting: (jwk: Json) => boolean): Promise<Json[]> {
   if (kid !== undefined && typeof kid !== "string") return [];
@@ -269,7 +269,7 @@ function isFor(claims: Json, { audience, agents }: Settings, agent: string, path
   return (isForAgent || isForWorker) && isNamedBy(agents, claims, agent);
 }
 
-/** Whether `user:{sub}` with the token's claims names this agent. At its end, `*` stands for any text. */
+/** Whether `user:{sub}` with the token's claims names this agent. At its end, `*` matches any text. */
 export function isNamedBy(template: string, claims: Json, agent: string): boolean {
   let isWhole = true;
   const name = template.replaceAll(/\{(\w+)\}/g, (_, claim: string) => {

@@ -96,7 +96,7 @@ function namespaceOf(kind: string, env: any, { namespace, namespaces }: RouteOpt
   return Object.entries(namespaces).find(([binding]) => kebab(binding) === kind)?.[1];
 }
 
-/** A binding's name as it stands in an address. */
+/** A binding's name as an address has it. */
 function kebab(name: string): string {
   const words =
     name === name.toUpperCase() ? name.toLowerCase() : name.replaceAll(/(?<!^)([A-Z])/g, "-$1").toLowerCase();

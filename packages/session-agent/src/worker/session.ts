@@ -91,7 +91,7 @@ export function sessionOf(object: object, id: string): SessionClient {
 /** Opens a session of an object by its id. */
 type Open = (id: string) => SessionClient;
 
-/** So that a class may call a field of its own `session`: a `Session` opens others, too. */
+/** Lets a class name a field `session`: a `Session` opens other sessions, too. */
 const Opening = class {
   constructor(opens: Open) {
     // biome-ignore lint/correctness/noConstructorReturn: the instance is the function.
@@ -382,7 +382,7 @@ export class Session extends Opening {
   }
 
   #later(work: Promise<unknown>): void {
-    // What fails is thrown by whoever needs the block.
+    // A failure is thrown where the block is used.
     work.catch(() => {});
     this.#defining.push(work);
   }
