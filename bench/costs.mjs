@@ -19,20 +19,26 @@ export async function costsInASessionOf(server, length) {
   await server.call(agent, "createSession", { id: "s" });
   for (let left = length; left > 0; left -= MOST) await ok("appendEvents", { events: batch(Math.min(left, MOST)) });
 
-  await measure("append an event", "appendEvents", { events: [user()] });
-  await measure("append an event with the caller's own id", "appendEvents", { events: [user({ id: "mine" })] });
+  /** After another write, because an append after an append reads less. */
+  const measureAlone = async (...args) => {
+    await ok("addUsage", { inputTokens: 1 });
+    return await measure(...args);
+  };
+  await measureAlone("append an event", "appendEvents", { events: [user()] });
+  await measure("append an event, right after an append", "appendEvents", { events: [user()] });
+  await measureAlone("append an event with the caller's own id", "appendEvents", { events: [user({ id: "mine" })] });
   await measure("send it again", "appendEvents", { events: [user({ id: "mine" })] });
-  await measure("append ten events", "appendEvents", { events: batch(10) });
-  await measure("append a message", "appendMessage", { message: message(undefined, "a") });
-  await measure("append a message with an id of the caller's", "appendMessage", { message: message("m", "a") });
+  await measureAlone("append ten events", "appendEvents", { events: batch(10) });
+  await measureAlone("append a message", "appendMessage", { message: message(undefined, "a") });
+  await measureAlone("append a message with an id of the caller's", "appendMessage", { message: message("m", "a") });
   await measure("update it, unchanged", "updateMessage", { message: message("m", "a") });
   await measure("update it", "updateMessage", { message: message("m", "b") });
   await measure("load the newest 50 events", "loadEvents", { limit: 50, tail: true });
   await measure("load the oldest 50 events", "loadEvents", { limit: 50 });
   await measure("read the newest 50 messages", "getHistory", { limit: 50 });
   await measure("build a working context of 50 events", "buildWorkingContext", { limit: 50 });
-  await measure("start a branch", "appendEvents", { parentId: "mine", events: [user()] });
-  await measure("append to the branch", "appendEvents", { events: [user()] });
+  await measureAlone("start a branch", "appendEvents", { parentId: "mine", events: [user()] });
+  await measureAlone("append to the branch", "appendEvents", { events: [user()] });
   await measure("read the newest 10 messages, after a branch", "getHistory", { limit: 10 });
   await measure("read a message's branches", "getBranches", { messageId: "mine" });
   await server.evict(agent);
