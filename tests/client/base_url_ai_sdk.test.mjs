@@ -39,7 +39,7 @@ const weather = () => {
   return { cities, tools: { get_weather } };
 };
 
-const kept = ({
+const comparable = ({
   text,
   reasoningText,
   finishReason,
@@ -71,7 +71,7 @@ for (const [name, make] of Object.entries(MODELS)) {
   test(`ai_sdk_${name}_answers_match_the_provider`, async () => {
     for (const prompt of ["hi", "think"]) {
       const said = await compare(make, async (model) =>
-        alike(kept(await generateText({ ...settings, model, prompt, maxOutputTokens: 50, temperature: 0.5 }))),
+        alike(comparable(await generateText({ ...settings, model, prompt, maxOutputTokens: 50, temperature: 0.5 }))),
       );
       assert.equal(said.text, "Hello, dear friend.");
     }
@@ -93,7 +93,7 @@ for (const [name, make] of Object.entries(MODELS)) {
       const whole = await compare(make, async (model) => {
         const { cities, tools } = weather();
         const said = await generateText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
-        return alike({ cities, ...kept(said) });
+        return alike({ cities, ...comparable(said) });
       });
       assert.equal(whole.text, "It is sunny.");
       assert.deepEqual(whole.cities, prompt === "both" ? ["Rome", "Oslo"] : ["Rome"]);
@@ -110,7 +110,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     const parsed = await compare(make, async (model) => {
       const said = await generateText({ ...settings, model, prompt: "how much?", output });
       const stream = streamText({ ...settings, model, prompt: "how much?", output });
-      return alike([said.output, kept(said), await all(stream.partialOutputStream), await stream.output]);
+      return alike([said.output, comparable(said), await all(stream.partialOutputStream), await stream.output]);
     });
     assert.deepEqual(parsed[0], { answer: 42 });
   });
@@ -130,7 +130,7 @@ for (const [name, make] of Object.entries(MODELS)) {
       const go = async (content, more) => {
         const answer = await generateText({ ...shared, ...more, messages });
         messages.push(...answer.response.messages, { role: "user", content });
-        answers.push(kept(answer));
+        answers.push(comparable(answer));
       };
       await go([{ type: "text", text: "ponder" }, image]);
       await go("both", { providerOptions, toolChoice: "auto" });
@@ -145,7 +145,9 @@ for (const [name, make] of Object.entries(MODELS)) {
 
   test(`ai_sdk_${name}_gets_the_memory_but_none_of_its_tools`, async () => {
     const { tools } = weather();
-    await remember(make, async (model, prompt) => kept(await generateText({ ...settings, model, prompt, tools })));
+    await remember(make, async (model, prompt) =>
+      comparable(await generateText({ ...settings, model, prompt, tools })),
+    );
     await remember(make, (model, prompt) => all(streamText({ ...settings, model, prompt, tools }).fullStream));
   });
 

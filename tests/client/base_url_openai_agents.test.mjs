@@ -35,7 +35,7 @@ function assistant(more = {}) {
   return { cities, agent };
 }
 
-const kept = ({ finalOutput, newItems, rawResponses, history, state }) => ({
+const comparable = ({ finalOutput, newItems, rawResponses, history, state }) => ({
   finalOutput,
   newItems,
   rawResponses,
@@ -48,7 +48,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
     for (const text of ["hi", "weather", "both"]) {
       const said = await compare(make, async (runner) => {
         const { agent, cities } = assistant();
-        return { cities, ...alike(kept(await runner.run(agent, text))) };
+        return { cities, ...alike(comparable(await runner.run(agent, text))) };
       });
       assert.equal(said.finalOutput, text === "hi" ? "Hello, dear friend." : "It is sunny.");
     }
@@ -61,7 +61,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
         const stream = await runner.run(agent, text, { stream: true });
         const events = await all(stream);
         await stream.completed;
-        return { cities, events: alike(events), ...alike(kept(stream)) };
+        return { cities, events: alike(events), ...alike(comparable(stream)) };
       });
       assert.ok(events.length > 5);
     }
@@ -70,7 +70,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
   test(`openai_agents_${name}_structured_answers_are_parsed`, async () => {
     const said = await compare(make, async (runner) => {
       const { agent } = assistant({ tools: [], outputType: z.object({ answer: z.number() }) });
-      return alike(kept(await runner.run(agent, "how much?")));
+      return alike(comparable(await runner.run(agent, "how much?")));
     });
     assert.deepEqual(said.finalOutput, { answer: 42 });
   });
@@ -80,18 +80,18 @@ for (const [name, make] of Object.entries(RUNNERS)) {
       const { agent } = assistant();
       const first = await runner.run(agent, "both");
       const asked = [...first.history, { role: "user", content: "And now?" }];
-      return alike(kept(await runner.run(agent, asked)));
+      return alike(comparable(await runner.run(agent, asked)));
     });
     assert.equal(said.finalOutput, "Hello, dear friend.");
   });
 
   test(`openai_agents_${name}_gets_the_memory_but_none_of_its_tools`, async () => {
-    await remember(make, async (runner, text) => kept(await runner.run(assistant().agent, text)));
+    await remember(make, async (runner, text) => comparable(await runner.run(assistant().agent, text)));
     await remember(make, async (runner, text) => {
       const stream = await runner.run(assistant().agent, text, { stream: true });
       const events = await all(stream);
       await stream.completed;
-      return [events, kept(stream)];
+      return [events, comparable(stream)];
     });
   });
 
@@ -111,7 +111,7 @@ test("openai_agents_responses_continue_from_the_previous_response", async () => 
     const { agent } = assistant();
     const first = await runner.run(agent, "both");
     const second = await runner.run(agent, "And now?", { previousResponseId: first.lastResponseId });
-    return { said: alike(kept(second)) };
+    return { said: alike(comparable(second)) };
   });
   assert.equal(said.finalOutput, "Hello, dear friend.");
 });

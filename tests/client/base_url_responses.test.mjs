@@ -194,13 +194,13 @@ test("openai_agents_reasoning_and_searches_are_returned_and_continue", async () 
     const stream = await runner.run(agent, "search", { stream: true });
     const events = await all(stream);
     await stream.completed;
-    const kept = ({ finalOutput, newItems, rawResponses, history }) => ({
+    const comparable = ({ finalOutput, newItems, rawResponses, history }) => ({
       finalOutput,
       newItems,
       rawResponses,
       history,
     });
-    return alike([kept(first), kept(second), kept(third), events, kept(stream)]);
+    return alike([comparable(first), comparable(second), comparable(third), events, comparable(stream)]);
   });
   assert.equal(answers[0].finalOutput, "It is an example.");
 });

@@ -316,7 +316,7 @@ test("a_long_history_can_be_read_whole_or_from_its_end", async () => {
 });
 
 /** The SDK's in-memory sessions accept initial items. */
-async function begun(name, ...initial) {
+async function openBoth(name, ...initial) {
   const [ours, theirs] = [sessionOf(name), new MemorySession({ initialItems: initial })];
   if (initial.length > 0) await ours.addItems(initial);
   return [ours, theirs];
@@ -387,7 +387,7 @@ const REFUSED_TRANSACTIONS = {
 
 test("what_the_sdk_refuses_is_refused_with_the_same_message", async () => {
   for (const [name, make] of Object.entries(REFUSED_TRANSACTIONS)) {
-    const [ours, theirs] = await begun(`refused ${name}`, said("start"));
+    const [ours, theirs] = await openBoth(`refused ${name}`, said("start"));
     const [own, other] = await Promise.all(
       [ours, theirs].map((session) =>
         session.applyHistoryTransaction(make()).then(
@@ -483,12 +483,12 @@ test("function_calls_are_replaced_as_in_the_sdks_own_session", async () => {
     [replace("1"), replace("1")],
   ];
   for (const [n, mutations] of batches.entries()) {
-    const [ours, theirs] = await begun(`mutations ${n}`, ...history);
+    const [ours, theirs] = await openBoth(`mutations ${n}`, ...history);
     for (const session of [ours, theirs]) await session.applyHistoryMutations({ mutations });
     assert.deepEqual(await ours.getItems(), await theirs.getItems(), JSON.stringify(mutations));
   }
   // A mutation may name the call it expects. All of them are checked against one history.
-  const [ours] = await begun("expected", ...history);
+  const [ours] = await openBoth("expected", ...history);
   const refused = [
     [
       [replace("1", { expected: called("1", 2) }), replace("2", { expected: called("2", 999) })],
@@ -508,7 +508,7 @@ test("function_calls_are_replaced_as_in_the_sdks_own_session", async () => {
 });
 
 test("a_transaction_uses_its_arguments_as_passed", async () => {
-  const [ours, theirs] = await begun("given", said("start"));
+  const [ours, theirs] = await openBoth("given", said("start"));
   for (const session of [ours, theirs]) {
     const item = said("committed");
     const args = transaction("1", item);

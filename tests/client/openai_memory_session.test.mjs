@@ -47,7 +47,7 @@ const exchange = (expected, replacement, callId = expected.callId) => ({
   replacement,
 });
 
-const holds = async (session, ...items) => assert.deepEqual(await session.getItems(), items);
+const assertItems = async (session, ...items) => assert.deepEqual(await session.getItems(), items);
 const refuses = (work, words) =>
   assert.rejects(work, (error) => error.message.includes(words) || assert.fail(error.message));
 const SECRET = "a text that no log may have";
@@ -66,19 +66,19 @@ function loggerThat(dontLogModelData, dontLogToolData) {
   };
 }
 
-const tellsNothing = (dontLogModelData, dontLogToolData) => async (open, id) => {
+const logsNothing = (dontLogModelData, dontLogToolData) => async (open, id) => {
   const logger = loggerThat(dontLogModelData, dontLogToolData);
   const session = await open(id, [says(SECRET)], logger);
-  await holds(session, says(SECRET));
+  await assertItems(session, says(SECRET));
   await session.addItems([says(`${SECRET}, and more`)]);
   assert.deepEqual(await session.popItem(), says(`${SECRET}, and more`));
   assert.ok(!JSON.stringify(logger.lines).includes(SECRET));
 };
 
 const CASES = {
-  items_are_not_logged_where_models_data_may_not_be: tellsNothing(true, false),
-  items_are_not_logged_where_tools_data_may_not_be: tellsNothing(false, true),
-  items_are_not_logged_where_neither_may_be: tellsNothing(true, true),
+  items_are_not_logged_where_models_data_may_not_be: logsNothing(true, false),
+  items_are_not_logged_where_tools_data_may_not_be: logsNothing(false, true),
+  items_are_not_logged_where_neither_may_be: logsNothing(true, true),
 
   async items_are_logged_where_both_may_be(open, id) {
     const logger = loggerThat(false, false);
@@ -90,12 +90,12 @@ const CASES = {
     const session = await open(id, [says("hello")]);
     assert.equal(await session.getSessionId(), id);
     await session.addItems([says("one"), says("two")]);
-    await holds(session, says("hello"), says("one"), says("two"));
+    await assertItems(session, says("hello"), says("one"), says("two"));
     assert.deepEqual(await session.getItems(2), [says("one"), says("two")]);
     assert.deepEqual(await session.popItem(), says("two"));
-    await holds(session, says("hello"), says("one"));
+    await assertItems(session, says("hello"), says("one"));
     await session.clearSession();
-    await holds(session);
+    await assertItems(session);
     assert.deepEqual(await session.getItems(3), []);
     assert.equal(await session.popItem(), undefined);
   },
@@ -106,21 +106,21 @@ const CASES = {
     const [read] = await session.getItems();
     assert.notEqual(read, first);
     read.content = "changed";
-    await holds(session, says("start"));
+    await assertItems(session, says("start"));
     await session.addItems([next]);
     next.content = "changed";
-    await holds(session, says("start"), says("next"));
+    await assertItems(session, says("start"), says("next"));
     const popped = await session.popItem();
     assert.deepEqual(popped, says("next"));
     popped.content = "changed";
-    await holds(session, says("start"));
+    await assertItems(session, says("start"));
   },
 
   async a_mutation_replaces_the_call_that_it_expects(open, id) {
     const [first, second, replacement] = [asks("1", 1, "old-1"), asks("1", 2, "old-2"), asks("1", 3, "new")];
     const session = await open(id, [says("start"), first, second]);
     await session.applyHistoryMutations({ mutations: [exchange(second, replacement)] });
-    await holds(session, says("start"), first, replacement);
+    await assertItems(session, says("start"), first, replacement);
   },
 
   async of_mutations_that_do_not_all_match_none_is_applied(open, id) {
@@ -128,14 +128,14 @@ const CASES = {
     const session = await open(id, [says("start"), first, second]);
     const mutations = [exchange(first, asks("1", 10)), exchange(asks("2", 999), asks("2", 20))];
     await refuses(session.applyHistoryMutations({ mutations }), "Session history items could not be compared safely");
-    await holds(session, says("start"), first, second);
+    await assertItems(session, says("start"), first, second);
   },
 
   async mutations_are_held_against_one_history(open, id) {
     const session = await open(id, [asks("1", 1)]);
     const mutations = [exchange(asks("1", 1), asks("1", 2)), exchange(asks("1", 2), asks("1", 3))];
     await refuses(session.applyHistoryMutations({ mutations }), "Session history mutation could not find");
-    await holds(session, asks("1", 1));
+    await assertItems(session, asks("1", 1));
   },
 
   async an_append_that_is_repeated_is_applied_once(open, id) {
@@ -145,7 +145,7 @@ const CASES = {
     item.content = "changed";
     await session.addItems([says("later")]);
     await session.applyHistoryTransaction(append("op", says("appended")));
-    await holds(session, says("start"), says("appended"), says("later"));
+    await assertItems(session, says("start"), says("appended"), says("later"));
   },
 
   async a_suffix_that_is_replaced_again_is_replaced_once(open, id) {
@@ -153,7 +153,7 @@ const CASES = {
     await session.applyHistoryTransaction(replace("op", [says("blocked")], [says("accepted")]));
     await session.addItems([says("later")]);
     await session.applyHistoryTransaction(replace("op", [says("blocked")], [says("accepted")]));
-    await holds(session, says("start"), says("accepted"), says("later"));
+    await assertItems(session, says("start"), says("accepted"), says("later"));
   },
 
   async another_suffix_is_refused_and_the_name_stays_free(open, id) {
@@ -162,9 +162,9 @@ const CASES = {
       session.applyHistoryTransaction(replace("op", [says("different")], [says("accepted")])),
       "suffix no longer matches",
     );
-    await holds(session, says("start"));
+    await assertItems(session, says("start"));
     await session.applyHistoryTransaction(replace("op", [says("start")], [says("accepted")]));
-    await holds(session, says("accepted"));
+    await assertItems(session, says("accepted"));
   },
 
   async a_name_of_another_transaction_is_refused(open, id) {
@@ -174,7 +174,7 @@ const CASES = {
       session.applyHistoryTransaction(append("op", says("second"))),
       "already applied with a different transaction",
     );
-    await holds(session, says("first"));
+    await assertItems(session, says("first"));
   },
 
   async an_append_of_nothing_takes_its_name(open, id) {
@@ -184,7 +184,7 @@ const CASES = {
       session.applyHistoryTransaction(append("op", says("unexpected"))),
       "already applied with a different transaction",
     );
-    await holds(session);
+    await assertItems(session);
   },
 
   async clearing_frees_the_names(open, id) {
@@ -192,7 +192,7 @@ const CASES = {
     await session.applyHistoryTransaction(append("op", says("said")));
     await session.clearSession();
     await session.applyHistoryTransaction(append("op", says("said")));
-    await holds(session, says("said"));
+    await assertItems(session, says("said"));
   },
 
   async what_is_no_transaction_is_refused(open, id) {
@@ -204,7 +204,7 @@ const CASES = {
       [append("op", 42), "items contain invalid or unsupported data"],
     ];
     for (const [given, words] of refused) await refuses(session.applyHistoryTransaction(given), words);
-    await holds(session, says("start"));
+    await assertItems(session, says("start"));
   },
 
   async what_json_does_not_have_is_refused(open, id) {
@@ -222,16 +222,16 @@ const CASES = {
         UNSUPPORTED,
       );
     }
-    await holds(session, says("start"));
+    await assertItems(session, says("start"));
   },
 
   async a_hidden_field_is_refused_and_the_name_stays_free(open, id) {
     const session = await open(id, [says("start")]);
     const item = Object.defineProperty(says("x"), "providerData", { enumerable: false, value: { hidden: true } });
     await refuses(session.applyHistoryTransaction(append("op", item)), UNSUPPORTED);
-    await holds(session, says("start"));
+    await assertItems(session, says("start"));
     await session.applyHistoryTransaction(append("op", says("again")));
-    await holds(session, says("start"), says("again"));
+    await assertItems(session, says("start"), says("again"));
   },
 
   async fields_that_no_transaction_has_are_refused(open, id) {
@@ -248,16 +248,16 @@ const CASES = {
       session.applyHistoryTransaction(more(replace("other", [says("start")], [says("x")]))),
       "suffix transaction fields are invalid",
     );
-    await holds(session, says("start"));
+    await assertItems(session, says("start"));
     await session.applyHistoryTransaction(append("op", says("again")));
-    await holds(session, says("start"), says("again"));
+    await assertItems(session, says("start"), says("again"));
   },
 
   async no_error_says_what_a_transaction_holds(open, id) {
     const session = await open(id);
     const given = append("op", says("x", { key: Symbol(SECRET) }));
     await assert.rejects(session.applyHistoryTransaction(given), { message: UNSUPPORTED });
-    await holds(session);
+    await assertItems(session);
   },
 
   async shared_bytes_are_copied(open, id) {
@@ -277,7 +277,7 @@ const CASES = {
     await session.applyHistoryTransaction(append("op", item));
     await session.applyHistoryTransaction(append("op", (await session.getItems())[0]));
     await session.applyHistoryTransaction(replace("other", [item], [says("replaced")]));
-    await holds(session, says("replaced"));
+    await assertItems(session, says("replaced"));
   },
 
   async what_a_copy_would_change_is_refused_and_the_name_stays_free(open, id) {
@@ -289,7 +289,7 @@ const CASES = {
       );
     }
     await session.applyHistoryTransaction(append("op", says("accepted")));
-    await holds(session, says("accepted"));
+    await assertItems(session, says("accepted"));
   },
 
   async arguments_are_read_once_and_what_they_throw_is_not_told(open, id) {
@@ -304,7 +304,7 @@ const CASES = {
       assert.equal(reads, 1);
       reads = 0;
     }
-    await holds(session, says("once"));
+    await assertItems(session, says("once"));
     const throwing = Object.defineProperty({}, "operationId", {
       get() {
         throw new Error(SECRET);

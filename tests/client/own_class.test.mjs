@@ -62,11 +62,11 @@ async function ok(agent, operation, input, user) {
 }
 
 /** What the class has recorded of its notifications. */
-async function heard(agent, of, isWhole = () => true) {
+async function notifications(agent, of, isWhole = () => true) {
   for (const until = Date.now() + 20_000; ; await wait(50)) {
-    const kept = await (await fetch(`${server.url}/own/heard?agent=${agent}&of=${of}`)).json();
-    if (kept !== null && isWhole(kept)) return kept;
-    assert.ok(Date.now() < until, `the class was not told: ${of}, ${JSON.stringify(kept)}`);
+    const recorded = await (await fetch(`${server.url}/own/heard?agent=${agent}&of=${of}`)).json();
+    if (recorded !== null && isWhole(recorded)) return recorded;
+    assert.ok(Date.now() < until, `the class was not told: ${of}, ${JSON.stringify(recorded)}`);
   }
 }
 
@@ -179,14 +179,14 @@ test("a_function_decides_whether_each_call_needs_approval", async () => {
   const { message } = await turn("send", 'use send {"amount":5}');
   assert.equal(textOf({ message }), "The tool says: Sent 5.");
   // The function and the tool receive the same call.
-  assert.deepEqual(await heard("send", "asked"), await heard("send", "sent"));
+  assert.deepEqual(await notifications("send", "asked"), await notifications("send", "sent"));
   for (const amount of [100, 13, 14, "many"]) {
     const { message } = await turn("send", `use send {"amount":${JSON.stringify(amount)}}`);
     const called = message.parts.find(({ type }) => type === "tool-send");
     assert.deepEqual([called.state, called.input], ["approval-requested", { amount }]);
     await ok("send", "createSession", { id: `s${turns}` });
   }
-  assert.equal((await heard("send", "sent")).amount, 5);
+  assert.equal((await notifications("send", "sent")).amount, 5);
 });
 
 test("functions_can_store_blocks", async () => {
@@ -209,9 +209,9 @@ test("functions_can_store_blocks", async () => {
 });
 
 test("a_failing_or_hanging_block_function_affects_only_its_block", { timeout: 60_000 }, async () => {
-  const begun = Date.now();
+  const startedAt = Date.now();
   const blocks = await ok("homes", "getBlocks");
-  assert.ok(Date.now() - begun < 40_000, "a home has a deadline");
+  assert.ok(Date.now() - startedAt < 40_000, "a home has a deadline");
   const of = (label) => (blocks.blocks ?? blocks).find((block) => block.label === label);
   assert.equal(of("soul").content, "You are kind.");
   assert.match(of("lost").unavailable, /status 500/);
@@ -275,9 +275,9 @@ test("a_cookie_determines_the_rights_of_a_request", async () => {
 });
 
 test("a_hanging_login_is_refused_after_a_timeout", { timeout: 30_000 }, async () => {
-  const begun = Date.now();
+  const startedAt = Date.now();
   assert.equal((await ask("patient", "listSessions", {}, "patient")).status, 401);
-  assert.ok(Date.now() - begun < 20_000);
+  assert.ok(Date.now() - startedAt < 20_000);
 });
 
 test("the_classs_own_calls_have_all_rights_and_others_are_authorized", async () => {
@@ -308,7 +308,7 @@ test("the_class_provides_summaries_and_vectors", async () => {
   const { compaction, reason } = await ok("short", "compact", { sessionId: "s" });
   assert.equal(reason, "compacted");
   assert.match(compaction.summary, /In short \(asked\)\./);
-  assert.deepEqual(await heard("short", "compacted"), { sessionId: "s", isLess: true });
+  assert.deepEqual(await notifications("short", "compacted"), { sessionId: "s", isLess: true });
   await ok("short", "appendEvents", {
     sessionId: "s",
     events: [{ id: "tea", action: "user_message", content: "I like tea in the morning." }],
@@ -337,9 +337,9 @@ test("the_class_counts_tokens", async () => {
 
 test("the_class_is_notified_when_a_turn_ends", async () => {
   await turn("ending", "hello");
-  const { sessionId, finishReason, usage } = await heard("ending", "ended");
+  const { sessionId, finishReason, usage } = await notifications("ending", "ended");
   assert.deepEqual([sessionId, finishReason, usage.inputTokens], ["s", "stop", 10]);
-  assert.deepEqual(await heard("ending", "phases", (phases) => phases.includes("idle")), [
+  assert.deepEqual(await notifications("ending", "phases", (phases) => phases.includes("idle")), [
     "thinking",
     "ending",
     "idle",
@@ -354,20 +354,20 @@ test("the_class_is_notified_when_an_automatic_compaction_starts_and_ends", async
     content: `${n} ${"word ".repeat(200)}`,
   }));
   await ok("status", "appendEvents", { sessionId: "s", events });
-  const phases = await heard("status", "phases", (phases) => phases.includes("idle"));
+  const phases = await notifications("status", "phases", (phases) => phases.includes("idle"));
   assert.deepEqual(phases, ["compacting", "idle"]);
 });
 
 test("the_class_is_notified_of_memory_changes_except_its_own_in_response", async () => {
   await ok("diarist", "defineBlock", { label: "diary", kind: "searchable" });
   await ok("diarist", "setEntry", { label: "diary", key: "monday", content: "It rained." });
-  const changes = await heard("diarist", "changes");
+  const changes = await notifications("diarist", "changes");
   assert.deepEqual(changes, [{ kind: "entry", key: "monday", content: "It rained." }]);
   // The class finds by meaning, so both are found, in an order that does not matter here.
   const { results } = await ok("diarist", "searchContext", { label: "diary", query: "heard" });
   assert.deepEqual(results.map(({ key }) => key).sort(), ["monday", "monday again"]);
   await ok("diarist", "setEntry", { label: "diary", key: "tuesday", content: "Sun." });
-  const all = await heard("diarist", "changes", (changes) => changes.length > 1);
+  const all = await notifications("diarist", "changes", (changes) => changes.length > 1);
   assert.deepEqual(
     all.map(({ key }) => key),
     ["monday", "tuesday"],

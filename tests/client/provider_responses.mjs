@@ -110,10 +110,10 @@ export const responses = {
   },
   events(said, body) {
     const whole = responses.whole(said, body);
-    const begun = { ...whole, status: "in_progress", output: [], usage: null };
+    const started = { ...whole, status: "in_progress", output: [], usage: null };
     const events = [
-      { type: "response.created", response: begun },
-      { type: "response.in_progress", response: begun },
+      { type: "response.created", response: started },
+      { type: "response.in_progress", response: started },
     ];
     for (const [output_index, item] of whole.output.entries()) {
       const at = { item_id: item.id, output_index };

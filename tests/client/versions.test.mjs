@@ -47,7 +47,7 @@ async function ok(agent, operation, input) {
 }
 
 /** Waits until wrangler has written so into its log. */
-async function saysSoon(sentence) {
+async function isLogged(sentence) {
   for (const until = Date.now() + 20_000; !sentence.test(server.said()); await wait(50))
     assert.ok(Date.now() < until, server.said());
 }
@@ -216,13 +216,13 @@ test("a_model_and_a_tool_of_an_older_ai_are_refused_with_advice", async () => {
   const { status, body } = await ask("model:4", "runTurn", turnOf());
   assert.deepEqual([status, body.error.code], [502, "model_failed"]);
   assert.match(body.error.message, /See the Worker's log for the reason\.$/);
-  await saysSoon(
+  await isLogged(
     /`model` returned a model of the specification "v1"\. Session Agent supports those of `ai` 5, 6 and 7\. Install `ai@7`/,
   );
-  await saysSoon(
+  await isLogged(
     /the tool `old` is left out TypeError: it has `parameters` and no `inputSchema`, as tools of `ai` 4\./,
   );
-  await saysSoon(/under Node 20, npm chooses old versions/);
+  await isLogged(/under Node 20, npm chooses old versions/);
 });
 
 test("a_valibot_schema_is_sent_to_the_model_and_enforced", async () => {
@@ -278,7 +278,7 @@ test("a_failed_summary_is_reported_and_affects_nothing_else", async () => {
   const { lastCompactionError } = (await method("SESSION_AGENT", agent, "getSession", { sessionId: "s" })).answer;
   assert.match(lastCompactionError.message, /`summarize_failed`/);
   assert.match(heard.message, /`summarize_failed`/);
-  await saysSoon(/session-agent: `summarize` failed Error: /);
+  await isLogged(/session-agent: `summarize` failed Error: /);
   assert.equal((await ok(agent, "getHistory", { sessionId: "s", limit: 1000 })).messages.length, 40);
 });
 

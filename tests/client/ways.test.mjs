@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { BUILD, ROOT } from "../../scripts/places.mjs";
-import { CODES, furnish, REFUSALS } from "../workerd/refusals.mjs";
+import { CODES, createData, REFUSALS } from "../workerd/refusals.mjs";
 import { bundle, NEWEST_DATE } from "../workerd/second_worker.mjs";
 import { dev, project } from "./packed.mjs";
 
@@ -228,7 +228,7 @@ test("each_error_has_its_class_and_code_over_every_transport", async (context) =
         const agent = `${title} ${target} ${caller}`;
         // Where the object is first woken over the namespace, it is found by its id alone.
         await ask(setup, [{ target, agent, options: { token: SECRET }, method: "listSessions", given: [] }]);
-        const tokens = await furnish((operation, input) => called(setup, agent, operation, input));
+        const tokens = await createData((operation, input) => called(setup, agent, operation, input));
         const refusals = REFUSALS.map(([method, input, name, status, , token]) => ({
           method,
           input,

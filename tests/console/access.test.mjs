@@ -75,11 +75,11 @@ describe("access", { skip }, async () => {
     await page.getByText("Walk on the roof").waitFor();
     await page.context().close();
     await site.ask("example", "updateSession", { sessionId: "trip", tags: ["travel"], metadata: { channel: "web" } });
-    await furnish();
+    await createData();
   }
 
   /** What the example lacks: Markdown of all kinds, turns with a record, a thread of LangGraph. */
-  async function furnish() {
+  async function createData() {
     const ask = (operation, input) => site.ask("read", operation, input);
     const question = { id: "q", role: "user", parts: [{ type: "text", text: "What can you do?" }] };
     await ask("createSession", { id: "said" });

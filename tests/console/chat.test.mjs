@@ -563,19 +563,19 @@ describe("chat", { skip }, async () => {
     await page.locator(".live summary").click();
     const row = (name) => page.getByRole("region", { name: "Running turn" }).getByRole("row", { name });
     await row(/request 2/).waitFor();
-    const took = () =>
+    const timesShown = () =>
       row(/weather/)
         .getByRole("cell")
         .last()
         .textContent();
-    const before = await took();
+    const before = await timesShown();
     assert.match(before, /^\d+ ms$/);
     await page.evaluate(() => window.cut());
     rest.open();
     // Only a page that reconnected to the turn receives this.
     await page.getByText("It rains,", { exact: true }).waitFor();
     await row(/request 2/).waitFor();
-    assert.equal(await took(), before);
+    assert.equal(await timesShown(), before);
     assert.equal(await page.getByText("seen for").count(), 0);
     last.open();
     await page.getByText("It rains, still.", { exact: true }).waitFor();

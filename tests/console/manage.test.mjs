@@ -272,9 +272,9 @@ describe("manage", { skip }, async () => {
     const page = await site.open(t, "#/anybody/manage/tools");
     await click(page, "Try weather");
     await click(page, "Call");
-    const told = page.getByRole("dialog").getByRole("alert");
-    await told.getByText("This Worker doesn't accept tool calls from a page.").waitFor();
-    for (const way of ["npm start", "SESSION_AGENT_TOKEN", "in a conversation"]) await told.getByText(way).waitFor();
+    const alert = page.getByRole("dialog").getByRole("alert");
+    await alert.getByText("This Worker doesn't accept tool calls from a page.").waitFor();
+    for (const way of ["npm start", "SESSION_AGENT_TOKEN", "in a conversation"]) await alert.getByText(way).waitFor();
   });
 
   test("a_token_is_shown_once_with_its_rights", async (t) => {
@@ -297,8 +297,8 @@ describe("manage", { skip }, async () => {
       assert.equal((await locked.server.call("t", "deleteSession", { sessionId: "s" }, asToken)).status, 403);
       await click(page, "Hide");
       assert.ok(!(await page.content()).includes(token));
-      const kept = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
-      assert.ok(!kept.includes(token), "the page keeps no token");
+      const stored = await page.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]));
+      assert.ok(!stored.includes(token), "the page keeps no token");
     } finally {
       await locked.stop();
     }

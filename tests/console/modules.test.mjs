@@ -469,15 +469,16 @@ test("a_call_of_zero_duration_is_labeled", () => {
 });
 
 test("a_replayed_turn_keeps_the_times_already_received", () => {
-  const heard = (chunks, isJoined) => chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
+  const playLive = (chunks, isJoined) =>
+    chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
   const called = { type: "tool-input-available", toolCallId: "c", toolName: "weather" };
-  const before = heard([
+  const before = playLive([
     [0, { type: "start", messageId: "m" }],
     [10, { type: "start-step" }],
     [40, called],
   ]);
   const again = (messageId) =>
-    heard(
+    playLive(
       [
         [1000, { type: "start", messageId }],
         [1000, { type: "start-step" }],

@@ -165,18 +165,18 @@ describe("sessions", { skip }, async () => {
     const page = await site.open(t, "#/at-once/sessions/s");
     await page.getByRole("link", { name: /A session/ }).waitFor();
     // The list is read before the session is deleted, and answered after it.
-    const looking = gate();
+    const reading = gate();
     await page.route(
       "**/rpc/listSessions",
       async (route) => {
         const response = await route.fetch();
-        looking.reach();
-        await looking.gate;
+        reading.reach();
+        await reading.gate;
         await route.fulfill({ response });
       },
       { times: 1 },
     );
-    await looking.reached;
+    await reading.reached;
     await page.getByLabel("Session actions").click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByRole("button", { name: "Delete now" }).click();
@@ -186,7 +186,7 @@ describe("sessions", { skip }, async () => {
     );
     await page.getByRole("button", { name: "Delete now" }).waitFor({ state: "detached" });
     const isRead = page.waitForResponse("**/rpc/listSessions").then((response) => response.finished());
-    looking.open();
+    reading.open();
     await isRead;
     await drawn(page);
     assert.equal(await page.getByRole("link", { name: /A session/ }).count(), 0);

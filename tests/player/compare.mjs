@@ -145,13 +145,14 @@ function compareMemory(memory, found) {
       if (block[field] !== definition[field])
         return `the ${field} of block ${key} is ${show(block[field])}, not ${show(definition[field])}`;
     }
-    const held = memory.holds(key);
+    const stored = memory.holds(key);
     if (definition.kind === "readonly" || definition.kind === "writable") {
       if (block.content !== memory.text(key))
         return `block ${key} says ${show(block.content)}, not ${show(memory.text(key))}`;
-      if (block.version !== held.version) return `block ${key} has the version ${block.version}, not ${held.version}`;
+      if (block.version !== stored.version)
+        return `block ${key} has the version ${block.version}, not ${stored.version}`;
     } else {
-      const items = [...held.items].sort(([a], [b]) => (a < b ? -1 : 1));
+      const items = [...stored.items].sort(([a], [b]) => (a < b ? -1 : 1));
       const expected = items.map(([key, item]) =>
         definition.kind === "searchable"
           ? { key, content: item.content, title: item.title ?? null, tags: item.tags ?? [] }

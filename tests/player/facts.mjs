@@ -18,7 +18,8 @@ export function putFact(items, key, content, supersedes, tags) {
     String(before.supersedes) === String(fact.supersedes) &&
     String(before.tags ?? []) === String(fact.tags);
   if (!isWritten) items.set(key, fact);
-  for (const other of before?.supersedes ?? []) if (!fact.supersedes.includes(other)) giveBack(items, other, key);
+  for (const other of before?.supersedes ?? [])
+    if (!fact.supersedes.includes(other)) restoreReplaced(items, other, key);
   for (const other of isWritten ? [] : (supersedes ?? []))
     items.set(other, { ...items.get(other), replacedBy: key, isUnsure: false });
 }
@@ -28,12 +29,12 @@ export function removeFact(items, key) {
   const fact = items.get(key);
   if (fact === undefined) return false;
   items.delete(key);
-  for (const other of fact.supersedes) giveBack(items, other, key);
+  for (const other of fact.supersedes) restoreReplaced(items, other, key);
   return true;
 }
 
 /** Of several replacements, those written after it count, by their clocks. */
-function giveBack(items, key, by) {
+function restoreReplaced(items, key, by) {
   const fact = items.get(key);
   if (fact === undefined || fact.replacedBy !== by) return;
   const isUnsure = [...items].some(([other, { supersedes }]) => other !== by && supersedes.includes(key));

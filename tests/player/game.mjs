@@ -140,8 +140,8 @@ export class Game {
 
   /** What was interrupted is there whole, or not at all. */
   async settle(agent, what, apply) {
-    const seen = await observe((operation, body) => this.read(agent, operation, body));
-    const unchanged = differ(this.agents[agent].clone(), seen);
+    const observed = await observe((operation, body) => this.read(agent, operation, body));
+    const unchanged = differ(this.agents[agent].clone(), observed);
     if (unchanged === null) {
       this.settled.absent += 1;
       return "absent";
@@ -149,7 +149,7 @@ export class Game {
     this.hold(apply !== undefined, () => `${what} should have changed nothing: ${unchanged}`);
     const after = this.agents[agent].clone();
     apply(after, null);
-    const wrong = differ(after, seen);
+    const wrong = differ(after, observed);
     this.hold(
       wrong === null,
       () => `${what} was interrupted and is neither absent (${unchanged}) nor whole (${wrong})`,
@@ -161,8 +161,8 @@ export class Game {
 
   /** Compares everything that an agent has stored with its model. */
   async audit(agent) {
-    const seen = await observe((operation, body) => this.read(agent, operation, body));
-    const wrong = differ(this.agents[agent], seen);
+    const observed = await observe((operation, body) => this.read(agent, operation, body));
+    const wrong = differ(this.agents[agent], observed);
     this.hold(wrong === null, () => `after an audit: ${wrong}`);
     for (let cursor = null; ; ) {
       const page = await this.read(agent, "verify", { ...(cursor && { cursor }) });
@@ -170,7 +170,7 @@ export class Game {
       cursor = page.cursor;
       if (cursor === null) break;
     }
-    for (const session of seen.sessions) {
+    for (const session of observed.sessions) {
       const known = this.agents[agent].find(session.id);
       this.hold(
         session.updatedAt >= known.updatedAt,
@@ -178,8 +178,8 @@ export class Game {
       );
       known.updatedAt = session.updatedAt;
     }
-    for (const [at, session] of seen.sessions.entries()) {
-      const before = seen.sessions[at - 1];
+    for (const [at, session] of observed.sessions.entries()) {
+      const before = observed.sessions[at - 1];
       this.hold(
         before === undefined || before.updatedAt >= session.updatedAt,
         () => `listSessions shows ${before.id} before ${session.id}, whose activity is newer`,
@@ -210,8 +210,8 @@ export class Game {
     const until = Date.now() + PATIENCE_MS;
     for (let times = 1; ; times += 1) {
       const answer = await this.#send(agent, "runTurn", body);
-      const goesOn = answer.status === 0 || answer.body?.error?.code === "turn_in_progress";
-      if (!goesOn) return { ...answer, times };
+      const isRunning = answer.status === 0 || answer.body?.error?.code === "turn_in_progress";
+      if (!isRunning) return { ...answer, times };
       this.hold(Date.now() < until, () => `the turn ${show(body)} never ends: ${show(answer.body)}`);
       if (answer.status !== 0) await pause(20);
     }

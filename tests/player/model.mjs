@@ -178,18 +178,18 @@ export class SessionModel {
 
   /** Deletes events. What hung on one hangs on the nearest event above that is left. */
   delete(seqs) {
-    const gone = new Set(seqs);
+    const deleted = new Set(seqs);
     const surviving = (seq) => {
-      while (gone.has(seq)) seq = this.events.get(seq).parent;
+      while (deleted.has(seq)) seq = this.events.get(seq).parent;
       return seq;
     };
-    for (const [seq, event] of this.events) if (!gone.has(seq)) event.newParent = surviving(event.parent);
+    for (const [seq, event] of this.events) if (!deleted.has(seq)) event.newParent = surviving(event.parent);
     for (const overlay of this.overlays) {
       overlay.to = surviving(overlay.to);
       overlay.above = surviving(overlay.above);
     }
     if (this.chosen !== null) this.chosen = surviving(this.chosen) || null;
-    for (const seq of gone) this.events.delete(seq);
+    for (const seq of deleted) this.events.delete(seq);
     for (const event of this.events.values()) {
       event.parent = event.newParent;
       delete event.newParent;
@@ -337,17 +337,17 @@ export class Memory {
   }
 
   text(label) {
-    const held = this.holds(label);
-    return held.version === 0 ? (this.block(label)?.defaultContent ?? "") : held.texts.at(-1);
+    const stored = this.holds(label);
+    return stored.version === 0 ? (this.block(label)?.defaultContent ?? "") : stored.texts.at(-1);
   }
 
   /** An unchanged text is not written again. */
   write(label, text) {
-    const held = this.holds(label);
-    if (this.text(label) === text && held.version > 0) return;
-    if (held.version === 0 && this.text(label) === text) return;
-    held.version += 1;
-    held.texts.push(text);
+    const stored = this.holds(label);
+    if (this.text(label) === text && stored.version > 0) return;
+    if (stored.version === 0 && this.text(label) === text) return;
+    stored.version += 1;
+    stored.texts.push(text);
   }
 }
 

@@ -112,15 +112,15 @@ class Native {
 
   /** Status 0: the object died on the way. */
   async request(agent, operation, body, { fault } = {}) {
-    return told(await this.#ask({ agent, operation, body, fault }));
+    return answerOf(await this.#ask({ agent, operation, body, fault }));
   }
 
   async exportSession(agent, sessionId) {
-    return told(await this.#ask({ agent, export: sessionId }));
+    return answerOf(await this.#ask({ agent, export: sessionId }));
   }
 
   async importSession(agent, sessionId, file, { fault, piece } = {}) {
-    return told(await this.#ask({ agent, import: sessionId, file, fault, piece }));
+    return answerOf(await this.#ask({ agent, import: sessionId, file, fault, piece }));
   }
 
   async evict(agent) {
@@ -133,13 +133,13 @@ class Native {
 
   async stop() {
     if (this.#process === undefined || this.#process.exitCode !== null) return;
-    const gone = once(this.#process, "exit");
+    const exited = once(this.#process, "exit");
     this.#process.stdin.end();
-    await gone;
+    await exited;
   }
 }
 
-function told({ status, body, failed }) {
+function answerOf({ status, body, failed }) {
   // A statement that failed on the way of what follows an answer leaves the answer as it is.
   return { status, body: status >= 400 ? { error: body } : body, failed };
 }

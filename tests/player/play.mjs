@@ -41,7 +41,7 @@ export async function playFor(driver, ms, seed, { movesPerGame = 150, log = () =
         ...options,
         until: Date.now() + shrinkMs,
       });
-      return { ...played, failure: tell(driver, gameSeed, shortest) };
+      return { ...played, failure: describeFailure(driver, gameSeed, shortest) };
     }
     if (Date.now() - said > 60_000) {
       said = Date.now();
@@ -61,7 +61,7 @@ export async function playFor(driver, ms, seed, { movesPerGame = 150, log = () =
 }
 
 /** A failure, for people: the message, the seeds that play it again, and the requests. */
-function tell(driver, gameSeed, { seeds, error }) {
+function describeFailure(driver, gameSeed, { seeds, error }) {
   const lines = error.game.trace.map((entry) =>
     entry.move === undefined
       ? `  ${entry.agent}: ${entry.operation} ${clip(entry.body)} → ${entry.status} ${clip(entry.answer)}`
@@ -99,7 +99,7 @@ async function main() {
       const seeds = values.seeds?.split(",").map(Number) ?? seedsOf(Number(values.game), Number(values.moves));
       await play(driver, seeds, { moves: movesFor }).catch((error) => {
         if (error.game === undefined) throw error;
-        console.log(tell(driver, values.game, { seeds, error }));
+        console.log(describeFailure(driver, values.game, { seeds, error }));
         process.exitCode = 1;
       });
       return;

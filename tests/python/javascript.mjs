@@ -58,6 +58,6 @@ if (what === "write") {
 } else {
   const { checkpoint, metadata, pendingWrites } = await saver.getTuple({ configurable: { thread_id: "1" } });
   const { messages, said } = checkpoint.channel_values;
-  const told = messages.map((message) => [message.getType(), message.content, message.id ?? null]);
-  console.log(JSON.stringify({ said, messages: told, step: metadata.step, writes: pendingWrites.length }));
+  const printed = messages.map((message) => [message.getType(), message.content, message.id ?? null]);
+  console.log(JSON.stringify({ said, messages: printed, step: metadata.step, writes: pendingWrites.length }));
 }

@@ -438,9 +438,9 @@ test("a_retry_delay_ends_when_the_signal_aborts", async () => {
   const fetch = async () => (
     setTimeout(() => stop.abort(new Error("enough")), 5), refusing("rate_limited", 429, { retryAfter: 10 })
   );
-  const begun = Date.now();
+  const startedAt = Date.now();
   assert.equal((await thrown(at(fetch).listSessions({}, { signal: stop.signal }))).message, "enough");
-  assert.ok(Date.now() - begun < 5_000);
+  assert.ok(Date.now() - startedAt < 5_000);
 });
 
 // Ways over a binding.

@@ -31,30 +31,32 @@ test("each_example_names_its_port", async () => {
 
 /** The part of a bucket that the example uses. */
 function bucketOf() {
-  const kept = new Map();
+  const objects = new Map();
   let puts = 0;
-  const holds = ({ etagMatches, etagDoesNotMatch } = {}, etag) =>
+  const preconditionHolds = ({ etagMatches, etagDoesNotMatch } = {}, etag) =>
     (etagMatches === undefined || etagMatches === etag) && (etagDoesNotMatch !== "*" || etag === undefined);
   return {
     get: async (key) => {
-      const object = kept.get(key);
+      const object = objects.get(key);
       return object === undefined ? null : { ...object, text: async () => object.content };
     },
     put: async (key, content, { customMetadata, onlyIf }) => {
-      if (!holds(onlyIf, kept.get(key)?.etag)) return null;
+      if (!preconditionHolds(onlyIf, objects.get(key)?.etag)) return null;
       puts += 1;
-      kept.set(key, { key, content, customMetadata, etag: `etag ${puts}` });
-      return kept.get(key);
+      objects.set(key, { key, content, customMetadata, etag: `etag ${puts}` });
+      return objects.get(key);
     },
-    head: async (key) => kept.get(key) ?? null,
-    delete: async (key) => void kept.delete(key),
+    head: async (key) => objects.get(key) ?? null,
+    delete: async (key) => void objects.delete(key),
     list: async ({ prefix }) => ({
-      objects: [...kept.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
+      objects: [...objects.values()]
+        .filter(({ key }) => key.startsWith(prefix))
+        .sort((a, b) => (a.key < b.key ? -1 : 1)),
     }),
   };
 }
 
-function home() {
+function createService() {
   const env = { NOTES_BUCKET: bucketOf() };
   return async (path, label, kind, more = {}) => {
     const body = JSON.stringify({ agent: "alice", sessionId: null, label, kind, ...more });
@@ -64,7 +66,7 @@ function home() {
 }
 
 test("the_example_stores_a_text", async () => {
-  const ask = home();
+  const ask = createService();
   assert.equal((await ask("get", "memory", "writable")).content, null);
   await ask("set", "memory", "writable", { content: "Likes tea." });
   assert.equal((await ask("get", "memory", "writable")).content, "Likes tea.");
@@ -72,7 +74,7 @@ test("the_example_stores_a_text", async () => {
 });
 
 test("the_later_of_two_conflicting_writes_gets_an_error", async () => {
-  const ask = home();
+  const ask = createService();
   for (const content of ["first", "second"]) {
     const { version } = await ask("get", "memory", "writable");
     assert.deepEqual(await ask("set", "memory", "writable", { content, expectedVersion: version }), {});
@@ -82,7 +84,7 @@ test("the_later_of_two_conflicting_writes_gets_an_error", async () => {
 });
 
 test("the_example_stores_and_finds_entries", async () => {
-  const ask = home();
+  const ask = createService();
   await ask("set", "kb", "searchable", { key: "a", title: "Penguins", content: "They swim." });
   await ask("set", "kb", "searchable", { key: "b", title: "Owls", content: "They fly." });
   assert.deepEqual(await ask("get", "kb", "searchable"), { content: "2 notes." });
@@ -91,7 +93,7 @@ test("the_example_stores_and_finds_entries", async () => {
 });
 
 test("the_example_stores_and_loads_documents", async () => {
-  const ask = home();
+  const ask = createService();
   await ask("set", "skills", "loadable", { key: "a/b", content: "Steps.", description: "How" });
   assert.deepEqual(await ask("get", "skills", "loadable"), { skills: [{ key: "a/b", description: "How" }] });
   assert.deepEqual(await ask("load", "skills", "loadable", { key: "a/b" }), { content: "Steps.", description: "How" });
@@ -99,7 +101,7 @@ test("the_example_stores_and_loads_documents", async () => {
 });
 
 test("the_example_deletes_purged_items_and_reports_missing_ones", async () => {
-  const ask = home();
+  const ask = createService();
   for (const key of ["a", "b"]) await ask("set", "kb", "searchable", { key, content: "They swim." });
   assert.equal(await ask("delete", "kb", "searchable", { key: "a" }), 204);
   assert.equal(await ask("delete", "kb", "searchable", { key: "a" }), 404);

@@ -45,7 +45,7 @@ test("a_call_aborted_before_the_model_starts_stops_it_too", async () => {
 });
 
 /** What the core receives from a model that throws or whose stream has an error. */
-async function told(error, isInStream) {
+async function failureOf(error, isInStream) {
   const model = silentModel();
   const stream = ReadableStream.from([{ type: "error", error }]);
   model.doStream = isInStream ? async () => ({ stream }) : () => Promise.reject(error);
@@ -60,22 +60,22 @@ test("an_error_has_the_providers_message", async () => {
   const quota = {
     error: { message: "You exceeded", type: "insufficient_quota", param: null, code: "insufficient_quota" },
   };
-  assert.deepEqual(await told(apiError(429, quota)), {
+  assert.deepEqual(await failureOf(apiError(429, quota)), {
     status: 429,
     error: { message: "refused", code: "insufficient_quota", type: "insufficient_quota" },
   });
   // The status is reported once.
-  assert.deepEqual(await told(apiError(404)), { status: 404, error: { message: "refused" } });
+  assert.deepEqual(await failureOf(apiError(404)), { status: 404, error: { message: "refused" } });
   const overloaded = { type: "overloaded_error", message: "Overloaded" };
-  assert.deepEqual((await told(overloaded, true)).error, { message: "Overloaded", type: "overloaded_error" });
+  assert.deepEqual((await failureOf(overloaded, true)).error, { message: "Overloaded", type: "overloaded_error" });
 });
 
 test("an_error_without_a_providers_message_has_its_class_name", async () => {
   const unset = Object.assign(new Error("The API key is missing."), { name: "AI_LoadAPIKeyError" });
-  const { status, error } = await told(unset);
+  const { status, error } = await failureOf(unset);
   assert.deepEqual([status, error.type], [500, "AI_LoadAPIKeyError"]);
   // The answer began well, so its status names nothing.
   const lost = Object.assign(new Error("lost"), { name: "AI_APICallError", statusCode: 200 });
-  assert.deepEqual((await told(lost, true)).error, { message: "lost", type: "AI_APICallError" });
-  assert.deepEqual((await told(new Error("lost"), true)).error, { message: "lost" });
+  assert.deepEqual((await failureOf(lost, true)).error, { message: "lost", type: "AI_APICallError" });
+  assert.deepEqual((await failureOf(new Error("lost"), true)).error, { message: "lost" });
 });

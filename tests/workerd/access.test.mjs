@@ -129,11 +129,11 @@ test("a_token_expires_when_stated", async () => {
   // A request sent after the token expired proves nothing about expiry. The next token lives
   // longer.
   for (let expiresIn = 1; !isAnswered; expiresIn *= 2) {
-    const begun = Date.now();
+    const startedAt = Date.now();
     token = bearer(await mint("brief", { expiresIn }));
     ends = Date.now() + expiresIn * 1000;
     const status = await statusOf("brief", "listSessions", {}, token);
-    isAnswered = Date.now() < begun + expiresIn * 1000;
+    isAnswered = Date.now() < startedAt + expiresIn * 1000;
     if (isAnswered) assert.equal(status, 200);
   }
   await new Promise((resolve) => setTimeout(resolve, ends - Date.now() + 100));

@@ -18,7 +18,7 @@ function documented(schema, schemas = {}) {
   });
 }
 
-function fits(schema, ...values) {
+function accepts(schema, ...values) {
   for (const value of values) assert.equal(documented(schema).find(schema, value), undefined);
 }
 
@@ -28,15 +28,15 @@ function refused(schema, value, message) {
 
 test("required_fields_are_checked_by_name_and_type", () => {
   const schema = { type: "object", properties: { a: { type: "integer" }, b: true }, required: ["a"] };
-  fits(schema, { a: 1 }, { a: 1, b: { c: 1 } });
+  accepts(schema, { a: 1 }, { a: 1, b: { c: 1 } });
   refused(schema, { b: 1 }, /must have required property 'a'/);
   refused(schema, { a: 1, c: 1 }, /"unevaluatedProperty":"c"/);
   refused(schema, { a: "1" }, /\/a must be integer/);
 });
 
 test("extra_fields_are_allowed_only_if_the_schema_says_so", () => {
-  fits({ additionalProperties: true }, { x: 1 });
-  fits({ additionalProperties: { type: "integer" } }, { x: 1 });
+  accepts({ additionalProperties: true }, { x: 1 });
+  accepts({ additionalProperties: { type: "integer" } }, { x: 1 });
   refused({ additionalProperties: { type: "integer" } }, { x: null }, /\/x must be integer/);
   refused({ additionalProperties: false }, { x: 1 }, /"additionalProperty":"x"/);
   refused({ type: "object" }, { x: 1 }, /"unevaluatedProperty":"x"/);
@@ -45,7 +45,7 @@ test("extra_fields_are_allowed_only_if_the_schema_says_so", () => {
 
 test("one_of_needs_a_matching_branch", () => {
   const any = { anyOf: [{ type: "null" }, { type: "object", properties: { n: { type: "integer" } } }] };
-  fits(any, null, { n: 1 });
+  accepts(any, null, { n: 1 });
   refused(any, { n: "1" }, /\/n must be integer/);
   refused(any, { m: 1 }, /"unevaluatedProperty":"m"/);
 });
@@ -59,7 +59,7 @@ test("one_of_may_refine_sibling_fields", () => {
       { properties: { code: { enum: ["b", "c"] } } },
     ],
   };
-  fits(schema, { code: "a", details: { n: 1 } }, { code: "b", details: { x: 1 } });
+  accepts(schema, { code: "a", details: { n: 1 } }, { code: "b", details: { x: 1 } });
   refused(schema, { code: "a", details: {} }, /required property 'n'/);
   refused(schema, { code: "d", details: {} }, /\/code must be equal to one of the allowed values/);
   refused(schema, { code: "b", more: 1 }, /"unevaluatedProperty":"more"/);

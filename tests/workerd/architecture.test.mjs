@@ -25,7 +25,7 @@ function isThere(name) {
   return places.some((place) => existsSync(join(ROOT, place)));
 }
 
-function holders(pattern, except = /^$/) {
+function filesMatching(pattern, except = /^$/) {
   return sources.filter(({ file, code }) => !except.test(file) && pattern.test(code)).map(({ file }) => file);
 }
 
@@ -35,7 +35,7 @@ test("the_sources_are_found", () => {
     sources.filter(({ module }) => /(^|::)(testing|tests)(::|$)/.test(module)),
     [],
   );
-  assert.ok(holders(/\bworker::/).length > 0);
+  assert.ok(filesMatching(/\bworker::/).length > 0);
 });
 
 // The compiler refuses a crate that is not named, and clippy.toml the reader of serde_json.
@@ -51,13 +51,16 @@ test("only_the_edge_depends_on_the_runtime", () => {
 
 // serde_json's `Value` brings its reader along.
 test("json_trees_are_decoded_by_decode_tree_only", () => {
-  assert.ok(holders(/\bdecode_tree\(/).length > 5);
-  assert.deepEqual(holders(/\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/), []);
+  assert.ok(filesMatching(/\bdecode_tree\(/).length > 5);
+  assert.deepEqual(
+    filesMatching(/\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/),
+    [],
+  );
 });
 
 test("only_the_schema_creates_and_drops_tables", () => {
   const pattern = /\b(CREATE|DROP|ALTER)\s+((UNIQUE|VIRTUAL|TEMP)\s+)?(TABLE|INDEX|TRIGGER|VIEW)\b/;
-  assert.deepEqual(holders(pattern).sort(), [
+  assert.deepEqual(filesMatching(pattern).sort(), [
     "store/schema/free_space.rs",
     "store/schema/mod.rs",
     "store/schema/zeros.rs",
@@ -68,7 +71,7 @@ test("settings_are_named_in_one_file", () => {
   const [, list] = sources.find(({ file }) => file === "base/settings.rs").code.split("\nsettings! {\n");
   const names = [...list.matchAll(/ = "([A-Z_]+)": /g)].map(([, name]) => name);
   assert.ok(names.length > 5);
-  assert.deepEqual(holders(new RegExp(`"(${names.join("|")})"`)), ["base/settings.rs"]);
+  assert.deepEqual(filesMatching(new RegExp(`"(${names.join("|")})"`)), ["base/settings.rs"]);
 });
 
 test("each_setting_is_read", () => {
@@ -79,7 +82,7 @@ test("each_setting_is_read", () => {
   const inFront = readFileSync(join(ROOT, "packages/session-agent/src/worker/oauth.ts"), "utf8");
   const unread = variants.filter(
     (name) =>
-      holders(new RegExp(`\\bSetting::${name}\\b`), /^base\/settings\.rs$/).length === 0 &&
+      filesMatching(new RegExp(`\\bSetting::${name}\\b`), /^base\/settings\.rs$/).length === 0 &&
       !(name === "OAuthAgents" && inFront.includes('"OAUTH_AGENTS"')),
   );
   assert.deepEqual(unread, [], "no code reads these settings of base/settings.rs");
@@ -88,10 +91,10 @@ test("each_setting_is_read", () => {
 // Because each `match` names every variant, the compiler reports every place that a new backend or
 // provider concerns.
 test("backends_and_providers_are_matched_exhaustively", () => {
-  assert.ok(holders(/\bBlockBackend::Agent\b/).length > 4);
-  assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
+  assert.ok(filesMatching(/\bBlockBackend::Agent\b/).length > 4);
+  assert.ok(filesMatching(/\bProvider::Anthropic\b/).length > 3);
   assert.deepEqual(
-    holders(
+    filesMatching(
       /\blet\s+(Some\()?(BlockBackend|Provider)::|[=!]= (BlockBackend|Provider)::|\bmatches!\([^;]*\b(BlockBackend|Provider)::/,
     ),
     [],
@@ -140,9 +143,9 @@ test("the_search_for_column_numbers_finds_one", () => {
 });
 
 test("no_reader_uses_a_column_number", () => {
-  assert.ok(holders(BY_NUMBER).some((file) => BELOW_ROWS.test(file)));
-  assert.deepEqual(holders(BY_NUMBER, BELOW_ROWS), []);
-  assert.ok(holders(/\brow! \{/).length > 45);
+  assert.ok(filesMatching(BY_NUMBER).some((file) => BELOW_ROWS.test(file)));
+  assert.deepEqual(filesMatching(BY_NUMBER, BELOW_ROWS), []);
+  assert.ok(filesMatching(/\brow! \{/).length > 45);
 });
 
 // These files name the tables of other crates: the list of all, how a row is checked, searched, or found
@@ -274,9 +277,9 @@ test("the_part_field_names_are_in_one_file", () => {
 
 test("the_names_of_actions_and_roles_are_in_one_file", () => {
   const actions = /["'](user_message|agent_message|tool_call_request|tool_result|system_instruction)["']/;
-  assert.deepEqual(holders(actions), ["base/action.rs"]);
+  assert.deepEqual(filesMatching(actions), ["base/action.rs"]);
   // Providers have their own roles.
-  assert.deepEqual(holders(/["'](user|assistant)\\?["']/, /^(models|provider_api)\//), ["base/action.rs"]);
+  assert.deepEqual(filesMatching(/["'](user|assistant)\\?["']/, /^(models|provider_api)\//), ["base/action.rs"]);
 });
 
 test("no_source_file_is_long", () => {
@@ -410,10 +413,10 @@ test("each_test_named_by_a_promise_exists", () => {
 });
 
 test("each_file_named_by_a_path_through_the_code_exists", () => {
-  for (const life of ["an append", "a chat turn", "a search"]) {
-    const [path] = architecture.split(`\n## The life of ${life}\n`)[1].split("\n## ");
+  for (const heading of ["an append", "a chat turn", "a search"]) {
+    const [path] = architecture.split(`\n## The life of ${heading}\n`)[1].split("\n## ");
     const named = [...path.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name);
-    assert.ok(named.length >= 8, life);
+    assert.ok(named.length >= 8, heading);
     assert.deepEqual(
       named.filter((name) => !isThere(name)),
       [],

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
 // A service that stores texts by label. It is slow, so that two requests read the same text.
-const keeper = (hasVersions) => `const texts = new Map();
+const serviceSource = (hasVersions) => `const texts = new Map();
 export default { async fetch(request) {
   const { label, content, expectedVersion } = await request.json();
   const kept = texts.get(label) ?? { content: null, version: 0 };
@@ -18,7 +18,7 @@ export default { async fetch(request) {
   return Response.json({});
 } };`;
 
-const server = await startServer({ workers: { plain: keeper(false), versioned: keeper(true) } });
+const server = await startServer({ workers: { plain: serviceSource(false), versioned: serviceSource(true) } });
 after(() => server.stop());
 
 /** Appends as a model does. The append must succeed. */

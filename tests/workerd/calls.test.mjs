@@ -6,8 +6,8 @@ import { after, afterEach, describe, test } from "node:test";
 import { call, startChatServer } from "./chat_server.mjs";
 import { allOf, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
-import { callTool, callTools, gate, say, withhold } from "./model_server.mjs";
-import { saysInPieces, startWorkersAi } from "./servers/workers_ai.mjs";
+import { callTool, callTools, gate, say, holdBack } from "./model_server.mjs";
+import { answerInChunks, startWorkersAi } from "./servers/workers_ai.mjs";
 import { startTools } from "./tool_server.mjs";
 
 /**
@@ -191,8 +191,8 @@ describe("a_tool_with_a_url", async () => {
         [{ ok: true }, { ok: true }],
       );
     }
-    const ofHog = tools.calls.slice(before).filter(({ sessionId }) => sessionId === "hog");
-    assert.equal(ofHog.length, MOST_TOOLS);
+    const hogCalls = tools.calls.slice(before).filter(({ sessionId }) => sessionId === "hog");
+    assert.equal(hogCalls.length, MOST_TOOLS);
     await cancel(server, "hogs", "hog");
     await hog;
   });
@@ -209,8 +209,8 @@ describe("a_tool_with_a_url", async () => {
     // The fourth call waits in line while the first three run out of time. Its clock starts
     // when it leaves.
     await tools.called(before.calls + 4);
-    const took = Date.now() - began;
-    assert.ok(took > 29_000 && took < 40_000, `${took} ms`);
+    const elapsedMs = Date.now() - began;
+    assert.ok(elapsedMs > 29_000 && elapsedMs < 40_000, `${elapsedMs} ms`);
     await soon(tools.left(before.left + MOST_TOOLS), "the connections are closed");
     const { chunks } = await turn;
     const outcomes = new Map(results(chunks).map((chunk) => [chunk.toolCallId, chunk]));
@@ -253,7 +253,7 @@ describe("a_model", async () => {
   }
 
   for (const [moment, answer] of [
-    ["before_its_answers_head", (at) => withhold(at, say("Hello."))],
+    ["before_its_answers_head", (at) => holdBack(at, say("Hello."))],
     ["in_the_middle_of_its_answer", (at) => say("Hel", at, "lo.")],
   ]) {
     test(`sees_its_call_end_when_the_turn_is_cancelled_${moment}`, async () => {
@@ -271,7 +271,7 @@ describe("a_model", async () => {
   test("is_one_of_at_most_five_calls_awaiting_headers", async () => {
     const before = model.requests.length;
     const gates = Array.from({ length: 8 }, gate);
-    model.next(...gates.map((at) => withhold(at, say("Hello."))));
+    model.next(...gates.map((at) => holdBack(at, say("Hello."))));
     const turns = gates.map((_, n) => submit(server, "heads", `s${n}`, "Go.").then(allOf));
     await model.asked(before + MOST_AT_ONCE);
     await Promise.all(gates.slice(0, MOST_AT_ONCE).map(({ reached }) => reached));
@@ -314,7 +314,7 @@ describe("workers_ai", async () => {
     [
       "in_the_middle_of_its_answer",
       (response) =>
-        saysInPieces(
+        answerInChunks(
           response,
           (async function* () {
             yield { response: "Hel" };

@@ -62,11 +62,11 @@ export async function call(server, agent, operation, input, headers = {}) {
 /** The session's messages as `[role, text]`. */
 export async function history(server, agent, sessionId, page = {}) {
   const { messages } = await call(server, agent, "getHistory", { sessionId, ...page });
-  return messages.map(outlineOf);
+  return messages.map(roleAndText);
 }
 
 /** A message as `[role, text]`. */
-export function outlineOf(message) {
+export function roleAndText(message) {
   return [message.role, textOf(message)];
 }
 

@@ -546,9 +546,9 @@ test("rate_limited_gives_a_delay_that_is_waited_for", async () => {
       .end(JSON.stringify({ error: { code: "rate_limited", message: "Too many.", details: { retryAfter } } })),
     true);
   const soon = await behind(refuse(1, 1));
-  const begun = Date.now();
+  const startedAt = Date.now();
   await sessionAgent(soon.url, "limited", { token: SECRET, retry: quick }).session("s").getSession();
-  assert.ok(Date.now() - begun >= 1000);
+  assert.ok(Date.now() - startedAt >= 1000);
   assert.equal(soon.requests.length, 2);
   const late = await behind(refuse(3600, 1));
   await assert.rejects(

@@ -9,7 +9,7 @@ import {
   lastAssistantMessageIsCompleteWithApprovalResponses,
   lastAssistantMessageIsCompleteWithToolCalls,
 } from "ai";
-import { call, callsIn, history, startChatServer, textOf, outlineOf, until } from "./chat_server.mjs";
+import { call, callsIn, history, startChatServer, textOf, roleAndText, until } from "./chat_server.mjs";
 import { callTool, cut, gate, refuse, say } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();
@@ -76,12 +76,12 @@ test("a_message_and_its_answer_are_stored_under_the_clients_ids", async () => {
   await chat.sendMessage({ text: "Hi!" });
   assert.equal(chat.error, undefined);
   assert.equal(chat.status, "ready");
-  assert.deepEqual(chat.messages.map(outlineOf), [
+  assert.deepEqual(chat.messages.map(roleAndText), [
     ["user", "Hi!"],
     ["assistant", "Hello there."],
   ]);
   const stored = await getMessages("answered", "s");
-  assert.deepEqual(stored.map(outlineOf), chat.messages.map(outlineOf));
+  assert.deepEqual(stored.map(roleAndText), chat.messages.map(roleAndText));
   assert.deepEqual(
     stored.map(({ id }) => id),
     chat.messages.map(({ id }) => id),
@@ -118,7 +118,7 @@ test("the_next_message_continues_whether_all_or_only_it_is_sent", async () => {
       ["user", "2?"],
       ["assistant", "Two."],
     ];
-    assert.deepEqual(chat.messages.map(outlineOf), expected);
+    assert.deepEqual(chat.messages.map(roleAndText), expected);
     assert.deepEqual(await history(server, agent, "s"), expected);
     assert.deepEqual(
       lastAsked().map(({ role, content }) => [role, content]),
@@ -157,7 +157,7 @@ test("a_client_tool_runs_in_the_client_and_continues_the_same_message", async ()
   await chat.sendMessage({ text: "Where am I?" });
   await reaches(chat, (chat) => isReady(chat) && textOf(lastOf(chat.messages)) !== "");
   assert.equal(chat.error, undefined);
-  assert.deepEqual(chat.messages.map(outlineOf), [
+  assert.deepEqual(chat.messages.map(roleAndText), [
     ["user", "Where am I?"],
     ["assistant", "You are in Rome."],
   ]);
@@ -276,7 +276,7 @@ test("regenerating_adds_a_sibling_answer", async () => {
   await chat.sendMessage({ text: "Say it." });
   const [{ id: userId }, { id: firstId }] = chat.messages;
   await chat.regenerate();
-  assert.deepEqual(chat.messages.map(outlineOf), [
+  assert.deepEqual(chat.messages.map(roleAndText), [
     ["user", "Say it."],
     ["assistant", "Second."],
   ]);
@@ -303,7 +303,7 @@ test("an_edited_message_is_answered_again", async () => {
     ["user", "3 + 3?"],
     ["assistant", "Six."],
   ];
-  assert.deepEqual(chat.messages.map(outlineOf), expected);
+  assert.deepEqual(chat.messages.map(roleAndText), expected);
   assert.deepEqual(await history(server, "edited", "s"), expected);
 });
 
@@ -322,7 +322,7 @@ test("a_reloaded_page_resumes_the_whole_running_turn", async () => {
     ["user", "Go."],
     ["assistant", "Before, and after."],
   ];
-  assert.deepEqual(loaded.messages.map(outlineOf), expected);
+  assert.deepEqual(loaded.messages.map(roleAndText), expected);
   assert.deepEqual(
     loaded.messages.map(({ id }) => id),
     chat.messages.map(({ id }) => id),
@@ -351,7 +351,7 @@ test("a_page_loaded_during_a_continued_message_gets_all_of_it", async () => {
   rest.open();
   await Promise.all([answered, resumed]);
   await reaches(chat, isReady);
-  assert.deepEqual(loaded.messages.map(outlineOf), [
+  assert.deepEqual(loaded.messages.map(roleAndText), [
     ["user", "Where am I?"],
     ["assistant", "You are in Rome."],
   ]);

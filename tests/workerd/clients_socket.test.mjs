@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { AgentClient } from "agents/client";
 import { WebSocketChatTransport } from "ai";
-import { call, callsIn, history, startChatServer, textOf, outlineOf } from "./chat_server.mjs";
+import { call, callsIn, history, startChatServer, textOf, roleAndText } from "./chat_server.mjs";
 import { openPage, openTab, useAgent, useAgentChat, useEffect } from "./tab.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
 
@@ -56,7 +56,9 @@ const isReady = ({ chat }) => chat.status === "ready" && !chat.isStreaming;
 
 /** Waits until the tab is at rest and shows these messages. */
 async function shows(tab, expected) {
-  await tab.reaches((tab) => isReady(tab) && JSON.stringify(tab.messages.map(outlineOf)) === JSON.stringify(expected));
+  await tab.reaches(
+    (tab) => isReady(tab) && JSON.stringify(tab.messages.map(roleAndText)) === JSON.stringify(expected),
+  );
 }
 
 function lastOf(list) {
@@ -171,11 +173,11 @@ test("open_tabs_show_writes_of_operations", async () => {
   let lists = 0;
   here.agent.addEventListener("message", ({ data }) => (lists += data.includes("cf_agent_chat_messages") ? 1 : 0));
   const texts = Array.from({ length: 20 }, (_, n) => `number ${n}`);
-  const begun = Date.now();
+  const startedAt = Date.now();
   for (const text of texts) await append(text, "assistant");
   const expected = [["user", "by a server"], ...texts.map((text) => ["assistant", text])];
   for (const tab of [here, there]) await shows(tab, expected);
-  const seconds = Math.ceil((Date.now() - begun) / 1000);
+  const seconds = Math.ceil((Date.now() - startedAt) / 1000);
   assert.ok(lists <= 3 + seconds, `${lists} lists for 20 writes in ${seconds} s`);
   await there.agent.call("deleteMessages", [{ sessionId: "default", messageIds: texts }]);
   for (const tab of [here, there]) await shows(tab, expected.slice(0, 1));
@@ -337,12 +339,12 @@ test("a_tab_uses_the_session_in_its_url", async () => {
     ["user", "Whose?"],
     ["assistant", "Yours."],
   ]);
-  assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(outlineOf));
+  assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(roleAndText));
   assert.deepEqual(other.messages, []);
   // The hook reads an agent's history once per page, whatever its query.
   await Promise.all([tab.close(), other.close()]);
   const again = await open("sessions", { query: { sessionId: "mine" } });
-  await shows(again, tab.messages.map(outlineOf));
+  await shows(again, tab.messages.map(roleAndText));
 });
 
 test("a_client_tool_runs_in_the_page_and_continues_the_same_message", async () => {
@@ -629,10 +631,10 @@ test("the_ai_sdk_transport_follows_a_running_turn_and_stops_its_own", async () =
   const rest = gate();
   model.next(say("Slow", rest, "ly."));
   const reader = (await one.send("Go.")).getReader();
-  const begun = await until(reader, "Slow");
+  const chunk = await until(reader, "Slow");
   const resumed = await other.transport.reconnectToStream({ chatId: "page" });
   const followed = resumed.getReader();
-  assert.deepEqual(await until(followed, "Slow"), begun);
+  assert.deepEqual(await until(followed, "Slow"), chunk);
   // A page that only followed and goes away does not end the turn.
   const left = new AbortController();
   const seen = await leaving.transport.reconnectToStream({ chatId: "page", abortSignal: left.signal });

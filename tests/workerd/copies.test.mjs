@@ -28,7 +28,7 @@ async function until(ask, isRight) {
 
 const fileOf = async (agent) => await (await server.fetch(at(agent, "export"))).text();
 
-async function furnished(agent, sessionId = "s") {
+async function createAgent(agent, sessionId = "s") {
   await ok(agent, "createSession", { id: sessionId });
   const events = Array.from({ length: 1000 }, (_, n) => ({
     action: "user_message",
@@ -38,7 +38,7 @@ async function furnished(agent, sessionId = "s") {
 }
 
 test("a_schedule_backs_up_by_alarm_even_after_an_eviction", async () => {
-  await furnished("planned");
+  await createAgent("planned");
   await ok("planned", "configureAgent", { backups: { everyHours: 24, keep: 2 } });
   const list = () => ok("planned", "listBackups");
   const { nextAt } = await until(list, ({ backups, nextAt }) => backups.length === 1 && nextAt > Date.now());
@@ -56,7 +56,7 @@ test("a_schedule_backs_up_by_alarm_even_after_an_eviction", async () => {
 });
 
 test("a_multipart_backup_is_restored_byte_for_byte_into_an_empty_agent_only", async () => {
-  await furnished("large");
+  await createAgent("large");
   const { key, bytes } = await ok("large", "backup");
   assert.ok(bytes > 8 * 2 ** 20, `${bytes}`);
   assert.deepEqual(await ok("large again", "restoreBackup", { key }), {
@@ -71,7 +71,7 @@ test("a_multipart_backup_is_restored_byte_for_byte_into_an_empty_agent_only", as
 });
 
 test("two_restores_of_one_backup_are_one_that_outlives_its_caller", async () => {
-  for (const sessionId of ["s", "t", "u"]) await furnished("long", sessionId);
+  for (const sessionId of ["s", "t", "u"]) await createAgent("long", sessionId);
   const { key } = await ok("long", "backup");
   const restored = { sessions: 3, imported: 3, skipped: 0, events: 18_000 };
   const begin = (agent, signal) =>
@@ -89,10 +89,10 @@ test("two_restores_of_one_backup_are_one_that_outlives_its_caller", async () => 
     assert.ok(at < tries.length - 1, "in no try did all get one answer");
   }
   const given = new AbortController();
-  const begun = begin("alone", given.signal).catch(({ name }) => name);
+  const started = begin("alone", given.signal).catch(({ name }) => name);
   await pause(300);
   given.abort();
-  console.log(`copies: the caller gave up: ${(await begun) === "AbortError"}`);
+  console.log(`copies: the caller gave up: ${(await started) === "AbortError"}`);
   const since = Date.now();
   await until(
     () => ok("alone", "listSessions"),

@@ -58,8 +58,8 @@ for (const length of [10, 1_000, 100_000]) {
     assert.equal(first.written, 1);
     assert.ok(first.read <= 10, `${first.read} rows read after eviction`);
 
-    const gone = await cost(agent, "deleteEvents", { eventIds: ["mine"] });
-    assert.ok(gone.read <= 50, `${gone.read} rows read`);
+    const deletion = await cost(agent, "deleteEvents", { eventIds: ["mine"] });
+    assert.ok(deletion.read <= 50, `${deletion.read} rows read`);
   });
 }
 

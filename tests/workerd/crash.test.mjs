@@ -11,7 +11,7 @@ test("after_a_crash_every_object_of_the_isolate_answers_from_storage", async () 
   for (const agent of ["crashes", "bystander"]) {
     assert.equal((await server.call(agent, "createSession", { id: "s", name: agent })).status, 200);
   }
-  const life = await server.incarnation("crashes");
+  const activation = await server.incarnation("crashes");
   await server.crash("crashes");
   for (const agent of ["crashes", "bystander", "newcomer"]) {
     const { status, body } = await server.call(agent, "listSessions", {});
@@ -21,5 +21,5 @@ test("after_a_crash_every_object_of_the_isolate_answers_from_storage", async () 
       agent === "newcomer" ? [] : [agent],
     );
   }
-  assert.equal(await server.incarnation("crashes"), life);
+  assert.equal(await server.incarnation("crashes"), activation);
 });

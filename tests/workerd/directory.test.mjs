@@ -180,7 +180,7 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
   let sent = 0;
   for (let kill = 0; kill < 4; kill += 1) {
     let alive = true;
-    const maker = async () => {
+    const createAgents = async () => {
       while (alive) {
         const name = `k:${(sent += 1)}`;
         try {
@@ -195,13 +195,13 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
         }
       }
     };
-    const makers = Array.from({ length: 4 }, maker);
+    const creators = Array.from({ length: 4 }, createAgents);
     const before = made.size;
     await pause(60 + 40 * kill);
     while (made.size < before + 3) await pause(1);
     const killed = server.kill9();
     alive = false;
-    await Promise.all([killed, ...makers]);
+    await Promise.all([killed, ...creators]);
   }
   assert.ok(made.size > 10 && gone.size > 3, `${made.size} made, ${gone.size} gone`);
   // No request reaches the agents; their alarms do it.

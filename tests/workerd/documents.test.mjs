@@ -25,7 +25,7 @@ const FEWEST_REQUESTS = 8;
 const SECRET = "the secret of this test, long enough";
 
 /** The languages of blocks. A test below covers each of them. */
-const HELD = [
+const CHECKED_LANGUAGES = [
   "sh",
   "json",
   "json defaults",
@@ -72,7 +72,7 @@ test("every_code_block_has_a_kind_that_is_tested", () => {
       `${path}: each block begins and ends with three backticks at its line's beginning`,
     );
     for (const { language, text } of blocks)
-      assert.ok(HELD.includes(language), `${path}: no test holds a block in \`${language}\`:\n${text}`);
+      assert.ok(CHECKED_LANGUAGES.includes(language), `${path}: no test holds a block in \`${language}\`:\n${text}`);
     const prose = text.replaceAll(/^```.*?^```$/gms, "");
     assert.doesNotMatch(prose, /\n\n(?: {4}|\t)/, `${path}: an indented block, which no test reads`);
   }
@@ -89,18 +89,18 @@ for (const document of written) {
       if (block.language === "json")
         assert.ok(printed.includes(block), `answers that no request right before them asks for:\n${block.text}`);
     }
-    for (const words of commands) await holdCommand(words);
+    for (const words of commands) await checkCommand(words);
   });
 }
 
 /** Checks that a command exists, and that the tree has what the command names. */
-async function holdCommand(words) {
+async function checkCommand(words) {
   const line = words.join(" ");
   if (words[0] === "openssl" && !words.includes("|")) return assert.equal(line, "openssl rand -hex 32");
   if (words.includes("|")) {
     const at = words.indexOf("|");
     assert.equal(words.slice(0, at).join(" "), "openssl rand -hex 32", line);
-    return holdCommand(words.slice(at + 1));
+    return checkCommand(words.slice(at + 1));
   }
   if (words[0] === "npm") {
     const { scripts } = JSON.parse(await read("package.json"));
@@ -274,9 +274,9 @@ test("wrangler_accepts_the_documented_configuration", async () => {
       assert.deepEqual(warnings, [], `${path}:\n${text}`);
       const objects = durable_objects.bindings;
       const transfers = migrations.flatMap(({ transferred_classes = [] }) => transferred_classes);
-      const held = services.length + objects.length + routes.length + transfers.length + Object.keys(vars).length;
+      const checked = services.length + objects.length + routes.length + transfers.length + Object.keys(vars).length;
       // What is about the deployment alone is printed as this Worker has it.
-      assert.ok(held > 0 || own.includes(text.trim()), `${path}: nothing that this test holds:\n${text}`);
+      assert.ok(checked > 0 || own.includes(text.trim()), `${path}: nothing that this test holds:\n${text}`);
       for (const { service } of services) assert.equal(service, settings.name, path);
       for (const { class_name, script_name } of objects) {
         assert.deepEqual(

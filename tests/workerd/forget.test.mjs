@@ -32,7 +32,7 @@ async function ok(operation, input) {
 }
 
 /** Whether a file of an object contains the text. */
-async function stands(text) {
+async function filesContain(text) {
   for (const entry of await readdir(storage, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !/\.sqlite(-wal)?$/.test(entry.name)) continue;
     if ((await readFile(join(entry.parentPath, entry.name))).includes(text)) return true;
@@ -76,10 +76,10 @@ test("a_models_deletion_leaves_no_byte_in_the_files", async () => {
       await ok("setEntry", { label: "facts", key: `other-${n}`, content: `something ${n} `.repeat(n + 1) });
       if (n === 10) await ok("setEntry", { label: "facts", key, content: `They said ${text} and more.` });
     }
-    assert.ok(await stands(text), `${key}: the text was written`);
+    assert.ok(await filesContain(text), `${key}: the text was written`);
     await run(key);
     // After a turn, its pages are cleared behind the answer.
-    for (let left = 200; left > 0 && (await stands(text)); left -= 1) await pause(50);
-    assert.equal(await stands(text), false, key);
+    for (let left = 200; left > 0 && (await filesContain(text)); left -= 1) await pause(50);
+    assert.equal(await filesContain(text), false, key);
   }
 });

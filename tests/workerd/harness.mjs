@@ -288,9 +288,9 @@ class Server {
   async #end() {
     this.#isEnding = true;
     const workerd = this.#workerd;
-    const gone = workerd.exitCode !== null || workerd.signalCode !== null || once(workerd, "exit");
+    const exited = workerd.exitCode !== null || workerd.signalCode !== null || once(workerd, "exit");
     await this.#miniflare.dispose();
-    await gone;
+    await exited;
   }
 
   async #ask(agent, what, input = {}) {

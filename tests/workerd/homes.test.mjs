@@ -213,9 +213,9 @@ test("an_unavailable_agent_affects_only_its_block", async () => {
 test("a_stalled_backend_times_out_after_ten_seconds", { timeout: 60_000 }, async () => {
   await ok("gina", "defineBlock", { label: "slow", kind: "writable", source: { service: "SILENT" } });
   await ok("gina", "defineBlock", { label: "own", kind: "readonly", defaultContent: "You are kind." });
-  const begun = Date.now();
+  const startedAt = Date.now();
   const { prompt } = await ok("gina", "renderPrompt");
-  assert.ok(Date.now() - begun < 20_000);
+  assert.ok(Date.now() - startedAt < 20_000);
   // Silence and the whole answer have the same limit here: which is named depends on a millisecond.
   assert.match(prompt, /(sent nothing for|answer took longer than) 10 s/);
   assert.match(prompt, /You are kind\./);

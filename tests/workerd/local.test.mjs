@@ -22,7 +22,7 @@ after(() => Promise.all([server.stop(), deployed.stop(), weak.stop(), shared.sto
 const AGENT = "/agents/session-agent/a";
 
 // [method, path, body]
-const DOORS = [
+const ENTRY_POINTS = [
   ["POST", `${AGENT}/rpc/listSessions`, "{}"],
   ["POST", `${AGENT}/rpc/destroy`, '{"confirm":"a"}'],
   ["POST", `${AGENT}/chat`, '{"id":"s","message":{"role":"user","parts":[]}}'],
@@ -92,9 +92,9 @@ test("no_cross_site_page_is_admitted_at_any_entry_point", async () => {
     { host: `rebound.example:${port}` },
     { host: `rebound.example:${port}`, origin: `http://rebound.example:${port}`, "sec-fetch-site": "same-origin" },
   ];
-  for (const door of DOORS) {
+  for (const entryPoint of ENTRY_POINTS) {
     for (const headers of pages) {
-      assert.equal(await refusal(headers, door), "forbidden", `${door} ${JSON.stringify(headers)}`);
+      assert.equal(await refusal(headers, entryPoint), "forbidden", `${entryPoint} ${JSON.stringify(headers)}`);
     }
   }
   for (const headers of pages.slice(1)) {
@@ -139,7 +139,7 @@ test("urls_that_reveal_nothing_about_an_agent_are_public", async () => {
 });
 
 test("a_short_secret_rejects_everything_even_with_open_auth", async () => {
-  for (const [method, path, body] of DOORS) {
+  for (const [method, path, body] of ENTRY_POINTS) {
     for (const headers of [{}, { authorization: `Bearer ${SECRET.slice(5)}` }]) {
       const { status, text } = await ask(weak.url, method, path, headers, body);
       assert.deepEqual([status, JSON.parse(text).error.code], [401, "unauthorized"], path);
@@ -161,7 +161,7 @@ test("a_page_of_an_allowed_origin_preflights_and_reads_errors_too", async () => 
     "access-control-request-method": "POST",
     "access-control-request-headers": "authorization,content-type",
   };
-  for (const [method, path] of DOORS) {
+  for (const [method, path] of ENTRY_POINTS) {
     const { status, headers } = await ask(shared.url, "OPTIONS", path, {
       ...preflight,
       "access-control-request-method": method,

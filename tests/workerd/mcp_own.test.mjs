@@ -235,25 +235,25 @@ for (const at of ["", "/routed"]) {
     try {
       assert.equal(client.getServerCapabilities().resources.subscribe, true);
       const notified = [];
-      let hear;
+      let notify;
       client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => {
         notified.push(params.uri);
-        hear?.();
+        notify?.();
       });
-      const heard = async (count) => {
-        while (notified.length < count) await new Promise((resolve) => (hear = resolve));
+      const received = async (count) => {
+        while (notified.length < count) await new Promise((resolve) => (notify = resolve));
       };
       await client.subscribeResource({ uri: MEMORY });
       await write(agent, "Likes tea.");
-      await heard(1);
+      await received(1);
       // The stream outlives the object.
       await server.evict(agent);
       await write(agent, "Likes coffee.");
-      await heard(2);
+      await received(2);
       await client.subscribeResource({ uri: "own://memory" });
       await client.unsubscribeResource({ uri: MEMORY });
       await write(agent, "Likes water.");
-      await heard(3);
+      await received(3);
       assert.deepEqual(notified, [MEMORY, MEMORY, "own://memory"]);
     } finally {
       await client.close();

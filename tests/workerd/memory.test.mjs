@@ -58,8 +58,8 @@ before(async () => {
   const server = await startServer({ storage: folder });
   try {
     for (const agent of AGENTS) {
-      await furnish(server, agent);
-      await furnishWorst(server, agent);
+      await createData(server, agent);
+      await createWorstData(server, agent);
     }
   } finally {
     await server.stop();
@@ -70,7 +70,7 @@ after(async () => {
 });
 
 /** Writes the longest sessions, blocks and documents that there can be. */
-async function furnish(server, agent) {
+async function createData(server, agent) {
   const call = async (operation, input) => {
     const { status, body } = await server.call(agent, operation, input);
     assert.equal(status, 200, `${operation}: ${JSON.stringify(body).slice(0, 300)}`);
@@ -102,7 +102,7 @@ async function furnish(server, agent) {
 const controls = (bytes) => "\u0001".repeat(bytes);
 
 /** The longest body of every operation that accepts such texts. */
-async function furnishWorst(server, agent) {
+async function createWorstData(server, agent) {
   const call = async (operation, input) => {
     const { status, body } = await server.call(agent, operation, input);
     assert.equal(status, 200, `${operation}: ${JSON.stringify(body).slice(0, 300)}`);
@@ -175,7 +175,7 @@ const WRITES = {
 };
 
 /** Bodies that cost more to parse than to send, whether they are refused or not. */
-const NASTY = {
+const EXPENSIVE = {
   "nothing but names": (limit) => filled('{"sessionId":"empty"', limit, (n) => `,"n${n}":0`, "}"),
   "nothing but numbers": (limit) => filled('{"sessionId":"empty","events":[', limit, () => "0,", "0]}"),
   "one text": (limit) => `{"sessionId":"${"x".repeat(limit - 16)}"}`,
@@ -193,7 +193,7 @@ test("the_largest_request_of_every_operation_fits_in_memory", async (context) =>
     // Each request is sent twice: garbage that the first leaves counts, too.
     for (const round of [0, 1]) {
       for (const [k, agent] of AGENTS.entries()) {
-        const body = input === undefined ? NASTY["one text"](limit) : JSON.stringify(input(round * 10 + k));
+        const body = input === undefined ? EXPENSIVE["one text"](limit) : JSON.stringify(input(round * 10 + k));
         requests.push(rpc(agent, operation, body));
       }
     }
@@ -221,7 +221,7 @@ test("multi_byte_texts_need_no_more_memory_than_the_longest", async (context) =>
 
 test("bodies_that_are_expensive_to_parse_fit_in_memory", async (context) => {
   const failures = [];
-  for (const [what, of] of Object.entries(NASTY)) {
+  for (const [what, of] of Object.entries(EXPENSIVE)) {
     for (const operation of ["appendMessage", "appendEvents"]) {
       const body = of(LIMITS[operation]);
       const requests = [...AGENTS, ...AGENTS].map((agent) => rpc(agent, operation, body));
@@ -235,12 +235,12 @@ test("the_other_entry_points_fit_in_memory", async (context) => {
   const failures = [];
   const path = (agent, rest) => `/agents/session-agent/${agent}/${rest}`;
   // turn_limits.test.mjs tests the limits of a running turn's memory.
-  const DOORS = {
+  const ENTRY_POINTS = {
     "get-messages": (agent) => [path(agent, "get-messages?sessionId=long"), {}],
     export: (agent) => [path(agent, "sessions/long/export"), {}],
     "export of many": (agent) => [path(agent, "sessions/many/export"), {}],
   };
-  for (const [what, request] of Object.entries(DOORS)) {
+  for (const [what, request] of Object.entries(ENTRY_POINTS)) {
     const requests = [0, 1].flatMap(() =>
       AGENTS.map((agent) => async (server) => drained(await server.fetch(...request(agent)))),
     );
@@ -275,7 +275,7 @@ test("stalled_readers_are_limited_by_the_memory_budget", async (context) => {
 test("an_aborted_body_releases_its_reservation", { timeout: 60_000 }, async () => {
   const server = await startServer();
   try {
-    const held = async () => (await server.call("a", "getStats", {})).body.requests.heldBytes;
+    const reservedBytes = async () => (await server.call("a", "getStats", {})).body.requests.heldBytes;
     const { port } = new URL(server.url);
     const senders = [];
     const limit = LIMITS.appendMessage;
@@ -290,8 +290,8 @@ test("an_aborted_body_releases_its_reservation", { timeout: 60_000 }, async () =
       senders.push(socket);
     };
     for (let n = 0; n < most; n++) send();
-    for (let tries = 1; (await held()) < most * limit; tries++) {
-      assert.ok(tries < 1_000, `${await held()} of ${most * limit} bytes are held`);
+    for (let tries = 1; (await reservedBytes()) < most * limit; tries++) {
+      assert.ok(tries < 1_000, `${await reservedBytes()} of ${most * limit} bytes are held`);
       // A request that arrived too early was refused. Another one replaces it.
       if (tries % 50 === 0) send();
       await pause(20);
@@ -305,8 +305,8 @@ test("an_aborted_body_releases_its_reservation", { timeout: 60_000 }, async () =
     assert.deepEqual(refused, [429, "rate_limited", { retryAfter: 5 }]);
     for (const socket of senders) socket.destroy();
     const deadline = Date.now() + 20_000;
-    while ((await held()) > 0 && Date.now() < deadline) await pause(20);
-    assert.equal(await held(), 0);
+    while ((await reservedBytes()) > 0 && Date.now() < deadline) await pause(20);
+    assert.equal(await reservedBytes(), 0);
     assert.equal((await server.call("a", "appendMessage", large)).status, 200);
   } finally {
     await server.stop();

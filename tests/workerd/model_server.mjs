@@ -151,7 +151,7 @@ export function callTools(...calls) {
 }
 
 /** An answer with a text that never ends. */
-export function sayForEver(text) {
+export function sayEndlessly(text) {
   function* pieces() {
     for (;;) yield { delta: { content: text } };
   }
@@ -171,7 +171,7 @@ function promise() {
 }
 
 /** An answer whose head is sent when the gate is opened. */
-export function withhold(at, answer) {
+export function holdBack(at, answer) {
   return { ...answer, head: at };
 }
 

@@ -8,7 +8,7 @@ import { call, openTurns, startChatServer } from "./chat_server.mjs";
 import { startCollector } from "./collector.mjs";
 import { startServer } from "./harness.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
-import { saysInPieces, startWorkersAi } from "./servers/workers_ai.mjs";
+import { answerInChunks, startWorkersAi } from "./servers/workers_ai.mjs";
 import { startTools } from "./tool_server.mjs";
 
 /**
@@ -108,15 +108,15 @@ async function textsOf(agent, to = server) {
 /** Reads a stream until it has contained `text`; `rest()` reads the rest. */
 async function readUntil(response, text) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  let heard = "";
-  while (!heard.includes(text)) {
+  let received = "";
+  while (!received.includes(text)) {
     const { done, value } = await reader.read();
-    assert.ok(!done, `the stream ended: ${heard}`);
-    heard += value;
+    assert.ok(!done, `the stream ended: ${received}`);
+    received += value;
   }
   const rest = async () => {
-    for (let step = await reader.read(); !step.done; step = await reader.read()) heard += step.value;
-    return heard;
+    for (let step = await reader.read(); !step.done; step = await reader.read()) received += step.value;
+    return received;
   };
   return { rest, cancel: () => reader.cancel() };
 }
@@ -133,7 +133,7 @@ async function ended(agent) {
 test("a_client_gets_the_same_chunks_with_and_without_a_lease", async () => {
   const answers = () => [callTool("walk", { to: "Rome" }, "a"), say("Three ", "miles, ", "à pied. ", "🚶")];
   tools.run = async () => ({ miles: 3 });
-  const heard = {};
+  const received = {};
   for (const [name, one] of Object.entries({ waiting, usual })) {
     await call(
       one.server,
@@ -148,10 +148,10 @@ test("a_client_gets_the_same_chunks_with_and_without_a_lease", async () => {
     const [kind, stream] = ["content-type", "x-vercel-ai-ui-message-stream"].map((head) => response.headers.get(head));
     assert.deepEqual([kind, stream], ["text/event-stream", "v1"]);
     assert.equal(response.headers.get("x-session-agent-lease"), null);
-    heard[name] = chunksOf(await response.text());
+    received[name] = chunksOf(await response.text());
     assert.equal(one.model.headers.at(-1).authorization, "Bearer a test's key");
   }
-  assert.deepEqual(heard.waiting, heard.usual);
+  assert.deepEqual(received.waiting, received.usual);
   assert.deepEqual(await textsOf("alice"), await textsOf("alice", usual.server));
 });
 
@@ -191,16 +191,16 @@ test("the_object_may_be_evicted_while_the_model_answers", async () => {
   const at = gate();
   model.next(say("One ", at, "two."), say("Again."));
   const first = await readUntil(await send(server, "evicted"), "One ");
-  const life = await server.incarnation("evicted");
+  const activation = await server.incarnation("evicted");
   // The runtime refuses to evict an object that has a request, a timer or a connection.
   await server.evict("evicted");
   // The next request wakes the object, which calls the model again.
   at.open();
-  const heard = await first.rest();
-  assert.equal(typesOf(heard).at(-1), "error");
-  assert.match(heard, /The turn continues: resume it/);
+  const received = await first.rest();
+  assert.equal(typesOf(received).at(-1), "error");
+  assert.match(received, /The turn continues: resume it/);
   await ended("evicted");
-  assert.notEqual(await server.incarnation("evicted"), life);
+  assert.notEqual(await server.incarnation("evicted"), activation);
   assert.deepEqual(await textsOf("evicted"), [
     ["user", "Go."],
     ["assistant", "Again."],
@@ -234,13 +234,13 @@ test("cancelling_a_turn_aborts_its_model_call_at_once", async () => {
 });
 
 test("a_model_error_is_the_same_with_a_lease", async () => {
-  const heard = [];
+  const received = [];
   for (const one of [waiting, usual]) {
     one.model.next(refuse(401, "No."));
-    heard.push(chunksOf(await (await send(one.server, "refused")).text()));
+    received.push(chunksOf(await (await send(one.server, "refused")).text()));
   }
-  assert.deepEqual(heard[0], heard[1]);
-  assert.equal(heard[0].at(-1).type, "error");
+  assert.deepEqual(received[0], received[1]);
+  assert.equal(received[0].at(-1).type, "error");
 });
 
 test("a_turn_survives_a_runtime_crash", async () => {
@@ -325,16 +325,16 @@ test("other_tabs_receive_the_running_turn", async () => {
     `${server.url.toString().replace("http", "ws")}agents/session-agent/tabs?sessionId=s&token=${token}`,
   );
   const frames = [];
-  const hears = (text) =>
+  const receives = (text) =>
     new Promise((resolve) => {
-      const look = () => frames.some((frame) => frame.includes(text)) && resolve();
+      const check = () => frames.some((frame) => frame.includes(text)) && resolve();
       socket.addEventListener("message", ({ data }) => {
         frames.push(data);
-        look();
+        check();
       });
-      look();
+      check();
     });
-  const [hearsOne, hearsTwo] = [hears("One "), hears("two.")];
+  const [hearsOne, hearsTwo] = [receives("One "), receives("two.")];
   await new Promise((resolve) => socket.addEventListener("open", resolve));
   const first = await readUntil(await send(server, "tabs"), "One ");
   await hearsOne;
@@ -355,7 +355,7 @@ test("workers_ai_is_called_by_the_front_worker", async () => {
     const at = gate();
     ai.answer = async (_, response) => {
       await at.gate;
-      saysInPieces(response, [{ response: "One " }, { response: "two." }]);
+      answerInChunks(response, [{ response: "One " }, { response: "two." }]);
     };
     const answer = await send(bound, "bound");
     while (ai.asked.length === 0) await pause(20);

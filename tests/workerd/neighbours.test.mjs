@@ -92,7 +92,7 @@ const ASKED = [
   ["deleteSession", { sessionId: "s" }],
 ];
 
-async function tell(agent, isBeside) {
+async function answersOf(agent, isBeside) {
   if (isBeside) await addNeighbours(agent);
   await addSession(agent, "s");
   if (isBeside) await addSession(agent, "zz");
@@ -115,7 +115,7 @@ async function tell(agent, isBeside) {
 }
 
 test("headers_and_scores_of_a_session_do_not_depend_on_others", async () => {
-  const [alone, beside] = [await tell("alone", false), await tell("beside", true)];
+  const [alone, beside] = [await answersOf("alone", false), await answersOf("beside", true)];
   for (const [at, answers] of beside.entries()) assert.deepEqual(answers, alone[at]);
   assert.ok(alone.filter(({ status }) => status === 200).length > 20);
   assert.ok(alone.some(({ read }) => read > 10) && alone.some(({ written }) => written > 10));

@@ -77,7 +77,7 @@ test("appended_events_read_back_exactly", async () => {
 });
 
 test("reading_an_unused_agent_writes_nothing", async () => {
-  const looks = [
+  const reads = [
     "listSessions",
     "getBlocks",
     "getConfig",
@@ -98,7 +98,7 @@ test("reading_an_unused_agent_writes_nothing", async () => {
     search: { query: "anything" },
   };
   const tables = (agent) => server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'");
-  for (const operation of looks) {
+  for (const operation of reads) {
     const response = await server.fetch(`/agents/session-agent/mistyped/rpc/${operation}`, {
       method: "POST",
       body: JSON.stringify(inputs[operation] ?? {}),

@@ -27,7 +27,7 @@ const post = (path, body, length = Buffer.byteLength(body)) =>
 const user = (text) => ({ role: "user", parts: [{ type: "text", text }] });
 
 /** What each peer sends to each entry point; the session `s` of its agent is 4 MiB long. */
-const DOORS = {
+const ENTRY_POINTS = {
   getHistory: rpc("getHistory", { sessionId: "s" }),
   getMessage: rpc("getMessage", { sessionId: "s", messageId: "long" }),
   getLatestLeaf: rpc("getLatestLeaf", { sessionId: "s" }),
@@ -54,15 +54,15 @@ let model;
 let stop;
 before(async () => {
   ({ server, model, stop } = await startChatServer());
-  for (const door of Object.keys(DOORS)) await furnish(agentOf(door));
+  for (const entryPoint of Object.keys(ENTRY_POINTS)) await createData(agentOf(entryPoint));
   await call(server, "door-short", "createSession", { id: "short" });
   await call(server, "door-short", "appendMessage", { sessionId: "short", message: user(words(SHORT_BYTES)) });
 });
 after(() => stop());
 
-const agentOf = (door) => `door-${door}`;
+const agentOf = (entryPoint) => `door-${entryPoint}`;
 
-async function furnish(agent) {
+async function createData(agent) {
   await call(server, agent, "createSession", { id: "s" });
   await call(server, agent, "appendMessage", { sessionId: "s", message: { id: "long", ...user(words(3.9 * MIB)) } });
   await call(server, agent, "defineBlock", { label: "text", kind: "writable", maxTokens: 1_000_000 });
@@ -97,7 +97,7 @@ async function readAtLast(socket) {
 }
 
 /** What the agents of the isolate hold together. */
-async function held() {
+async function reserved() {
   const { turns, requests } = await call(server, "watcher", "getStats", {});
   return turns.heldBytes + requests.heldBytes;
 }
@@ -106,13 +106,13 @@ test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async
   const idle = await server.memory();
   model.next(...Array.from({ length: 2 * PEERS }, () => say(...Array.from({ length: 8 }, () => words(128 * 1024)))));
   const began = Date.now();
-  const sockets = Object.entries(DOORS).flatMap(([door, request]) =>
-    Array.from({ length: PEERS }, (_, n) => open(request(agentOf(door), n))),
+  const sockets = Object.entries(ENTRY_POINTS).flatMap(([entryPoint, request]) =>
+    Array.from({ length: PEERS }, (_, n) => open(request(agentOf(entryPoint), n))),
   );
   const short = Array.from({ length: PEERS }, () => open(SHORT));
   const most = [];
   for (let n = 0; n < 8; n += 1) {
-    most.push(await held());
+    most.push(await reserved());
     await pause(250);
   }
   context.diagnostic(`${Math.max(...most)} bytes held at most`);
@@ -134,7 +134,7 @@ test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async
   }
   // All reservations are released, although no peer has disconnected.
   let left;
-  while ((left = await held()) > 0 && Date.now() - began < RELEASED_MS + SLACK_MS) await pause(500);
+  while ((left = await reserved()) > 0 && Date.now() - began < RELEASED_MS + SLACK_MS) await pause(500);
   context.diagnostic(`${left} bytes held after ${Date.now() - began} ms`);
   assert.equal(left, 0);
   assert.ok(sockets.every((socket) => !socket.destroyed || socket.errored === null));
@@ -150,8 +150,8 @@ test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async
 });
 
 test("one_agents_stalled_readers_leave_capacity_for_another", async () => {
-  await furnish("slow");
-  await furnish("other");
+  await createData("slow");
+  await createData("other");
   const sockets = Array.from({ length: 3 }, () => open(rpc("getHistory", { sessionId: "s" })("slow")));
   await pause(500);
   const { messages } = await call(server, "other", "getHistory", { sessionId: "s" });

@@ -169,8 +169,8 @@ test("purged_text_leaves_no_byte_in_the_files", async () => {
     ...sessions.filter(({ id }) => id !== "s").map(({ id }) => ["deleteSession", { sessionId: id }]),
   ]) {
     const [operation, input] = purge;
-    const gone = await ok(agent, operation, { ...input, purge: true });
-    assert.deepEqual(await ok(agent, "verifyReceipt", { receipt: gone }), { valid: true, signed: true }, operation);
+    const purged = await ok(agent, operation, { ...input, purge: true });
+    assert.deepEqual(await ok(agent, "verifyReceipt", { receipt: purged }), { valid: true, signed: true }, operation);
   }
   const left = await ok(agent, "findMentions", { query: NEEDLE });
   assert.deepEqual(left, { places: [], cursor: null });
@@ -266,9 +266,9 @@ test("concurrent_purges_share_a_clearing_and_its_runner_reports_the_rows", async
     server.call(agent, "deleteEvents", { sessionId: "s", eventIds: [`e${n}`], purge: true }, { headers });
   const began = performance.now();
   const answers = await Promise.all(Array.from({ length: 20 }, (_, n) => purge(n)));
-  const took = performance.now() - began;
+  const elapsedMs = performance.now() - began;
   const written = answers.map(({ rowsWritten }) => rowsWritten).sort((a, b) => b - a);
-  console.log(`purge: 20 at once in ${took.toFixed(0)} ms, rows written: ${written.join(" ")}`);
+  console.log(`purge: 20 at once in ${elapsedMs.toFixed(0)} ms, rows written: ${written.join(" ")}`);
   for (const { status, body } of answers) assert.deepEqual([status, body.deleted], [200, 1]);
   assert.ok(written[0] > 480, `${written[0]} rows are what one clearing writes`);
   assert.ok(written[4] < 100, "the others pay for their own rows");

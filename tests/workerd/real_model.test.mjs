@@ -132,16 +132,16 @@ describe("a_real_model", { skip: model.skip }, () => {
     const { modelInput } = await call("buildWorkingContext", { sessionId: "same", format: "openai" }, server);
 
     const alone = async () => {
-      const away = new AbortController();
+      const aborted = new AbortController();
       const body = JSON.stringify({ model: "smollm2", stream: true, ...modelInput });
-      const init = { method: "POST", headers: { "content-type": "application/json" }, body, signal: away.signal };
+      const init = { method: "POST", headers: { "content-type": "application/json" }, body, signal: aborted.signal };
       const started = performance.now();
       const response = await fetch(`${model.url}/chat/completions`, init);
       for await (const chunk of events(response)) {
         if (chunk.choices?.[0]?.delta?.content) break;
       }
       const ms = performance.now() - started;
-      away.abort();
+      aborted.abort();
       return ms;
     };
     const throughTheWorker = async (index) => {

@@ -61,7 +61,7 @@ export const CODES = {
 };
 
 /** `called(operation, input)` uses the secret. Returns the tokens that `REFUSALS` name. */
-export async function furnish(called) {
+export async function createData(called) {
   await called("createSession", { id: "s" });
   await called("appendEvents", { sessionId: "s", events: [say("one", { id: "e1" })] });
   await called("defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
-import { CODES, furnish as furnished, REFUSALS } from "./refusals.mjs";
+import { CODES, createData as furnished, REFUSALS } from "./refusals.mjs";
 import { NEWEST_DATE, startSecond } from "./second_worker.mjs";
 
 const SECRET = "the secret of this test, long enough";
@@ -42,7 +42,7 @@ async function called(agent, operation, input) {
   return body;
 }
 
-const furnish = (agent) => furnished((operation, input) => called(agent, operation, input));
+const prepare = (agent) => furnished((operation, input) => called(agent, operation, input));
 
 for (const [date, second] of Object.entries(seconds)) {
   test(`every_error_has_its_class_over_each_transport_with_the_${date}_date`, async () => {
@@ -53,7 +53,7 @@ for (const [date, second] of Object.entries(seconds)) {
         { target, agent, options: { token: SECRET }, method: "listSessions", given: [] },
       ]);
       assert.deepEqual(first.answer, { sessions: [], cursor: null }, JSON.stringify(first));
-      const tokens = await furnish(agent);
+      const tokens = await prepare(agent);
       const asked = REFUSALS.map(([method, input, , , , token]) => ({
         target,
         agent,
@@ -93,7 +93,7 @@ for (const [date, second] of Object.entries(seconds)) {
       assert.match(outcomes[3].answer ?? JSON.stringify(outcomes[3]), /tea/, target);
       assert.deepEqual(outcomes[4], { answer: [{ role: "user", content: "Hello" }] }, target);
       const agents = ADAPTERS.map((adapter) => `${adapter} refused ${date} ${target}`);
-      const { read } = await furnish(agents[0]);
+      const { read } = await prepare(agents[0]);
       for (const [token, name, status] of [
         ["wrong", "UnauthorizedError", 401],
         [read, "ForbiddenError", 403],
@@ -195,7 +195,7 @@ test("a_name_given_once_is_known_after_an_eviction", async () => {
 
 test("every_operation_is_a_method_of_the_object_with_plain_values", async () => {
   const agent = "methods";
-  await furnish(agent);
+  await prepare(agent);
   const method = (name, ...given) => seconds.newest.raw({ target: "namespace", agent, method: name, given });
   assert.deepEqual(
     (await method("loadEvents", { sessionId: "s" }, { token: SECRET })).answer.map(({ id }) => id),

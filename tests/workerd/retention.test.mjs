@@ -109,10 +109,10 @@ test("a_manual_step_reports_its_cost", async (context) => {
   await server.sql("hand", "UPDATE cf_agents_sessions SET retention = '{\"eventsDays\":30}' WHERE id = 's'");
   const began = performance.now();
   const step = await server.call("hand", "applyRetention", {});
-  const took = performance.now() - began;
+  const elapsedMs = performance.now() - began;
   assert.equal(step.body.gone.events.count, 500);
   assert.equal(step.body.complete, false);
-  context.diagnostic(`500 events: ${step.rowsRead} rows read, ${step.rowsWritten} written, ${took.toFixed(0)} ms`);
+  context.diagnostic(`500 events: ${step.rowsRead} rows read, ${step.rowsWritten} written, ${elapsedMs.toFixed(0)} ms`);
   await until(async () => (await countOf("hand")) === 0);
 });
 

@@ -58,7 +58,7 @@ test("every_operation_answers_a_call_like_a_request", async () => {
   let answered = 0;
   for (const via of VIAS) {
     const [requested, called] = [`requested ${via}`, `called ${via}`];
-    for (const agent of [requested, called]) await furnish(agent);
+    for (const agent of [requested, called]) await createData(agent);
     for (const { operationId, requestBody } of operations) {
       const { example } = requestBody.content["application/json"];
       const inputOf = (agent) => (operationId === "destroy" ? { confirm: agent } : example);
@@ -98,7 +98,7 @@ const ENDINGS = [
 ];
 
 /** What the examples of openapi.json speak of. */
-async function furnish(agent) {
+async function createData(agent) {
   const call = async (operation, input) => {
     const { status, body } = await server.call(agent, operation, input);
     assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
@@ -527,20 +527,20 @@ test("calls_without_free_memory_are_told_to_retry", async () => {
 test("the_in_memory_cache_serves_calls_too", async () => {
   await server.rpc("evicted", "createSession", ['{"id":"s"}']);
   for (const via of VIAS) {
-    const life = await server.incarnation("evicted");
+    const activation = await server.incarnation("evicted");
     await server.evict("evicted");
     assert.equal(JSON.parse(await server.rpc("evicted", "getSession", ['{"sessionId":"s"}'], { via })).id, "s");
-    assert.notEqual(await server.incarnation("evicted"), life);
+    assert.notEqual(await server.incarnation("evicted"), activation);
   }
 });
 
 test("after_a_crash_the_next_call_gets_a_new_instance", async () => {
   await server.rpc("crashes", "createSession", ['{"id":"s"}']);
   for (const via of VIAS) {
-    const life = await server.incarnation("crashes");
+    const activation = await server.incarnation("crashes");
     await server.crash("crashes");
     assert.equal(JSON.parse(await server.rpc("crashes", "getSession", ['{"sessionId":"s"}'], { via })).id, "s");
-    assert.equal(await server.incarnation("crashes"), life);
+    assert.equal(await server.incarnation("crashes"), activation);
   }
 });
 

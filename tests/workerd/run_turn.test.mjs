@@ -47,7 +47,7 @@ function connect(agent) {
 test("a_turn_is_answered_over_http_rpc_and_a_socket", async () => {
   const client = connect("doors");
   await client.ready;
-  const doors = {
+  const entryPoints = {
     http: async (text) => (await runTurn("doors", text)).body,
     service: async (text) =>
       JSON.parse(await server.rpc("doors", "runTurn", [JSON.stringify(asks(text))], { via: "service" })),
@@ -55,7 +55,7 @@ test("a_turn_is_answered_over_http_rpc_and_a_socket", async () => {
       JSON.parse(await server.rpc("doors", "runTurn", [JSON.stringify(asks(text))], { via: "object" })),
     socket: async (text) => await client.call("runTurn", [asks(text)]),
   };
-  for (const [door, ask] of Object.entries(doors)) {
+  for (const [door, ask] of Object.entries(entryPoints)) {
     model.next(say("Hello ", `${door}.`));
     const ran = await ask(door);
     assert.equal(textOf(ran.message), `Hello ${door}.`);
@@ -144,7 +144,8 @@ test("a_message_replaces_the_turn_and_its_text_is_kept", async () => {
   // The page's stream shows that the object has received the model's text.
   const resume = await server.fetch("/agents/session-agent/replace/chat/s/stream");
   const reader = resume.body.getReader();
-  for (let heard = ""; !heard.includes("One "); ) heard += new TextDecoder().decode((await reader.read()).value);
+  for (let received = ""; !received.includes("One "); )
+    received += new TextDecoder().decode((await reader.read()).value);
   const urgent = await runTurn("replace", "now", { whenBusy: "replace" });
   assert.equal(textOf(urgent.body.message), "Now.");
   const { body } = await first;

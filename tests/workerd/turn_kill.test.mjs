@@ -8,7 +8,7 @@ import { isDeepStrictEqual } from "node:util";
 import { Chat } from "@ai-sdk/react";
 import { AgentClient } from "agents/client";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
-import { call, callsIn, openTurns, startChatServer, textOf, outlineOf, until } from "./chat_server.mjs";
+import { call, callsIn, openTurns, startChatServer, textOf, roleAndText, until } from "./chat_server.mjs";
 import { startFront } from "./front.mjs";
 import { callTool, callTools, gate, say, USAGE } from "./model_server.mjs";
 import { openTab } from "./tab.mjs";
@@ -187,8 +187,8 @@ for (const name of [
     tabs.push(tab);
     void tab.chat.sendMessage({ text: "Go." });
     await (point.when ? tab.reaches(({ chat }) => chat.messages.length > 1 && point.when(chat)) : at.reached);
-    const goOn = await kill(point);
-    goOn();
+    const resumeModel = await kill(point);
+    resumeModel();
     await isOver(agent);
     const expected = (await getMessages(agent)).map(withoutTime);
     assert.deepEqual(
@@ -239,7 +239,7 @@ test("killed_after_a_clients_answer_during_the_turn_the_answer_is_applied", asyn
   // answer.
   await client.call("listSessions");
   client.close();
-  await kill({ again: [say("In Rome.")] }).then((goOn) => goOn());
+  await kill({ again: [say("In Rome.")] }).then((resumeModel) => resumeModel());
   await isOver(agent);
   const events = await call(server, agent, "loadEvents", { sessionId: "s" });
   const results = events.filter(({ action }) => action === "tool_result");
@@ -273,7 +273,7 @@ test("killed_with_many_turns_all_finish_and_another_request_is_served_at_once", 
   for (let n = 0; n < count; n += 1) {
     await isOver(agent, `s${n}`);
     const { messages } = await call(server, agent, "getHistory", { sessionId: `s${n}` });
-    assert.deepEqual(messages.map(outlineOf), [
+    assert.deepEqual(messages.map(roleAndText), [
       ["user", "Go."],
       ["assistant", "One two."],
     ]);
@@ -338,8 +338,8 @@ test("killed_while_an_append_moves_the_answer_the_turn_finishes_once", async () 
     sessionId: "s",
     events: [{ action: "system_instruction", content: "In between." }],
   });
-  const goOn = await kill({ again: [say("One two.")] });
-  goOn();
+  const resumeModel = await kill({ again: [say("One two.")] });
+  resumeModel();
   await isOver(agent);
   await isWhole(agent, {}, asked);
   await server.kill9();
@@ -390,7 +390,7 @@ test("killed_and_then_sent_another_turn_the_first_is_finished_before_it", async 
     ["user", "And now?"],
     ["assistant", "Now."],
   ];
-  assert.deepEqual((await getMessages(agent)).map(outlineOf), expected);
+  assert.deepEqual((await getMessages(agent)).map(roleAndText), expected);
 });
 
 test("killed_and_cancelled_by_the_user_the_turn_ends", async () => {
@@ -409,7 +409,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     model.forget();
     model.next(callTool("walk", { to: "Rome" }, "a"), say("One ", "two."));
     const asked = tools.calls.length;
-    const heard = post(agent, "Go.")
+    const received = post(agent, "Go.")
       .then((response) => response.text())
       .catch(() => "");
     // The time only varies the moment of the kill. The test's claims hold at every
@@ -417,7 +417,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     await new Promise((resolve) => setTimeout(resolve, 4 * n));
     points += 1;
     await server.kill9();
-    const was = await heard;
+    const was = await received;
     model.forget();
     model.next(callTool("walk", { to: "Rome" }, "a"), say("One two."), say("One two."));
     if (tools.calls.length > asked) {
@@ -430,7 +430,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
       assert.equal(was, "", "what was answered was written");
       continue;
     }
-    assert.deepEqual(messages.map(outlineOf), [
+    assert.deepEqual(messages.map(roleAndText), [
       ["user", "Go."],
       ["assistant", "One two."],
     ]);
@@ -458,15 +458,15 @@ const LINE = [
 for (const [name, first] of Object.entries(LINES)) {
   test(`killed_${name}_of_a_queue_each_message_is_answered_once_and_in_order`, async () => {
     const agent = `line ${name}`;
-    const begins = gate();
+    const modelStarts = gate();
     const at = gate();
     const [opening, ...others] = first(at);
-    model.next(within(opening, 0, begins), ...others);
+    model.next(within(opening, 0, modelStarts), ...others);
     for (const text of ["first", "second", "third"]) {
       await waitsOrRuns(agent, text);
-      if (text === "first") await begins.reached;
+      if (text === "first") await modelStarts.reached;
     }
-    begins.open();
+    modelStarts.open();
     await at.reached;
     points += 1;
     model.forget();
@@ -476,7 +476,7 @@ for (const [name, first] of Object.entries(LINES)) {
     // A server that lost its connection asks again.
     const ran = await call(server, agent, "runTurn", asks("third"));
     assert.equal(textOf(ran.message), "Three.");
-    assert.deepEqual((await getMessages(agent)).map(outlineOf), LINE);
+    assert.deepEqual((await getMessages(agent)).map(roleAndText), LINE);
     assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_waiting"), []);
     assert.equal(model.left, 0);
   });
@@ -497,7 +497,7 @@ test("killed_with_queued_messages_an_alarm_continues_without_a_request", async (
   await server.kill9();
   await model.asked(asked + 3);
   await isOver(agent);
-  assert.deepEqual((await getMessages(agent)).map(outlineOf), LINE);
+  assert.deepEqual((await getMessages(agent)).map(roleAndText), LINE);
 });
 
 test("killed_during_a_callback_the_call_is_repeated_with_the_same_id", async () => {

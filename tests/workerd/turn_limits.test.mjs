@@ -6,7 +6,7 @@ import { connect as connectTcp } from "node:net";
 import { after, afterEach, test } from "node:test";
 import { AgentClient } from "agents/client";
 import { call, history, startChatServer } from "./chat_server.mjs";
-import { callTool, callTools, gate, say, sayForEver } from "./model_server.mjs";
+import { callTool, callTools, gate, say, sayEndlessly } from "./model_server.mjs";
 import { startTools } from "./tool_server.mjs";
 
 const MIB = 2 ** 20;
@@ -54,7 +54,7 @@ async function isOver(agent, id = "s") {
   }
 }
 
-async function holdsLittleMemory() {
+async function assertLittleMemory() {
   const peak = await server.peakMemory();
   if (peak !== null) assert.ok(peak < MOST_MEMORY, `${Math.round(peak / MIB)} MiB`);
   return peak;
@@ -83,19 +83,19 @@ test("a_client_that_does_not_read_blocks_nothing", async () => {
     ["assistant", piece.repeat(50)],
   ]);
   client.destroy();
-  await holdsLittleMemory();
+  await assertLittleMemory();
 });
 
 test("a_client_that_disconnects_at_once_finds_its_answer_later", async () => {
   const rest = gate();
   model.next(say("Here ", rest, "it is."));
-  const gone = new AbortController();
+  const aborted = new AbortController();
   const response = await server.fetch(pathOf("gone"), {
     method: "POST",
     body: bodyOf("s", "Go."),
-    signal: gone.signal,
+    signal: aborted.signal,
   });
-  gone.abort();
+  aborted.abort();
   await assert.rejects(response.text());
   rest.open();
   await isOver("gone");
@@ -107,14 +107,14 @@ test("a_client_that_disconnects_at_once_finds_its_answer_later", async () => {
 
 test("an_endless_model_answer_is_stopped_and_its_text_kept", async () => {
   await server.peakMemory();
-  model.next(sayForEver("and on ".repeat(1_000)));
+  model.next(sayEndlessly("and on ".repeat(1_000)));
   const { type, errorText } = lastOf(await turn("endless"));
   assert.equal(type, "error");
   assert.match(errorText, /exceeded the limit of one turn/);
   const { messages } = await call(server, "endless", "getHistory", { sessionId: "s", maxBytes: 32 * MIB });
   assert.equal(messages.length, 2);
   assert.ok(messages[1].parts[0].text.length > MIB);
-  await holdsLittleMemory();
+  await assertLittleMemory();
   model.next(say("Shorter."));
   assert.equal(lastOf(await turn("endless", "s", "And now?")).type, "finish");
 });
@@ -163,11 +163,11 @@ test("a_tool_result_of_600_kb_is_stored_whole_and_truncated_for_the_model", asyn
 
 test("fifty_one_calls_of_one_step_run_three_at_a_time", async () => {
   await define("fifty");
-  const gone = [];
+  const disconnected = [];
   // A session has three of the slots. No call answers before two others have arrived.
   tools.run = async ({ arguments: { n } }) => {
-    const three = lastOf(gone)?.count < 3 ? lastOf(gone) : { ...gate(), count: 0 };
-    if (three.count === 0) gone.push(three);
+    const three = lastOf(disconnected)?.count < 3 ? lastOf(disconnected) : { ...gate(), count: 0 };
+    if (three.count === 0) disconnected.push(three);
     three.count += 1;
     if (three.count === 3) three.open();
     await three.gate;
@@ -176,7 +176,7 @@ test("fifty_one_calls_of_one_step_run_three_at_a_time", async () => {
   model.next(callTools(...Array.from({ length: 51 }, (_, n) => ["work", { n }, `c${n}`])), say("Done."));
   const chunks = await turn("fifty");
   assert.equal(lastOf(chunks).type, "finish");
-  assert.equal(gone.length, 17);
+  assert.equal(disconnected.length, 17);
   assert.equal(kindsOf(chunks).filter((type) => type === "tool-output-available").length, 51);
   const results = lastOf(model.requests).messages.filter(({ role }) => role === "tool");
   assert.deepEqual(
@@ -214,7 +214,7 @@ test("256_turns_run_concurrently_and_one_more_is_refused", async () => {
       ["assistant", "Still here."],
     ]);
   }
-  const peak = await holdsLittleMemory();
+  const peak = await assertLittleMemory();
   console.log(
     `${MOST_TURNS} turns at once: ${Math.round((peak - idle) / MIB)} MiB more than before, ${Math.round(peak / MIB)} MiB in all`,
   );
@@ -224,14 +224,14 @@ test("256_turns_run_concurrently_and_one_more_is_refused", async () => {
 
 test("fifty_sockets_of_a_session_all_receive_the_answer", async () => {
   const sockets = await Promise.all(Array.from({ length: 50 }, () => openSocket("hall")));
-  const heard = sockets.map((socket) =>
-    hears(socket, ({ type, done }) => type === "cf_agent_use_chat_response" && done),
+  const received = sockets.map((socket) =>
+    receive(socket, ({ type, done }) => type === "cf_agent_use_chat_response" && done),
   );
   model.next(say("Hello ", "all."));
   sockets[0].send(
     JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: bodyOf("s", "Go.") } }),
   );
-  for (const frames of await Promise.all(heard)) {
+  for (const frames of await Promise.all(received)) {
     const said = frames
       .filter(({ type, body }) => type === "cf_agent_use_chat_response" && body)
       .map(({ body }) => JSON.parse(body));
@@ -250,7 +250,7 @@ test("a_huge_frame_and_a_malformed_one_affect_no_other_socket", async () => {
   broken.send(`{"type":"cf_agent_use_chat_request","id":"r","init":{"method":"POST","body":"{`);
   broken.send("x".repeat(20 * MIB));
   broken.send(new Uint8Array(MIB));
-  const failed = hears(broken, ({ type, error, done }) => type === "cf_agent_use_chat_response" && error && done);
+  const failed = receive(broken, ({ type, error, done }) => type === "cf_agent_use_chat_response" && error && done);
   broken.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r2", init: { method: "POST", body: "{" } }));
   await failed;
   assert.deepEqual((await well.call("listSessions")).sessions, []);
@@ -265,7 +265,7 @@ async function openSocket(name) {
 }
 
 /** The frames up to the first for which `holds` is true. */
-async function hears(socket, holds) {
+async function receive(socket, holds) {
   const frames = [];
   await new Promise((resolve) => {
     socket.addEventListener("message", ({ data }) => {

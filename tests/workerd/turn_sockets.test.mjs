@@ -8,7 +8,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport } from "ai";
 import { AgentClient } from "agents/client";
-import { call, callsIn, history, startChatServer, textOf, outlineOf } from "./chat_server.mjs";
+import { call, callsIn, history, startChatServer, textOf, roleAndText } from "./chat_server.mjs";
 import { callTool, gate, say } from "./model_server.mjs";
 import { openTab } from "./tab.mjs";
 import { startTools } from "./tool_server.mjs";
@@ -67,9 +67,9 @@ test("an_approval_survives_eviction_and_one_tab_answers_for_both", async () => {
   model.next(callTool("pay", { amount: 5 }, "a"));
   await here.chat.sendMessage({ text: "Pay 5." });
   for (const tab of [here, there]) await tab.reaches((tab) => isReady(tab) && stateIn(tab) === "approval-requested");
-  const life = await server.incarnation("approval");
+  const activation = await server.incarnation("approval");
   await server.evict("approval", { webSockets: "hibernate" });
-  assert.notEqual(await server.incarnation("approval"), life);
+  assert.notEqual(await server.incarnation("approval"), activation);
   assert.equal(tools.calls.length, asked);
   model.next(say("Paid."));
   there.chat.addToolApprovalResponse({ id: callsIn(there.messages.at(-1))[0].approval.id, approved: true });
@@ -77,7 +77,7 @@ test("an_approval_survives_eviction_and_one_tab_answers_for_both", async () => {
     await tab.reaches(
       (tab) => isReady(tab) && stateIn(tab) === "output-available" && textOf(tab.messages.at(-1)) === "Paid.",
     );
-    assert.deepEqual(tab.messages.map(outlineOf), [
+    assert.deepEqual(tab.messages.map(roleAndText), [
       ["user", "Pay 5."],
       ["assistant", "Paid."],
     ]);
@@ -112,7 +112,7 @@ test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
   await tab.reaches(
     (tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Before and after.",
   );
-  assert.deepEqual(await history(server, "away", "default"), tab.messages.map(outlineOf));
+  assert.deepEqual(await history(server, "away", "default"), tab.messages.map(roleAndText));
 });
 
 test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
@@ -121,18 +121,21 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   await lasting.ready;
   /** Two sockets that received an answer before their tokens expired; `null` if that took too long. */
   const connectFor = async (expiresIn) => {
-    const begun = Date.now();
+    const startedAt = Date.now();
     const clients = [];
     for (let n = 0; n < 2; n += 1)
       clients.push(connect(server, "expired", { token: await mint("expired", { expiresIn }) }));
     const ends = Date.now() + expiresIn * 1000;
-    const heard = Promise.all(
+    const received = Promise.all(
       clients.map(async (client) => {
         await client.ready;
         return (await client.call("listSessions")).sessions;
       }),
     );
-    const answers = await Promise.race([heard.catch(() => null), pause(begun + expiresIn * 1000 - Date.now(), null)]);
+    const answers = await Promise.race([
+      received.catch(() => null),
+      pause(startedAt + expiresIn * 1000 - Date.now(), null),
+    ]);
     if (answers !== null) assert.deepEqual(answers, [[], []]);
     return answers && { ends, clients };
   };
@@ -165,8 +168,8 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
       init: { method: "POST", body: JSON.stringify(request) },
     }),
   );
-  const [heard] = await closes[1];
-  assert.equal(heard.code, 4401);
+  const [received] = await closes[1];
+  assert.equal(received.code, 4401);
   await isOver;
 });
 
@@ -179,7 +182,7 @@ test("a_page_over_http_is_limited_by_its_token", async () => {
   const [mine, other] = [chatOf("mine"), chatOf("other")];
   model.next(say("Come in."));
   await mine.sendMessage({ text: "Knock." });
-  assert.deepEqual(mine.messages.map(outlineOf), [
+  assert.deepEqual(mine.messages.map(roleAndText), [
     ["user", "Knock."],
     ["assistant", "Come in."],
   ]);

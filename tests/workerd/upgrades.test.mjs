@@ -38,7 +38,7 @@ const READS = [
   "listTools",
 ];
 /** How often the test checks for running turns, a tenth of a second apart. */
-const LOOKS = 150;
+const MAX_CHECKS = 150;
 
 const model = await startModel();
 after(() => model.stop());
@@ -77,10 +77,10 @@ for (const fixture of FIXTURES) {
       while (found.pending === true);
       assert.ok(found.results.length > 0);
 
-      for (let look = 0; ; look += 1) {
+      for (let check = 0; ; check += 1) {
         const open = await openTurns(server, AGENT);
         if (open.length === 0) break;
-        assert.ok(look < LOOKS, `${open} stay`);
+        assert.ok(check < MAX_CHECKS, `${open} stay`);
         await pause(100);
       }
       for (const sessionId of CUT_OFF) {

@@ -58,18 +58,18 @@ for (const length of [3, 16, 21, 384, 1_027]) {
     const query = random();
     vectors.set("anything", query);
     await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
-    const kept = [];
+    const stored = [];
     for (let n = 0; n < 20; n += 1) {
       // The vectors range from near the query to far from it, in another order than their
       // keys.
       const share = ((n * 7) % 20) / 10 - 1;
       const vector = random().map((number, index) => number * 0.2 + query[index] * share);
       vectors.set(`text ${n}`, vector);
-      kept.push({ key: `k${n}`, nearness: cosine(query, vector) });
+      stored.push({ key: `k${n}`, nearness: cosine(query, vector) });
       await ok(agent, "setEntry", { label: "kb", key: `k${n}`, content: `text ${n}` });
     }
     const { results } = await ok(agent, "searchContext", { label: "kb", query: "anything", limit: 20 });
-    const nearness = new Map(kept.map(({ key, nearness }) => [key, nearness]));
+    const nearness = new Map(stored.map(({ key, nearness }) => [key, nearness]));
     assert.equal(results.length, 20);
     // Results whose cosines differ by less than the rounding may be in either order.
     const found = results.map(({ key }) => nearness.get(key)).filter((cosine) => cosine > 0.1);
@@ -146,7 +146,7 @@ test("an_entry_is_acknowledged_before_its_vector_is_written", async () => {
   await untilMade(1);
   const release = Promise.withResolvers();
   hold = release.promise;
-  const held = await server.call("cost", "setEntry", { label: "kb", key: "two", content: "b" });
+  const answered = await server.call("cost", "setEntry", { label: "kb", key: "two", content: "b" });
   assert.equal(await made(), 1);
   release.resolve();
   hold = null;
@@ -154,5 +154,5 @@ test("an_entry_is_acknowledged_before_its_vector_is_written", async () => {
   isDown = true;
   const withoutModel = await server.call("cost", "setEntry", { label: "kb", key: "one", content: "a" });
   isDown = false;
-  assert.equal(held.rowsWritten, withoutModel.rowsWritten);
+  assert.equal(answered.rowsWritten, withoutModel.rowsWritten);
 });

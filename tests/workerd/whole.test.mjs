@@ -51,7 +51,7 @@ async function appended(agent, sessionId, length, content, on = server) {
   }
 }
 
-async function furnished(agent, on = server) {
+async function createAgent(agent, on = server) {
   await ok(agent, "configureAgent", { maxSteps: 7, systemInstructions: ["Be brief."] }, on);
   await ok(agent, "configureCompaction", { protectHead: 5 }, on);
   await ok(agent, "defineBlock", { label: "soul", kind: "writable", description: "Who I am" }, on);
@@ -79,7 +79,7 @@ async function importing(agent, body, on = server) {
 }
 
 test("an_agent_is_restored_byte_for_byte_and_its_memory_is_searchable", async () => {
-  await furnished("from");
+  await createAgent("from");
   const file = await exported("from");
   const { status, body } = await importing("to", file);
   assert.deepEqual([status, body], [200, { sessions: 2, imported: 2, skipped: 0, events: 1502 }]);
@@ -132,13 +132,13 @@ test("a_long_import_spans_several_cpu_allowances", async (t) => {
     await renews(before, ["long", "long", to, to]);
   }
   const before = logging.logs.length;
-  await furnished("short", logging);
+  await createAgent("short", logging);
   await (await logging.fetch(at("short", "export"))).text();
   await renews(before, []);
 });
 
 test("the_client_sends_a_long_file_in_parts", async () => {
-  await furnished("parted");
+  await createAgent("parted");
   const from = sessionAgent(server.url, "parted");
   const to = sessionAgent(server.url, "parted again");
   const steps = [];
@@ -231,7 +231,7 @@ test("ctrl_c_leaves_a_partial_file_with_a_resumable_name", async () => {
 test("an_interrupted_import_is_completed_by_the_same_file", async () => {
   const own = await startServer();
   try {
-    await furnished("whole", own);
+    await createAgent("whole", own);
     for (let n = 0; n < 10; n += 1) await appended("whole", `more ${n}`, 1000, "z", own);
     const file = await exported("whole", undefined, own);
     const bytes = Buffer.from(file);

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { allOf, events, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
-import { hasNoCapacity, refuses, saysInPieces, saysWhole, startWorkersAi } from "./servers/workers_ai.mjs";
+import { hasNoCapacity, refuses, answerInChunks, answerWhole, startWorkersAi } from "./servers/workers_ai.mjs";
 
 const MODEL = "workers-ai:@cf/meta/llama-3.1-8b-instruct";
 const SUMMARY = "## Topic\nParcels that were sent to Oslo.";
@@ -40,7 +40,7 @@ describe("with_workers_ai_available", () => {
 
   test("the_named_model_writes_the_summary_in_parts", async () => {
     ai.answer = (_, response) =>
-      saysInPieces(response, [
+      answerInChunks(response, [
         { response: SUMMARY.slice(0, 10) },
         { response: SUMMARY.slice(10) },
         { response: "", usage: { prompt_tokens: 300, completion_tokens: 12 } },
@@ -56,19 +56,19 @@ describe("with_workers_ai_available", () => {
   });
 
   test("an_unstreamed_answer_is_read", async () => {
-    ai.answer = (_, response) => saysWhole(response, { response: SUMMARY });
+    ai.answer = (_, response) => answerWhole(response, { response: SUMMARY });
     assert.equal((await compact(server, "whole")).compaction.summary, SUMMARY);
   });
 
   test("an_answer_in_openais_shape_is_read", async () => {
     const chunk = (delta, finish_reason = null) => ({ choices: [{ index: 0, delta, finish_reason }] });
-    ai.answer = (_, response) => saysInPieces(response, [chunk({ content: SUMMARY }), chunk({}, "stop")]);
+    ai.answer = (_, response) => answerInChunks(response, [chunk({ content: SUMMARY }), chunk({}, "stop")]);
     assert.equal((await compact(server, "openai")).compaction.summary, SUMMARY);
   });
 
   test("a_capacity_error_is_retried", async () => {
     ai.answer = (_, response) =>
-      ai.asked.length === 1 ? hasNoCapacity(response) : saysWhole(response, { response: SUMMARY });
+      ai.asked.length === 1 ? hasNoCapacity(response) : answerWhole(response, { response: SUMMARY });
     assert.equal((await compact(server, "busy")).compaction.summary, SUMMARY);
     assert.equal(ai.asked.length, 2);
     assert.deepEqual(ai.asked[0], ai.asked[1]);
@@ -92,7 +92,7 @@ describe("with_workers_ai_available", () => {
   });
 
   test("an_unstreamed_answer_that_is_too_large_is_refused", async () => {
-    ai.answer = (_, response) => saysWhole(response, { response: "x".repeat(17 << 20) });
+    ai.answer = (_, response) => answerWhole(response, { response: "x".repeat(17 << 20) });
     const { reason, error } = await compact(server, "large");
     assert.deepEqual([reason, error.code], ["summariser_failed", "model_failed"]);
     assert.match(error.message, /16777216 bytes/);
@@ -124,21 +124,21 @@ describe("a_turn_with_workers_ai", () => {
   });
 
   test("streams_each_chunk_as_it_arrives", async () => {
-    const heard = [0, 1, 2].map(() => Promise.withResolvers());
+    const received = [0, 1, 2].map(() => Promise.withResolvers());
     ai.answer = (_, response) =>
-      saysInPieces(
+      answerInChunks(
         response,
         (async function* () {
           for (const [index, word] of ["One ", "two ", "three."].entries()) {
             yield { response: word };
-            await heard[index].promise;
+            await received[index].promise;
           }
         })(),
       );
     const deltas = [];
     for await (const chunk of events(await submit(server, "pieces", "s", "Count."))) {
       if (chunk.type !== "text-delta") continue;
-      heard[deltas.length].resolve();
+      received[deltas.length].resolve();
       deltas.push(chunk.delta);
     }
     assert.deepEqual(deltas, ["One ", "two ", "three."]);
@@ -146,7 +146,7 @@ describe("a_turn_with_workers_ai", () => {
 
   test("shows_an_unstreamed_answer", async () => {
     ai.answer = (_, response) =>
-      saysWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
+      answerWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
     const { text, types } = await allOf(await submit(server, "whole", "s", "Three and three?"));
     assert.equal(text, "Six.");
     assert.equal(types.at(-1), "finish");
@@ -161,11 +161,11 @@ describe("a_turn_with_workers_ai", () => {
     await server.call("calls", "defineBlock", { label: "notes", kind: "writable", description: "What to keep" });
     ai.answer = ({ input }, response) =>
       ai.asked.length === 1
-        ? saysWhole(response, {
+        ? answerWhole(response, {
             response: null,
             tool_calls: [{ name: "set_context", arguments: { label: "notes", content: "Likes tea." } }],
           })
-        : saysWhole(response, {
+        : answerWhole(response, {
             response: `I keep ${input.messages.filter(({ role }) => role === "tool").length} note.`,
           });
     const { text, types } = await allOf(await submit(server, "calls", "s", "Remember that I like tea."));
@@ -180,7 +180,7 @@ describe("a_turn_with_workers_ai", () => {
     ai.answer = (_, response) =>
       ai.asked.length === 1
         ? hasNoCapacity(response)
-        : saysInPieces(response, [{ response: "Here " }, { response: "I am." }]);
+        : answerInChunks(response, [{ response: "Here " }, { response: "I am." }]);
     const { text, types } = await allOf(await submit(server, "busy", "s", "Are you there?"));
     assert.deepEqual([text, ai.asked.length], ["Here I am.", 2]);
     assert.ok(!types.includes("error"));

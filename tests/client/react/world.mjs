@@ -87,12 +87,12 @@ export async function startWorld() {
     secrets: { OPENAI_API_KEY: "a key", SESSION_AGENT_TOKEN: SECRET },
     workers: { tables: "export default { fetch: () => Response.json({ booked: true }) };" },
   });
-  const door = new Door();
-  door.target = () => server.url;
-  await door.start();
+  const proxy = new Door();
+  proxy.target = () => server.url;
+  await proxy.start();
   const logins = new Map();
-  door.own = async (request, response) => {
-    const { pathname, searchParams } = new URL(request.url, door.url);
+  proxy.own = async (request, response) => {
+    const { pathname, searchParams } = new URL(request.url, proxy.url);
     if (pathname === "/test/login") return response.end(JSON.stringify(await logins.get(searchParams.get("agent"))()));
     response.writeHead(200, { "content-type": "text/html; charset=utf-8" });
     response.end(`<!doctype html><title>Hooks</title><div id="root"></div><script type="module">${script}</script>`);
@@ -106,11 +106,11 @@ export async function startWorld() {
   };
   const stop = async () => {
     await browser.close();
-    door.stop();
+    proxy.stop();
     await server.stop();
     await model.stop();
   };
-  return { model, server, door, call, browser, logins, stop };
+  return { model, server, door: proxy, call, browser, logins, stop };
 }
 
 /** A separate browser whose tabs show the page of this agent. */

@@ -70,7 +70,7 @@ export function rowsOf(game, agent, session, events, parentId) {
   return { written, ...(index === 0 && { read: 10 * events.length + siblings }) };
 }
 
-export function holdAppended(game, answer, expected) {
+export function assertAppended(game, answer, expected) {
   const bare = { events: answer.events.map(({ seq, inserted }) => ({ seq, inserted })), leafId: answer.leafId };
   const wanted = {
     events: expected.events.map(({ seq, inserted }) => ({ seq, inserted })),
@@ -95,7 +95,7 @@ async function appendEvents(game, dice, { agent, session, of }, { parentId, ...m
     dice,
     rows: rowsOf(game, agent, session, events, parentId),
   });
-  if (answer) holdAppended(game, answer, expected);
+  if (answer) assertAppended(game, answer, expected);
   return { body, apply };
 }
 
@@ -158,7 +158,7 @@ move(
       (model, answer) => (expected = of(model).appendEvents(events, undefined, answer)),
       { dice, rows: { written: 0 } },
     );
-    if (answer) holdAppended(game, answer, expected);
+    if (answer) assertAppended(game, answer, expected);
   }),
 );
 
@@ -170,7 +170,7 @@ move(
     const events = newEvents(game, dice).map((event) => ({ ...event, id: `e${game.word()}` }));
     const body = { sessionId: session.id, events };
     const answers = await Promise.all([1, 2, 3].map(() => game.driver.request(agent, "appendEvents", body)));
-    await takeAll(game, agent, "appendEvents", body, answers, (model, answer) =>
+    await readAll(game, agent, "appendEvents", body, answers, (model, answer) =>
       of(model).appendEvents(events, undefined, answer),
     );
     const inserted = answers.filter(({ body }) => body.events?.every((event) => event.inserted));
@@ -241,7 +241,7 @@ move(
   }),
 );
 
-async function takeAll(game, agent, operation, body, answers, apply) {
+async function readAll(game, agent, operation, body, answers, apply) {
   for (const answer of answers) await game.take(agent, operation, body, apply, answer);
 }
 
@@ -289,16 +289,16 @@ move(
   "deleteEvents",
   withSession(async (game, dice, { agent, session, of }) => {
     const seqs = [...session.events.keys()];
-    const gone = new Set(Array.from({ length: Math.min(seqs.length, 1 + dice.roll(2)) }, () => dice.pick(seqs)));
-    const eventIds = [...[...gone].map((seq) => session.idOf(seq)), ...(dice.one(3) ? ["nobody"] : [])];
+    const deleted = new Set(Array.from({ length: Math.min(seqs.length, 1 + dice.roll(2)) }, () => dice.pick(seqs)));
+    const eventIds = [...[...deleted].map((seq) => session.idOf(seq)), ...(dice.one(3) ? ["nobody"] : [])];
     const purge = dice.one(3);
     const answer = await game.write(
       agent,
       "deleteEvents",
       { sessionId: session.id, eventIds, ...(purge && { purge }) },
-      (model) => of(model)[purge ? "purge" : "delete"]([...gone]),
+      (model) => of(model)[purge ? "purge" : "delete"]([...deleted]),
       { dice },
     );
-    if (answer) game.hold(answer.deleted === gone.size, () => `deleteEvents ${eventIds} answers ${show(answer)}`);
+    if (answer) game.hold(answer.deleted === deleted.size, () => `deleteEvents ${eventIds} answers ${show(answer)}`);
   }),
 );

@@ -2,7 +2,7 @@
 
 import { show } from "../compare.mjs";
 import { putFact, removeFact } from "../facts.mjs";
-import { holdAppended, rowsOf } from "./events.mjs";
+import { assertAppended, rowsOf } from "./events.mjs";
 import { LABELS, MAX_EVENTS, move, someSession, textFor, withSession } from "./kit.mjs";
 
 /** The agent's memory or a session's. */
@@ -287,6 +287,6 @@ move(
       dice,
       rows: rowsOf(game, agent, session, events),
     });
-    if (answer) holdAppended(game, answer, expected);
+    if (answer) assertAppended(game, answer, expected);
   }),
 );

@@ -31,7 +31,7 @@ move(
       );
       if (before === null) break;
     }
-    holdMessages(game, messages, expected);
+    assertMessages(game, messages, expected);
     const length = session.history(seq, { withOverlays: false }).length;
     const counted = await game.read(agent, "getPathLength", { sessionId, leafId });
     game.hold(counted.length === length, () => `getPathLength ${leafId} answers ${counted.length}, not ${length}`);
@@ -65,7 +65,7 @@ move(
   }),
 );
 
-function holdMessages(game, messages, expected) {
+function assertMessages(game, messages, expected) {
   const ids = messages.map(({ id }) => id);
   game.hold(
     isDeepStrictEqual(
@@ -79,11 +79,11 @@ function holdMessages(game, messages, expected) {
     game.hold(textOf(found) === text, () => `message ${found.id} says ${show(textOf(found))}, not ${show(text)}`);
     if (overlay) return;
     game.hold(found.role === role, () => `message ${found.id} is of ${found.role}, not ${role}`);
-    const told = callsOf(found).map(({ id, output }) => [id, output]);
+    const actual = callsOf(found).map(({ id, output }) => [id, output]);
     const wanted = calls.map(({ id, output }) => [id, output]);
     game.hold(
-      isDeepStrictEqual(told, wanted),
-      () => `message ${found.id} has the calls ${show(told)}, not ${show(wanted)}`,
+      isDeepStrictEqual(actual, wanted),
+      () => `message ${found.id} has the calls ${show(actual)}, not ${show(wanted)}`,
     );
   });
 }

@@ -31,12 +31,12 @@ export async function startWorkersAi() {
 }
 
 /** Answers in one piece. */
-export function saysWhole(response, answer) {
+export function answerWhole(response, answer) {
   response.writeHead(200, JSON_TYPE).end(JSON.stringify(answer));
 }
 
 /** Answers in pieces. Each is sent before the next is waited for. */
-export async function saysInPieces(response, pieces) {
+export async function answerInChunks(response, pieces) {
   response.writeHead(200, STREAM);
   for await (const piece of pieces) response.write(`data: ${JSON.stringify(piece)}\n\n`);
   response.end("data: [DONE]\n\n");
