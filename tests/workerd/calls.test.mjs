@@ -230,7 +230,7 @@ describe("a_tool_with_a_binding", async () => {
     await tools.stop();
   });
 
-  test("sees_its_call_end_when_the_turn_is_cancelled", async () => {
+  test("has_its_call_aborted_when_the_turn_is_cancelled", async () => {
     await call(server, "bound", "defineTool", { name: "work", description: "Does it.", service: "RELAY" });
     tools.run = () => never;
     model.next(asked(1));
@@ -256,7 +256,7 @@ describe("a_model", async () => {
     ["before_its_answers_head", (at) => holdBack(at, say("Hello."))],
     ["in_the_middle_of_its_answer", (at) => say("Hel", at, "lo.")],
   ]) {
-    test(`sees_its_call_end_when_the_turn_is_cancelled_${moment}`, async () => {
+    test(`has_its_call_aborted_when_the_turn_is_cancelled_${moment}`, async () => {
       const at = gate();
       const before = model.abandoned;
       model.next(answer(at));
@@ -323,7 +323,7 @@ describe("workers_ai", async () => {
         ),
     ],
   ]) {
-    test(`sees_its_call_end_when_the_turn_is_cancelled_${moment}`, async () => {
+    test(`has_its_call_aborted_when_the_turn_is_cancelled_${moment}`, async () => {
       const asked = Promise.withResolvers();
       const closed = Promise.withResolvers();
       ai.answer = (_, response) => {

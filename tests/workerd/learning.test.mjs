@@ -41,9 +41,9 @@ const proposals = async (agent) => (await call(server, agent, "getProposals", {}
 
 /** The answers until the kill, which stops at `at`. */
 const POINTS = {
-  before_the_models_head: (at, text) => holdBack(at, say(text)),
+  before_the_models_response_headers: (at, text) => holdBack(at, say(text)),
   before_the_models_first_byte: (at, text) => say(at, text),
-  within_the_models_answer: (at, text) => say(text.slice(0, 40), at, text.slice(40)),
+  during_the_models_answer: (at, text) => say(text.slice(0, 40), at, text.slice(40)),
   before_the_end_of_the_models_answer: (at, text) => say(text, at),
 };
 
