@@ -18,7 +18,7 @@ const SECOND = `
   ${imports}
   import Anthropic from "@anthropic-ai/sdk";
 
-  const MAKERS = {
+  const CREATE = {
     openai: (env, token) => { ${program}; return client; },
     anthropic: (env, apiKey) => new Anthropic({
       baseURL: "https://session-agent/agents/session-agent/alice/anthropic",
@@ -27,9 +27,9 @@ const SECOND = `
     }),
   };
 
-  async function told({ api, token, path, body, headers, namespace }, { SERVICE, OBJECT }) {
+  async function answerOf({ api, token, path, body, headers, namespace }, { SERVICE, OBJECT }) {
     const env = { MEMORY: namespace ? OBJECT.getByName("alice") : SERVICE };
-    const client = MAKERS[api](env, token).withOptions({ maxRetries: 0 });
+    const client = CREATE[api](env, token).withOptions({ maxRetries: 0 });
     const resource = path.reduce((at, name) => at[name], client);
     const said = await resource.create(body, { headers });
     if (!body.stream) return { said };
@@ -40,7 +40,7 @@ const SECOND = `
 
   export default {
     async fetch(request, env) {
-      const answer = await told(await request.json(), env).catch(({ status, message }) => ({ status, message }));
+      const answer = await answerOf(await request.json(), env).catch(({ status, message }) => ({ status, message }));
       return Response.json(answer);
     },
   };

@@ -13,7 +13,7 @@ before(async () => {
   if (!skip) world = await startWorld();
 });
 after(() => world?.stop());
-afterEach(() => world?.door.open());
+afterEach(() => world?.proxy.open());
 afterEach(() => assert.equal(world?.model.left ?? 0, 0, "an answer of the model's was never asked for"));
 
 const BOOK = {
@@ -265,12 +265,12 @@ test("messages_sent_while_offline_are_sent_on_reconnect", { skip }, async (t) =>
   const { open } = await visit(t, world, "offline");
   const tab = await open();
   await tab.ready();
-  world.door.shut();
+  world.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   world.model.next(say("Yes."));
   await tab.act("chat", "send", "Hello?");
   assert.equal((await tab.says("Hello?")).chat.messages[0].delivery, "sending");
-  world.door.open();
+  world.proxy.open();
   await tab.says("Hello?", "Yes.");
   assert.equal((await tab.ready()).chat.error, null);
 });
@@ -283,12 +283,12 @@ test("a_connection_lost_during_an_answer_recovers_all_of_it", { skip }, async (t
   world.model.next(say("One, ", middle, "two, ", end, "three."));
   await tab.act("chat", "send", "Count.");
   await tab.says("Count.", "One, ");
-  world.door.shut();
+  world.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   assert.deepEqual(textsOf((await tab.view()).chat), ["Count.", "One, "]);
   middle.open();
   await end.reached;
-  world.door.open();
+  world.proxy.open();
   await tab.says("Count.", "One, two, ");
   end.open();
   await tab.says("Count.", "One, two, three.");
@@ -298,12 +298,12 @@ test("a_connection_lost_during_an_answer_recovers_all_of_it", { skip }, async (t
   world.model.next(say("Before ", last, "after."));
   await tab.act("chat", "send", "Again.");
   await tab.says("Count.", "One, two, three.", "Again.", "Before ");
-  world.door.shut();
+  world.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   last.open();
   const written = async () => (await world.call("resumed", "getHistory", { sessionId: "chat" })).messages.length === 4;
   while (!(await written()));
-  world.door.open();
+  world.proxy.open();
   await tab.says("Count.", "One, two, three.", "Again.", "Before after.");
   await tab.ready();
 });
@@ -337,11 +337,11 @@ test("sessions_are_created_renamed_and_deleted_in_every_tab", { skip }, async (t
   await one.shows("the new name", (view) => names(view).join() === "To Oslo");
   assert.equal((await one.view()).sessions.error, null);
   // Without a connection nothing changes, and the page shows the reason.
-  world.door.shut();
+  world.proxy.close();
   assert.equal(await one.act("sessions", "rename", id, "Nowhere"), false);
   const { sessions } = await one.shows("the old name", (view) => names(view).join() === "To Oslo");
   assert.equal(sessions.error.code, "network_failed");
-  world.door.open();
+  world.proxy.open();
   assert.equal(await one.act("sessions", "remove", id), true);
   await other.shows("no session", (view) => names(view).length === 0);
 });

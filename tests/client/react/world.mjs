@@ -26,7 +26,7 @@ export const OPERATIONS = [
  * A URL that stays the same whatever happens to the server behind it. It serves the page itself: a
  * browser does not let a page of an opaque origin open a socket on this machine.
  */
-class Door {
+class ClosableProxy {
   #sockets = new Set();
   #server = createServer((request, response) => {
     if (request.url.startsWith("/test/")) return void this.own(request, response);
@@ -65,7 +65,7 @@ class Door {
     this.url = `http://127.0.0.1:${this.#server.address().port}`;
   }
 
-  shut() {
+  close() {
     this.#isOpen = false;
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -75,7 +75,7 @@ class Door {
   }
 
   stop() {
-    this.shut();
+    this.close();
     this.#server.close();
   }
 }
@@ -87,7 +87,7 @@ export async function startWorld() {
     secrets: { OPENAI_API_KEY: "a key", SESSION_AGENT_TOKEN: SECRET },
     workers: { tables: "export default { fetch: () => Response.json({ booked: true }) };" },
   });
-  const proxy = new Door();
+  const proxy = new ClosableProxy();
   proxy.target = () => server.url;
   await proxy.start();
   const logins = new Map();
@@ -110,12 +110,12 @@ export async function startWorld() {
     await server.stop();
     await model.stop();
   };
-  return { model, server, door: proxy, call, browser, logins, stop };
+  return { model, server, proxy, call, browser, logins, stop };
 }
 
 /** A separate browser whose tabs show the page of this agent. */
 export async function visit(t, world, agent, rights = { operations: OPERATIONS, allow: { agentMemory: true } }) {
-  const { browser, door, call } = world;
+  const { browser, proxy, call } = world;
   const context = await browser.newContext();
   context.setDefaultTimeout(PATIENCE_MS);
   const wrong = [];
@@ -134,7 +134,7 @@ export async function visit(t, world, agent, rights = { operations: OPERATIONS, 
   const open = async (session = "chat") => {
     const page = await context.newPage();
     page.on("pageerror", (error) => wrong.push(error.stack));
-    await page.goto(`${door.url}/test/page?agent=${agent}&session=${session}`);
+    await page.goto(`${proxy.url}/test/page?agent=${agent}&session=${session}`);
     return new Tab(page);
   };
   return { context, open, logins };
