@@ -68,7 +68,7 @@ impl Authority {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum PrincipalKind {
-    /// The holder of the secret, or anyone if the Worker is open.
+    /// The holder of the secret, or anybody where the Worker is open.
     Secret,
     /// The holder of a minted token.
     Token,

@@ -99,7 +99,7 @@ pub enum FindingCode {
     /// The session's chosen leaf doesn't exist.
     LeafMissing,
     /// The digest of a history leads to an event that can't be the history's end, so a client of
-    /// a provider's API would continue at the wrong position.
+    /// a provider's API would continue in the wrong place.
     PathEndWrong,
     /// A column of the session is not the JSON that it must be.
     SessionDamaged,

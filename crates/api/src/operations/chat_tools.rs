@@ -292,8 +292,8 @@ pub struct RegisteredTools {
     /// The servers that some of the tools are from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<ServerInfo>,
-    /// The names of the deployed tools that were removed from this agent: `removeTool` with
-    /// `restore` shows one again.
+    /// The names of the deployed tools that were removed from this agent: `removeTool` with `restore`
+    /// shows one again.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hidden: Vec<String>,
 }

@@ -100,7 +100,7 @@ impl DeletedItem {
 }
 
 /// Checks a receipt: whether this Worker signed it, and whether it is unchanged since. A
-/// receipt without a signature can't be verified, because anyone can write one, so it is
+/// receipt without a signature can't be verified, because anybody can write one, so it is
 /// not valid. A Worker without a secret signs nothing, and can verify no receipt.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
