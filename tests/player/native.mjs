@@ -10,11 +10,14 @@ import { promisify } from "node:util";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MARK = "@player@";
 
-/** Builds the native tests of the operations and starts them as a server of the player. */
+/**
+ * Builds the native tests of the operations and starts them as a server of the player. No
+ * `--package`: with it, crates have other features than in `cargo test`, and are compiled again.
+ */
 export async function startNative() {
   const { stdout } = await promisify(execFile)(
     "cargo",
-    ["test", "--locked", "--package", "session-agent-tests", "--test", "api", "--no-run", "--message-format=json"],
+    ["test", "--locked", "--test", "api", "--no-run", "--message-format=json"],
     {
       cwd: ROOT,
       maxBuffer: 1 << 28,
