@@ -33,6 +33,7 @@ import {
 } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { filesNamed, PARTS_IN_NODE, testsOf } from "./test/files.mjs";
+import { envOfTests } from "./test/native.mjs";
 import { runFiles } from "./test/pool.mjs";
 import { tellTimes } from "./test/times.mjs";
 import { NODE } from "./wrangler.mjs";
@@ -86,7 +87,10 @@ async function orFailed(run) {
 
 async function native(filters) {
   console.log("\n── native\n");
-  const { code, output } = await runKeeping("cargo", ["test", "--locked", ...filters], { cwd: ROOT });
+  const { code, output } = await runKeeping("cargo", ["test", "--locked", ...filters], {
+    cwd: ROOT,
+    env: envOfTests(),
+  });
   return fromCargo(output, code);
 }
 

@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { envOfTests } from "../../scripts/test/native.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const MARK = "@player@";
@@ -20,6 +21,7 @@ export async function startNative() {
     ["test", "--locked", "--test", "api", "--no-run", "--message-format=json"],
     {
       cwd: ROOT,
+      env: envOfTests(),
       maxBuffer: 1 << 28,
     },
   );
