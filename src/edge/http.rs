@@ -160,10 +160,19 @@ fn refuse_as(
     respond(status, &JsString::from(body), cost, extra.as_slice())
 }
 
-/// Logs the failure for the operator, with the engine's own message.
+/// Logs the failure of a request for the operator, with the engine's own message. The request's
+/// own line names the agent.
 pub fn log(error: &Error) {
-    let cause = error.cause.as_deref().unwrap_or(&error.message);
-    console_error!("{}: {cause}", error.code.name());
+    console_error!("{}: {}", error.code.name(), cause_of(error));
+}
+
+/// Logs a failure of an agent's own work, which no request's line reports.
+pub fn log_of(agent: &str, error: &Error) {
+    console_error!("{}: agent {agent}: {}", error.code.name(), cause_of(error));
+}
+
+fn cause_of(error: &Error) -> &str {
+    error.cause.as_deref().unwrap_or(&error.message)
 }
 
 /// The metadata document of the Worker as an OAuth client.

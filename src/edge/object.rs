@@ -34,7 +34,7 @@ use super::outbound::Bindings;
 use super::request_log::{RequestLog, RequestNote};
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{ObjectStorage, Sqlite, settle};
-use super::{http, policy, tasks};
+use super::{policy, tasks};
 use access::{Caller, Policy};
 use api::dispatch::follow_up;
 use api::jobs::{self, AlarmTime};
@@ -219,7 +219,7 @@ impl Object {
         self.alarm.clear();
         let db = Sqlite::new(&self.storage);
         if let Err(error) = self.open_tables(&db) {
-            http::log(&error);
+            self.log(&error);
             // The runtime retries an alarm that fails.
             return Err(JsValue::from_str(error.code.name()));
         }
@@ -257,7 +257,7 @@ impl Object {
             return;
         };
         if let Err(error) = self.handle_frame(socket, &String::from(text)).await {
-            http::log(&error);
+            self.log(&error);
         }
         drop(reservation);
     }
@@ -359,7 +359,7 @@ impl Object {
                 && let Err(error) = settle(&object.storage).await
             {
                 // The turn's listeners still receive its end.
-                http::log(&error);
+                object.log(&error);
             }
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.own_agent(&db), work).await;
@@ -426,7 +426,7 @@ impl Object {
         let trace = Trace::of_request(None, self.find_sampler(), &Runtime).map(Rc::new);
         let began_at = Runtime.now_ms();
         if let Err(error) = trace::run_in(trace.clone(), follow_up(&agent, grown)).await {
-            http::log(&error);
+            self.log(&error);
         }
         self.start(JobKind::Learning);
         if self.compactions.take_compacted(grown) {

@@ -156,10 +156,10 @@ fn admit_call(
     env: &Env,
     note: &RequestNote,
 ) -> error::Result<Option<Reservation>> {
-    let agent = rpc::parse_agent(agent)?;
-    let call = RpcCall::parse(operation, json.clone(), options)?;
+    let agent = rpc::parse_agent(agent);
+    let call = RpcCall::parse(operation, json.clone(), options, note);
+    let (agent, call) = (agent?, call?);
     let route = Route::operation(&agent, call.operation);
-    note.set_route(&route);
     let token = call.options.token.as_deref();
     let policy = policy(env);
     let caller = access::identify(&policy, &Runtime, Some(&agent), token);

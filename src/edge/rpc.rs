@@ -9,6 +9,7 @@ use js_sys::{Array, JSON, JsString, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::http::{self, ReceivedBody};
+use super::request_log::RequestNote;
 use super::stream::{self, TextEncoder};
 use super::text::Sent;
 use access::MAX_TOKEN_BYTES;
@@ -61,16 +62,17 @@ pub struct RpcOptions {
 }
 
 impl RpcCall {
-    pub fn parse(operation: &JsValue, json: JsValue, options: &JsValue) -> Result<Self> {
+    /// `note` names the operation even if the other arguments are refused.
+    pub fn parse(
+        operation: &JsValue,
+        json: JsValue,
+        options: &JsValue,
+        note: &RequestNote,
+    ) -> Result<Self> {
+        let operation = parse_operation(operation)?;
+        note.set_operation(operation.listed_name());
         Ok(Self {
-            operation: find_name(operation)
-                .map(NamedOperation::find)
-                .ok_or_else(|| {
-                    Error::invalid(
-                        "operation",
-                        "`operation` must be a string: the name of an operation.",
-                    )
-                })?,
+            operation,
             json: parse_json(json)?,
             options: parse_options(options)?,
         })
@@ -86,6 +88,17 @@ impl RpcOptions {
             _ => None,
         }
     }
+}
+
+fn parse_operation(operation: &JsValue) -> Result<NamedOperation> {
+    find_name(operation)
+        .map(NamedOperation::find)
+        .ok_or_else(|| {
+            Error::invalid(
+                "operation",
+                "`operation` must be a string: the name of an operation.",
+            )
+        })
 }
 
 /// The agent's name, if the argument is a text.

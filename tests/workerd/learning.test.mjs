@@ -47,6 +47,16 @@ const POINTS = {
   before_the_end_of_the_models_answer: (at, text) => say(text, at),
 };
 
+test("a_failure_of_learning_is_logged_with_its_agent_its_code_and_its_cause", async () => {
+  const agent = "learns-badly";
+  await configure(agent);
+  model.next(say("You are welcome."), say("I'd rather not."));
+  const message = { id: "q", role: "user", parts: [{ type: "text", text: "I like tea." }] };
+  await call(server, agent, "runTurn", { sessionId: "s", message });
+  const line = /^model_failed: agent learns-badly: .* not the requested JSON/;
+  await eventually(() => server.logs.some((logged) => line.test(logged.message)));
+});
+
 for (const [point, answer] of Object.entries(POINTS)) {
   test(`a_learning_pass_survives_a_crash_${point}`, async () => {
     const agent = `look-${point}`;

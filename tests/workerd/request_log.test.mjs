@@ -107,6 +107,22 @@ test("requests_refused_by_the_front_worker_are_logged_with_their_trace", async (
   assert.ok(!JSON.stringify(server.logs).includes(NEEDLE));
 });
 
+test("a_call_with_a_wrong_agent_or_a_wrong_argument_is_logged_with_its_operation", async () => {
+  const given = { token: SECRET };
+  const lines = await linesOf(server, 5, async () => {
+    const refused = (agent, args, via) => assert.rejects(server.rpc(agent, "listSessions", args, { via }));
+    await refused(42, ["{}", given], "service");
+    await refused("log:g", [{}, given], "service");
+    await refused("log:g", ["{}", { secret: SECRET }], "service");
+    await refused("log:g", [{}, given], "object");
+    await refused("log:g", ["{}", { ...given, agent: "log:other" }], "object");
+  });
+  assert.deepEqual(
+    lines.map(({ operation, agent, code }) => [operation, agent, code]),
+    [undefined, "log:g", "log:g", "log:g", "log:g"].map((agent) => ["listSessions", agent, "invalid_request"]),
+  );
+});
+
 test("the_rows_of_a_log_line_match_the_response", async () => {
   let answer;
   const [line] = await linesOf(server, 1, async () => {

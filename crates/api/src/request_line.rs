@@ -6,7 +6,6 @@ use std::cell::Cell;
 use serde::Serialize;
 
 use super::route::Route;
-use super::table::NamedOperation;
 use base::error::Result;
 use base::host::Host;
 use base::json::{self, json};
@@ -165,10 +164,7 @@ pub fn name_of(route: &Route) -> &'static str {
         Route::OAuthClient => "oauthClient",
         Route::OAuthReturn { .. } => "oauthReturn",
         Route::Agents { .. } => "listAgents",
-        Route::Rpc { operation, .. } => match operation {
-            NamedOperation::Known(entry) => entry.name,
-            NamedOperation::Unknown(_) => "unknown",
-        },
+        Route::Rpc { operation, .. } => operation.listed_name(),
         Route::Messages { .. } => "getMessages",
         Route::Export { .. } => "exportSession",
         Route::Import { .. } => "importSession",
@@ -187,6 +183,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::table::NamedOperation;
     use base::testing::FixedHost;
 
     const LINE: RequestLine<'_> = RequestLine {

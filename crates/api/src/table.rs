@@ -198,6 +198,14 @@ impl NamedOperation {
         }
     }
 
+    /// The name in the Worker's log, which contains nothing that a caller invented.
+    pub fn listed_name(&self) -> &'static str {
+        match self {
+            Self::Known(entry) => entry.name,
+            Self::Unknown(_) => "unknown",
+        }
+    }
+
     pub fn get(&self) -> Result<&'static OperationEntry> {
         match self {
             Self::Known(entry) => Ok(entry),

@@ -157,7 +157,8 @@ pub fn find_due_time(memory: &Memory<'_>) -> Result<Option<i64>> {
 pub struct TimedRound {
     /// When the next pass is due.
     pub next_at: Option<i64>,
-    pub failure: Option<Error>,
+    /// The failures of passes and of consolidation, in order.
+    pub failures: Vec<Error>,
     /// Whether a proposal was made.
     pub has_learnt: bool,
 }
@@ -193,7 +194,7 @@ pub async fn learn_if_due(memory: &Memory<'_>, only: &Exclusive) -> Result<Timed
         };
         match learnt {
             Ok(has_learnt) => round.has_learnt |= has_learnt,
-            Err(error) => round.failure = Some(error),
+            Err(error) => round.failures.push(error),
         }
     }
     round.next_at = find_due_time(memory)?;

@@ -79,7 +79,7 @@ impl Background for Object {
     }
 
     fn log(&self, failure: &Error) {
-        http::log(failure);
+        http::log_of(self.name.get(), failure);
     }
 }
 
@@ -126,7 +126,7 @@ impl Object {
         }
         self.alarm.set(at_ms);
         if let Err(error) = wake_at(&self.storage, at_ms).await {
-            http::log(&error);
+            self.log(&error);
         }
     }
 }

@@ -19,6 +19,7 @@ use api::operation::{Agent, Reply};
 use api::request::Request;
 use api::route::Route;
 use api::tracing::trace_of_refused;
+use base::background::Background as _;
 use base::budget::Reservation;
 use base::error::Result;
 use base::host::Host as _;
@@ -35,7 +36,7 @@ impl Object {
     ) -> Result<JsValue, JsValue> {
         let db = Sqlite::new(&self.storage);
         let note = RequestNote::begin(&self.log);
-        let called = RpcCall::parse(operation, json, options)
+        let called = RpcCall::parse(operation, json, options, &note)
             .and_then(|call| self.understand_call(call, is_own, &note));
         let answer = match called {
             Ok((request, json)) if request.trace.is_none() => {
@@ -69,7 +70,6 @@ impl Object {
         }
         let agent = self.name.get();
         let route = Route::operation(agent, call.operation);
-        note.set_route(&route);
         let entry = self.entry_point();
         // A binding has neither a host nor an origin that `AUTH = "local"` could check.
         let caller = if is_own {
@@ -154,7 +154,7 @@ impl Object {
     pub(super) async fn clear_left(&self, db: &Sqlite<'_>) {
         let left = self.work.pages.take_left();
         if let Err(error) = self.clear_pages(db, &left).await {
-            http::log(&error);
+            self.log(&error);
         }
     }
 

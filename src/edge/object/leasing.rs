@@ -153,7 +153,7 @@ impl Object {
                 turn.lease.arrive(number, arrival);
             }
             Err(error) => {
-                http::log(&error);
+                self.log(&error);
                 self.lose(&id);
             }
         }
@@ -206,7 +206,7 @@ impl Object {
         match self.open_tables(&db) {
             Ok(()) => self.recover_once(),
             // The alarm retries.
-            Err(error) => http::log(&error),
+            Err(error) => self.log(&error),
         }
     }
 }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use super::Object;
 use crate::edge::host::Runtime;
-use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
 use crate::edge::tasks;
 use base::background::Background as _;
@@ -35,7 +34,7 @@ impl Object {
         self.alarm.set(at_ms);
         tasks::spawn(async move {
             if let Err(error) = wake_at(&object.storage, at_ms).await {
-                http::log(&error);
+                object.log(&error);
             }
         });
     }
@@ -85,7 +84,7 @@ impl Object {
             // The storage was emptied meanwhile.
             Err(_) if !self.is_migrated.get() => return,
             Err(error) => {
-                http::log(&error);
+                self.log(&error);
                 self.joining.fail()
             }
         };

@@ -5,8 +5,8 @@ use js_sys::{JsString, Reflect};
 use wasm_bindgen::prelude::*;
 
 use super::Object;
-use crate::edge::http;
 use crate::edge::outbound::{call, describe};
+use base::background::Background as _;
 use base::outbound::{LocalBoxFuture, Outbound as _};
 use base::recovery::{Recovery, RecoveryFailure, check_bookmark};
 
@@ -57,7 +57,7 @@ impl Object {
             .and_then(JsCast::dyn_into::<js_sys::Function>)
             .and_then(|abort| abort.call1(self.state.as_ref(), &reason));
         if ended.is_err() {
-            http::log(&base::error::Error::storage(
+            self.log(&base::error::Error::storage(
                 "the object could not end its life",
             ));
         }

@@ -223,7 +223,7 @@ fn a_manual_step_during_the_model_call_supersedes_the_automatic_one() {
         other.host.advance(10);
     }));
     let round = alice.alarm();
-    assert!(round.failure.is_none());
+    assert!(round.failures.is_empty());
     assert_eq!(round.next_at, None);
     assert_eq!(state(&alice), ordered());
 }
@@ -241,7 +241,7 @@ fn text_erased_during_the_model_call_is_in_no_profile() {
         }
     }));
     let round = alice.alarm();
-    assert!(round.failure.is_none());
+    assert!(round.failures.is_empty());
     let profile = alice.ok("getBlock", json!({"label": "profile"}));
     assert_eq!(profile["content"], "");
     assert!(
@@ -309,7 +309,7 @@ fn consolidation_stays_within_the_learning_budget() {
     alice.host.advance(IDLE_MS);
     let asked = alice.times_asked();
     let round = alice.alarm();
-    assert_eq!(round.failure.unwrap().code.name(), "rate_limited");
+    assert_eq!(round.failures[0].code.name(), "rate_limited");
     assert_eq!(alice.times_asked(), asked);
     let next_at = round.next_at.unwrap();
     let day = |at: i64| at.div_euclid(DAY_MS);
@@ -378,9 +378,9 @@ fn a_clock_that_was_wrong_once_delays_nothing() {
             for _ in 0..2 {
                 let round = alice.alarm();
                 assert!(
-                    round.failure.is_none(),
+                    round.failures.is_empty(),
                     "{ahead} {after}: {:?}",
-                    round.failure
+                    round.failures
                 );
                 alice.host.advance(IDLE_MS);
             }

@@ -6,9 +6,10 @@ use serde_json::{Value, json};
 
 use super::{adds, user_said};
 use crate::Alice;
+use base::background::JobKind;
 use base::database::Database as _;
 use base::host::Host as _;
-use base::testing::ScriptedAnswer;
+use base::testing::{ScriptedAnswer, wait_for};
 use models::LEARN_REQUEST;
 
 #[test]
@@ -293,6 +294,20 @@ fn a_failing_model_is_retried_with_growing_delays() {
         alice.ok("getStats", json!({}))["learning"]["failures"],
         json!([])
     );
+}
+
+#[test]
+fn each_failure_of_a_round_is_logged() {
+    let alice = Alice::learner(json!({}));
+    alice.say(&["I like tea."]);
+    alice.ok("createSession", json!({"id": "t"}));
+    let coffee = json!({"sessionId": "t", "events": [user_said("I like coffee.")]});
+    alice.ok("appendEvents", coffee);
+    alice.host.advance(3_000);
+    wait_for(api::jobs::run(&alice.agent(&alice.db), JobKind::Learning));
+    let logged = alice.starter.failures.borrow();
+    let codes = logged.iter().map(|failure| failure.code.name());
+    assert_eq!(codes.collect::<Vec<_>>(), ["model_failed", "model_failed"]);
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub const JOB: Job = Job {
                 agent.background.start(JobKind::Vectors);
             }
             let round = round?;
-            if let Some(failure) = &round.failure {
+            for failure in &round.failures {
                 agent.background.log(failure);
             }
             Ok(round.next_at.map_or(Step::Done, Step::At))
