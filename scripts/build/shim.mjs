@@ -235,8 +235,12 @@ export class SessionAgent extends DurableObject {
     textOf,
     // The class has said what it has. A half that has answered before has read less.
     renew: (object) => {
-      if (object.#entries > 1) object.#instanceId = undefined;
+      if (object.#entries <= 1) return;
+      object.#ifCurrent((half) => half.stopCaching());
+      object.#instanceId = undefined;
     },
+    // A transaction of the class has ended. If it was undone, so were the operations in it.
+    forgetReads: (object) => object.#ifCurrent((half) => half.forgetReads()),
   };
 
   /** The Rust half of this object, in the instance that runs now. */
@@ -250,6 +254,11 @@ export class SessionAgent extends DurableObject {
       this.#instanceId = module.instanceId;
     }
     return this.#object;
+  }
+
+  /** Runs `work` with the Rust half, if the instance that it belongs to still runs. */
+  #ifCurrent(work) {
+    if (this.#object !== undefined && this.#instanceId === module.instanceId) work(this.#object);
   }
 
   fetch(request) {

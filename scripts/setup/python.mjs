@@ -90,18 +90,18 @@ async function findPython(find) {
   const wanted = `Python ${OLDEST.join(".")} or newer with pip`;
   const python = find("python3") ?? find("python");
   if (python === null) return { because: "there is no `python3` on the PATH", help: `install ${wanted}` };
-  let version;
+  let found;
   try {
-    version = JSON.parse((await promisify(execFile)(python, ["-c", ASK])).stdout);
+    found = JSON.parse((await promisify(execFile)(python, ["-c", ASK])).stdout);
   } catch {
     return { because: `\`${python}\` does not run`, help: `install ${wanted}` };
   }
-  const [major, minor] = version.version;
+  const [major, minor] = found.version;
   if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
     return { because: `\`${python}\` is Python ${major}.${minor}`, help: `install ${wanted}` };
   }
-  if (!version.pip) return { because: `\`${python}\` has no pip`, help: `install ${wanted}` };
-  return { python, ...version };
+  if (!found.pip) return { because: `\`${python}\` has no pip`, help: `install ${wanted}` };
+  return { python, ...found };
 }
 
 async function install(python, { title, requirements }, folder) {

@@ -175,6 +175,18 @@ impl SessionAgent {
     }
 
     /// Runs the background work that is due.
+    /// Forgets what was read, because a transaction of the class has ended and may have been undone.
+    #[wasm_bindgen(js_name = forgetReads)]
+    pub fn forget_reads(&self) {
+        self.object.storage.read_cache().clear();
+    }
+
+    /// Keeps nothing that it reads, because another instance takes over.
+    #[wasm_bindgen(js_name = stopCaching)]
+    pub fn stop_caching(&self) {
+        self.object.storage.read_cache().disable();
+    }
+
     pub fn alarm(&self) -> Promise {
         let object = Rc::clone(&self.object);
         tasks::promise(
@@ -296,6 +308,9 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         self.open_tables(&db)?;
         let caller = state.caller();
+        if caller.only_session().is_some() {
+            db.bypass_cache();
+        }
         let note = RequestNote::begin(&self.log);
         note.set_operation("socketFrame");
         let blank = self.blank(&db);

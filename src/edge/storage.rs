@@ -171,6 +171,10 @@ impl ObjectStorage {
         })
     }
 
+    pub fn read_cache(&self) -> &ReadCache {
+        &self.read_cache
+    }
+
     pub fn as_js(&self) -> &JsValue {
         self.storage.as_ref()
     }
@@ -180,7 +184,7 @@ impl ObjectStorage {
 pub struct Sqlite<'a> {
     storage: &'a ObjectStorage,
     pub statements: Statements,
-    is_narrowed: Cell<bool>,
+    bypasses_cache: Cell<bool>,
 }
 
 impl<'a> Sqlite<'a> {
@@ -188,20 +192,25 @@ impl<'a> Sqlite<'a> {
         Self {
             storage,
             statements: Statements::new(&storage.storage),
-            is_narrowed: Cell::new(false),
+            bypasses_cache: Cell::new(false),
         }
     }
 
-    /// For a caller who may see one session: the rows that are read must not depend on what
-    /// others do. They write in between, and the read cache is cleared.
+    /// For a caller who may see one session: neither the rows that are counted nor the time depend
+    /// on others. Others' writes clear the read cache, so a cached read would reveal them.
     pub fn narrow(&self) {
         self.statements.narrow();
-        self.is_narrowed.set(true);
+        self.bypass_cache();
+    }
+
+    /// Reads everything from the database.
+    pub fn bypass_cache(&self) {
+        self.bypasses_cache.set(true);
     }
 
     /// The text of a statement that is about to run.
     fn statement(&self, sql: &str) -> JsString {
-        self.storage.read_cache.before(sql);
+        self.storage.read_cache.before_statement(sql);
         statement(sql)
     }
 
@@ -343,7 +352,7 @@ impl Database for Sqlite<'_> {
     }
 
     fn read_cache(&self) -> Option<&ReadCache> {
-        (!self.is_narrowed.get()).then_some(&self.storage.read_cache)
+        (!self.bypasses_cache.get()).then_some(&self.storage.read_cache)
     }
 
     fn size_bytes(&self) -> Result<i64> {
@@ -367,7 +376,7 @@ impl Database for Sqlite<'_> {
             storage,
             read_cache,
         } = self.storage;
-        let outcome = read_cache.in_transaction(|| {
+        let outcome = read_cache.during_transaction(|| {
             storage.transaction_sync(&mut || {
                 work().map_err(|error| {
                     // The throw makes the engine roll back; the caller receives the error that is

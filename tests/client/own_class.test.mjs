@@ -297,6 +297,16 @@ test("the_classs_own_calls_have_all_rights_and_others_are_authorized", async () 
   assert.equal((await ok("noting", "loadEvents", { sessionId: "notebook" })).length, 2);
 });
 
+test("operations_in_a_rolled_back_transaction_of_the_class_leave_nothing", async () => {
+  const events = await (await fetch(`${server.url}/own/undone?agent=undoing`)).json();
+  assert.deepEqual(
+    events.map(({ seq, content }) => [seq, content]),
+    ["one", "two", "three", "four", "five"].map((content, index) => [index + 1, content]),
+  );
+  for (const [index, { parentId }] of events.entries()) assert.equal(parentId, events[index - 1]?.id ?? null);
+  assert.deepEqual((await ok("undoing", "getHistory", { sessionId: "notebook" })).messages.length, 5);
+});
+
 test("the_class_provides_summaries_and_vectors", async () => {
   await ok("short", "createSession", { id: "s" });
   const events = Array.from({ length: 40 }, (_, n) => ({

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_unique_and_exact_in_javascript() {
+    fn row_numbers_are_unique_and_exact_in_javascript() {
         const EXACT: i64 = 1 << 53;
         let ends = [(0, 0), (0, MAX_SEQ), (1, 0), (MAX_SESSION_NUMBER, MAX_SEQ)];
         for (session, seq) in ends {

@@ -1,5 +1,6 @@
 //! What was read from the database, kept in memory until the next write. A Durable Object is the
-//! only writer of its storage, so what it has read stays true until it writes.
+//! only writer of its storage, so what it has read stays true until it writes. A class that extends
+//! the object may run transactions of its own: whoever ends one calls [`ReadCache::clear`].
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -11,6 +12,7 @@ use std::rc::Rc;
 pub struct ReadCache {
     entry: RefCell<Option<Entry>>,
     open_transactions: Cell<u32>,
+    is_disabled: Cell<bool>,
 }
 
 struct Entry {
@@ -21,7 +23,7 @@ struct Entry {
 impl ReadCache {
     /// Must be called before each statement: one that may write clears the cache, even if it
     /// then fails.
-    pub fn before(&self, sql: &str) {
+    pub fn before_statement(&self, sql: &str) {
         if !only_reads(sql) {
             self.clear();
         }
@@ -29,6 +31,12 @@ impl ReadCache {
 
     pub fn clear(&self) {
         self.entry.take();
+    }
+
+    /// From now on, nothing is kept: another object writes to the same storage.
+    pub fn disable(&self) {
+        self.is_disabled.set(true);
+        self.clear();
     }
 
     /// The value of this type and key, if nothing was written since [`Self::put`].
@@ -41,7 +49,7 @@ impl ReadCache {
     /// Keeps a value until the next write. A transaction may be undone, so a value that is put
     /// during a transaction is not kept.
     pub fn put<T: 'static>(&self, key: &str, value: T) {
-        if self.open_transactions.get() == 0 {
+        if self.open_transactions.get() == 0 && !self.is_disabled.get() {
             self.entry.replace(Some(Entry {
                 key: key.to_owned(),
                 value: Rc::new(value),
@@ -50,7 +58,7 @@ impl ReadCache {
     }
 
     /// Must surround each transaction.
-    pub fn in_transaction<T>(&self, work: impl FnOnce() -> T) -> T {
+    pub fn during_transaction<T>(&self, work: impl FnOnce() -> T) -> T {
         self.open_transactions.set(self.open_transactions.get() + 1);
         let result = work();
         self.open_transactions.set(self.open_transactions.get() - 1);
@@ -80,9 +88,9 @@ mod tests {
         for write in WRITES {
             let cache = ReadCache::default();
             cache.put("a", 1_i64);
-            cache.before(READ);
+            cache.before_statement(READ);
             assert_eq!(cache.get::<i64>("a").as_deref(), Some(&1));
-            cache.before(write);
+            cache.before_statement(write);
             assert_eq!(cache.get::<i64>("a"), None, "{write}");
         }
     }
@@ -99,17 +107,21 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_keeps_no_value() {
+    fn a_transaction_and_a_disabled_cache_keep_no_value() {
         let cache = ReadCache::default();
         cache.put("a", 1_i64);
-        cache.in_transaction(|| {
+        cache.during_transaction(|| {
             cache.put("a", 2_i64);
             assert_eq!(cache.get::<i64>("a").as_deref(), Some(&1));
-            cache.in_transaction(|| cache.before(WRITES[0]));
+            cache.during_transaction(|| cache.before_statement(WRITES[0]));
             cache.put("a", 3_i64);
         });
         assert_eq!(cache.get::<i64>("a"), None);
         cache.put("a", 4_i64);
         assert_eq!(cache.get::<i64>("a").as_deref(), Some(&4));
+        cache.disable();
+        assert_eq!(cache.get::<i64>("a"), None);
+        cache.put("a", 5_i64);
+        assert_eq!(cache.get::<i64>("a"), None);
     }
 }

@@ -154,7 +154,7 @@ impl<'a> Target<'a> {
                 erase_version(db, &ItemKeys::new(scope, label, key), *version)?
             }
             // The row records that the log may contain the document: without the row, no purge
-            // would be searched.
+            // would search the log.
             Target::LoadedDocument(session_id, label, key) => {
                 let sought = TargetDocument {
                     label,

@@ -102,6 +102,9 @@ impl Object {
         let ReceivedBody { bytes, reservation } = rpc::receive(json, admission.max_body_bytes)?;
         admission.check_capacity()?;
         self.open_tables(db)?;
+        if request.caller.only_session().is_some() {
+            db.bypass_cache();
+        }
         let blank = self.blank(db);
         let agent = Agent {
             body: Some(&reservation),

@@ -374,7 +374,7 @@ impl EngineText for NativeText {
 
 impl Database for Sqlite {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
-        self.read_cache.before(sql);
+        self.read_cache.before_statement(sql);
         self.guard.renew(&self.connection).map_err(failed)?;
         if params.is_empty() {
             self.connection.execute_batch(sql).map_err(failed)?;
@@ -397,7 +397,7 @@ impl Database for Sqlite {
     }
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
-        self.read_cache.before(sql);
+        self.read_cache.before_statement(sql);
         self.guard.renew(&self.connection).map_err(failed)?;
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         self.read(&mut statement, sql, params)
@@ -420,7 +420,7 @@ impl Database for Sqlite {
         sql: &str,
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>> {
-        self.read_cache.before(sql);
+        self.read_cache.before_statement(sql);
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let mut cursor = statement
             .query(params_from_iter(params.iter().map(Bound)))
@@ -463,7 +463,7 @@ impl Database for Sqlite {
         let depth = self.depth.get();
         self.control(&format!("SAVEPOINT level_{depth}"))?;
         self.depth.set(depth + 1);
-        let outcome = self.read_cache.in_transaction(work);
+        let outcome = self.read_cache.during_transaction(work);
         self.depth.set(depth);
         // If the storage is full, SQLite has already rolled everything back.
         if self.connection.is_autocommit() {

@@ -166,8 +166,8 @@ pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Re
 }
 
 impl AppendTip {
-    /// Keeps the end of the log after an append that wrote nothing but events. `leaf` and `end`: the
-    /// newest of them. Whatever changes the rest clears the cache.
+    /// Keeps the end of the log after an append that changed nothing else of it. `leaf` and `end`: the
+    /// newest event.
     pub fn cache_after_append(
         self,
         db: &dyn Database,

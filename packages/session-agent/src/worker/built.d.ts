@@ -17,6 +17,7 @@ declare module "#built" {
       /** The JSON of an input. Throws where the input is no object. */
       textOf(operation: string, input: unknown): string;
       renew(object: object): void;
+      forgetReads(object: object): void;
     };
   }
 

@@ -148,6 +148,7 @@ class Extensible extends Built {
       now: (operation, input) => this.#runNow(operation, input),
       fetch: (sessionId, url, init) => Built.inside.fetch(this, new Request(url, init), rightsOf(sessionId)),
     });
+    this.#watchTransactions(ctx.storage);
     this.#keep(LOCAL);
     if (new.target.operationsForBindings === false) this.#keep([...Object.keys(OPERATIONS), "fetchBound"]);
     ctx.blockConcurrencyWhile(async () => {
@@ -160,6 +161,30 @@ class Extensible extends Built {
 
   /** See the class that is exported. */
   static operationsForBindings = true;
+
+  /**
+   * A transaction of the class may be undone with the operations in it, so the core must read again what it
+   * has kept of them.
+   */
+  #watchTransactions(storage: any): void {
+    const forget = () => Built.inside.forgetReads(this);
+    const sync = storage.transactionSync;
+    storage.transactionSync = (work: () => unknown) => {
+      try {
+        return sync.call(storage, work);
+      } finally {
+        forget();
+      }
+    };
+    const async = storage.transaction;
+    storage.transaction = async (work: (txn: unknown) => Promise<unknown>) => {
+      try {
+        return await async.call(storage, work);
+      } finally {
+        forget();
+      }
+    };
+  }
 
   /** The runtime doesn't expose own properties of an object over a binding. */
   #keep(names: readonly string[]): void {
@@ -193,7 +218,9 @@ class Extensible extends Built {
   }
 
   sql<Row>(statement: TemplateStringsArray, ...values: unknown[]): Row[] {
-    return [...(this as any).ctx.storage.sql.exec(statement.join("?"), ...values)];
+    const rows = [...(this as any).ctx.storage.sql.exec(statement.join("?"), ...values)];
+    Built.inside.forgetReads(this);
+    return rows as Row[];
   }
 
   _buildWorkingContext(

@@ -168,7 +168,7 @@ export class Session extends Opening {
   async appendMessage(message: SessionMessage, parentId?: string | null): Promise<AppendedMessage> {
     const input = { message, ...(parentId != null && { parentId }) };
     const appended = await this.#made(() => this.#call("appendMessage", input));
-    const tokens = await this.#broadcastPhaseIdle();
+    const tokens = await this.#broadcastIdle();
     if (this.#compacts && this.#threshold !== undefined && tokens > this.#threshold) {
       // The message is stored. Later failures are reported to pages and in the log.
       await this.compact().catch((error) => console.error("session-agent: a compaction failed", error));
@@ -178,19 +178,19 @@ export class Session extends Opening {
 
   async updateMessage(message: SessionMessage): Promise<UiMessage | null> {
     const updated = await this.#call("updateMessage", { message });
-    await this.#broadcastPhaseIdle();
+    await this.#broadcastIdle();
     return updated;
   }
 
   async deleteMessages(messageIds: string[]): Promise<{ deleted: number }> {
     const deleted = await this.#call("deleteMessages", { messageIds });
-    await this.#broadcastPhaseIdle();
+    await this.#broadcastIdle();
     return deleted;
   }
 
   async clearMessages(): Promise<{ deleted: number }> {
     const deleted = await this.#call("clearMessages", {});
-    await this.#broadcastPhaseIdle();
+    await this.#broadcastIdle();
     return deleted;
   }
 
@@ -245,7 +245,7 @@ export class Session extends Opening {
       this.#send({ type: CF_AGENT_SESSION_ERROR, error: String((error as Error)?.message ?? error) });
       throw error;
     } finally {
-      await this.#broadcastPhaseIdle();
+      await this.#broadcastIdle();
       this.#inside.hooked.tellStatus(this.#id, "idle");
     }
   }
@@ -401,7 +401,7 @@ export class Session extends Opening {
     }
   }
 
-  async #broadcastPhaseIdle(): Promise<number> {
+  async #broadcastIdle(): Promise<number> {
     const isOpen = this.#sockets().length > 0;
     if (!isOpen && this.#threshold === undefined) return 0;
     const tokenEstimate = await this.#tokens();

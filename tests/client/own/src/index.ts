@@ -176,6 +176,32 @@ export class Assistant extends SessionAgent<Env> {
     return await this.appendEvents({ sessionId: "notebook", events: [{ action: "user_message", content: text }] });
   }
 
+  /** Appends, in transactions of the class that are rolled back, and then outside of them. */
+  async appendAndUndo() {
+    const append = (content: string) => this.note(content);
+    const undone = new Error("undone");
+    await append("one");
+    await append("two");
+    try {
+      this.ctx.storage.transactionSync(() => {
+        // Nothing must be awaited, so the append is complete here.
+        void this.appendEvents({ sessionId: "notebook", events: [{ action: "user_message", content: "lost" }] });
+        throw undone;
+      });
+    } catch {}
+    await append("three");
+    await this.ctx.storage
+      .transaction(async () => {
+        await append("lost, too");
+        throw undone;
+      })
+      .catch(() => {});
+    await append("four");
+    this.sql`CREATE TABLE IF NOT EXISTS own (word TEXT)`;
+    await append("five");
+    return await this.loadEvents({ sessionId: "notebook" });
+  }
+
   async heard(of: string) {
     return await this.ctx.storage.get(of);
   }
@@ -198,6 +224,8 @@ export default {
         return Response.json(await env.SESSION_AGENT.getByName(agent).note(await request.text()));
       case "/own/events":
         return Response.json(await env.SESSION_AGENT.getByName(agent).loadEvents({ sessionId: "notebook" }));
+      case "/own/undone":
+        return Response.json(await env.SESSION_AGENT.getByName(agent).appendAndUndo());
       case "/own/refused":
         return Response.json(
           await env.SESSION_AGENT.getByName(agent).request("loadEvents", JSON.stringify({ sessionId: "notebook" }), {}),
