@@ -399,6 +399,183 @@ fn a_question_can_be_answered_over_a_socket() {
     assert_eq!(alice.last_parts()[1]["output"], "Booked.");
 }
 
+/// The reply to a frame with an answer over a socket.
+fn answer_frame(alice: &Alice, output: &Value, continues: bool) -> api::socket::FrameOutcome {
+    let id = base::ids::Id::parse("s".to_owned()).unwrap();
+    let seat = api::socket::SocketState::new(id, &alice.caller);
+    let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "gh_a",
+        "output": output, "autoContinue": continues});
+    let agent = alice.agent(&alice.db);
+    wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string())).unwrap()
+}
+
+#[test]
+fn a_call_whose_answer_started_no_turn_is_repeated_when_its_message_is_continued() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    let sent = alice.outbound.calls.borrow().len();
+    assert!(answer_frame(&alice, &accept("Ann"), false).work.is_none());
+    assert_eq!(alice.outbound.calls.borrow().len(), sent);
+    assert_eq!(alice.last_parts()[2]["data"]["isClosed"], true);
+    alice.outbound.answer(result(1_001, &text("Booked.")));
+    alice.outbound.answer(said("It is booked."));
+    // The client continues by itself, and has the answer in its copy of the call.
+    let body = alice.answer_body("c1", &accept("Ann"));
+    let chunks = alice.chat(body.clone());
+    assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
+    assert_eq!(
+        alice.sent_params(2)["inputResponses"],
+        accept("Ann")["responses"]
+    );
+    assert_eq!(alice.shown().len(), 2);
+    let parts = alice.last_parts();
+    assert_eq!(parts[1]["output"], "Booked.");
+    assert_eq!(parts[3]["text"], "It is booked.");
+    // The call is made once.
+    let calls = alice.outbound.calls.borrow().len();
+    alice.outbound.answer(said("Nothing more."));
+    alice.chat(body);
+    assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
+}
+
+#[test]
+fn a_call_whose_answer_started_no_turn_is_repeated_before_the_next_message_is_answered() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    assert!(answer_frame(&alice, &accept("Ann"), false).work.is_none());
+    let calls = alice.outbound.calls.borrow().len();
+    alice.outbound.answer(result(1_001, &text("Booked.")));
+    alice.outbound.answer(said("Noon."));
+    let chunks = alice.says("What time is it?");
+    assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
+    assert_eq!(alice.outbound.calls.borrow().len(), calls + 2);
+    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(asked.contains("Booked."), "{asked}");
+    assert!(asked.contains("What time is it?"), "{asked}");
+    let shown = alice.shown();
+    assert_eq!(shown.len(), 4);
+    assert_eq!(shown[2]["parts"][0]["text"], "What time is it?");
+    // As with an answer that comes together with a message.
+    assert_eq!(shown[3]["parts"][0]["output"], "Booked.");
+    assert_eq!(shown[3]["parts"][1]["text"], "Noon.");
+}
+
+#[test]
+fn a_call_of_a_turn_that_was_lost_is_not_made_again() {
+    let mut alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    assert!(answer_frame(&alice, &accept("Ann"), false).work.is_none());
+    let body = alice.answer_body("c1", &accept("Ann"));
+    drop(alice.begin(&body).unwrap());
+    // Another build began the turn, so nothing tells whether it made the call.
+    alice.dies();
+    let sql = "UPDATE cf_agents_last_turns SET state = '{}'";
+    base::database::Database::run(&alice.db, sql, &[]).unwrap();
+    let round = chat::run::resume::resume_some_turns(&alice.agent(&alice.db));
+    assert_eq!(round.works.len(), 0);
+    drop(round);
+    let calls = alice.outbound.calls.borrow().len();
+    alice.outbound.answer(said("Noon."));
+    alice.says("What time is it?");
+    assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
+}
+
+#[test]
+fn a_client_tools_output_that_started_no_turn_is_read_by_the_next_turn() {
+    let alice = Alice::with_model();
+    let tools = json!([{"name": "gh_a", "parameters": {"type": "object"}}]);
+    alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+    alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
+    assert!(answer_frame(&alice, &json!("Rome"), false).work.is_none());
+    alice.outbound.answer(said("In Rome."));
+    alice.says("And?");
+    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(asked.contains("Rome") && asked.contains("And?"), "{asked}");
+}
+
+#[test]
+fn an_approval_that_started_no_turn_counts_when_its_message_is_continued() {
+    let alice = Alice::with_model();
+    define(&alice, "pay", true);
+    alice
+        .outbound
+        .answer(calls(&[("c1", "pay", json!({"to": "Ann"}))]));
+    alice.says("Pay.");
+    let id = base::ids::Id::parse("s".to_owned()).unwrap();
+    let seat = api::socket::SocketState::new(id, &alice.caller);
+    let frame = json!({"type": "cf_agent_tool_approval", "toolCallId": "c1", "approved": true});
+    let agent = alice.agent(&alice.db);
+    let outcome = wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string()));
+    assert!(outcome.unwrap().work.is_none());
+    let mut asking = alice.shown().pop().unwrap();
+    asking["parts"][1]["state"] = json!("approval-responded");
+    asking["parts"][1]["approval"]["approved"] = json!(true);
+    let body = json!({"id": "s", "messages": [user("Pay."), asking]});
+    alice
+        .outbound
+        .answer(ScriptedAnswer::json(&json!({"paid": 1})));
+    alice.outbound.answer(said("Paid."));
+    alice.chat(body.clone());
+    assert_eq!(alice.last_parts()[1]["output"]["paid"], 1);
+    let calls = alice.outbound.calls.borrow().len();
+    alice.outbound.answer(said("Nothing more."));
+    alice.chat(body);
+    assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
+}
+
+#[test]
+fn a_wrong_answer_that_is_sent_again_does_not_refuse_the_next_message() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    let mut body = alice.answer_body("c1", &accept("much too long"));
+    assert!(alice.begin(&body).is_err());
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(user("Never mind. What time is it?"));
+    alice.outbound.answer(said("Noon."));
+    let chunks = alice.chat(body);
+    assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
+    let shown = alice.shown();
+    assert_eq!(shown.len(), 4);
+    assert_eq!(shown[3]["parts"][0]["text"], "Noon.");
+    // The question is still open, and takes a right answer.
+    assert_eq!(shown[1]["parts"][1]["state"], "input-available");
+    assert_eq!(shown[1]["parts"][2]["data"]["isClosed"], Value::Null);
+    let asking = answered(&shown[1], "c1", &accept("Ann"));
+    alice.outbound.answer(result(1_001, &text("Booked.")));
+    alice.outbound.answer(said("Done."));
+    alice.chat(json!({"id": "s", "messages": [shown[0], asking]}));
+    assert_eq!(
+        alice.sent_params(2)["inputResponses"],
+        accept("Ann")["responses"]
+    );
+    assert_eq!(alice.shown()[1]["parts"][1]["output"], "Booked.");
+}
+
+#[test]
+fn a_wrong_answer_beside_a_right_one_leaves_the_calls_of_their_message_waiting() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    let both = [
+        ("c1", "gh_a", json!({"q": 1})),
+        ("c2", "gh_a", json!({"q": 2})),
+    ];
+    alice.outbound.answer(calls(&both));
+    alice.outbound.answer(result(1, &asks("one")));
+    alice.outbound.answer(result(1, &asks("two")));
+    alice.says("book");
+    let asking = alice.shown().pop().unwrap();
+    let asking = answered(&asking, "c1", &accept("Ann"));
+    let asking = answered(&asking, "c2", &json!("wrong"));
+    alice.outbound.answer(said("Noon."));
+    let sent = alice.outbound.calls.borrow().len();
+    alice.chat(json!({"id": "s", "messages": [user("book"), asking, user("What time is it?")]}));
+    assert_eq!(alice.outbound.calls.borrow().len(), sent + 1);
+    let parts = alice.shown()[1]["parts"].clone();
+    assert_eq!(
+        (&parts[3]["data"]["isClosed"], &parts[4]["data"]["isClosed"]),
+        (&json!(true), &Value::Null)
+    );
+}
+
 #[test]
 fn a_tool_changed_since_its_question_is_not_called() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));

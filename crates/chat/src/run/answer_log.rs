@@ -17,8 +17,9 @@ use base::ids::Id;
 use base::json;
 use conversation::log::append::{Parent, append};
 use conversation::log::event::NewEvent;
-use conversation::log::note::{Approval, Note, get_note};
+use conversation::log::note::{Approval, Note, Question, get_note};
 use conversation::messages::change::change_note;
+use conversation::messages::tree::children::load_children;
 
 /// The log of the session whose calls are answered.
 pub struct AnswerLog<'a> {
@@ -32,11 +33,14 @@ pub struct AnswerLog<'a> {
 impl AnswerLog<'_> {
     /// Writes the answers. Returns a step with the calls to make now: a call that was approved, or
     /// whose tool's questions were answered, is made when all calls of its message are answered.
+    /// `before`: the answer that the turn continues or follows. Its calls may be deferred.
     pub fn store_answers(
         &self,
         planned: &RequestPlan<'_>,
         known: &[KnownMessage],
+        before: Option<&KnownMessage>,
     ) -> Result<Vec<TurnStep>> {
+        let is_deferred = !planned.still_open.is_empty();
         let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
         let mut answered: Vec<&KnownMessage> = Vec::new();
         for answer in &planned.answers {
@@ -45,7 +49,7 @@ impl AnswerLog<'_> {
             };
             let call_id = answer.answer.tool_call_id.as_str();
             if awaits_input(known, call_id) {
-                self.store_input(known, &answer.answer)?;
+                self.store_input(known, &answer.answer, is_deferred)?;
                 answered.push(known);
                 continue;
             }
@@ -78,16 +82,23 @@ impl AnswerLog<'_> {
             let Some(known) = find(&answer.message_id) else {
                 continue;
             };
-            self.store_approval(known, &answer.answer)?;
+            self.store_approval(known, &answer.answer, is_deferred)?;
             answered.push(known);
         }
         let mut ready = Vec::new();
         let mut seen = HashSet::new();
         for known in answered {
-            if !planned.still_open.is_empty() || !seen.insert(&known.stored.id) {
+            if is_deferred || !seen.insert(&known.stored.id) {
                 continue;
             }
-            ready.extend(self.load_ready(known)?);
+            ready.extend(self.load_ready(known, ReadyCalls::All)?);
+        }
+        if let Some(known) = before.filter(|known| known.stored.open.is_empty())
+            && !seen.contains(&known.stored.id)
+            && has_deferred(known)?
+            && self.is_newest(known)?
+        {
+            ready.extend(self.load_ready(known, ReadyCalls::Deferred)?);
         }
         if ready.is_empty() {
             return Ok(Vec::new());
@@ -97,6 +108,15 @@ impl AnswerLog<'_> {
             is_logged: true,
             ..TurnStep::default()
         }])
+    }
+
+    /// Whether nothing follows a message.
+    fn is_newest(&self, known: &KnownMessage) -> Result<bool> {
+        let Some(last) = known.rows.last() else {
+            return Ok(false);
+        };
+        let below = load_children(self.db, self.session_id, last.seq)?;
+        Ok(below.is_empty())
     }
 
     fn append_within(&self, known: &KnownMessage, mut event: NewEvent) -> Result<()> {
@@ -111,7 +131,12 @@ impl AnswerLog<'_> {
         append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)
     }
 
-    fn store_approval(&self, known: &KnownMessage, answer: &ApprovalAnswer) -> Result<()> {
+    fn store_approval(
+        &self,
+        known: &KnownMessage,
+        answer: &ApprovalAnswer,
+        is_deferred: bool,
+    ) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
         // Of several calls with one id, the newest is pending.
         let rows = own_rows(&known.rows, known.copied_seq).rev();
@@ -128,6 +153,7 @@ impl AnswerLog<'_> {
             };
             if answer.approved {
                 note.decided.insert(call_id.to_owned(), approval);
+                set_deferred(&mut note, call_id, is_deferred);
                 return self.store_note(known, row.seq, &note);
             }
             let call = call_of(self.db, self.session_id, row, call_id)?;
@@ -146,27 +172,54 @@ impl AnswerLog<'_> {
     }
 
     /// Stores the answers to the questions of a call's tool.
-    fn store_input(&self, known: &KnownMessage, answer: &ClientAnswer) -> Result<()> {
+    fn store_input(
+        &self,
+        known: &KnownMessage,
+        answer: &ClientAnswer,
+        is_deferred: bool,
+    ) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
-        let rows = own_rows(&known.rows, known.copied_seq).rev();
-        for row in rows.filter(|row| row.has_note()) {
-            let mut note = get_note(self.db, self.session_id, row.seq)?;
-            let asked = note.questions.get_mut(call_id);
-            let Some(asked) = asked.filter(|asked| asked.awaits_answers()) else {
-                continue;
-            };
+        let Some((seq, mut note)) = self.find_question(known, call_id)? else {
+            return Ok(());
+        };
+        if let Some(asked) = note.questions.get_mut(call_id) {
             let answers = read_answers(asked, &answer.outcome)
                 .map_err(|error| error.with("toolCallId", call_id))?;
             if let Some(open) = &mut asked.open {
                 open.answers = Some(answers);
             }
-            // The call is repeated with this caller's words, also if another caller answers the
-            // rest.
-            let joined = note.authority().joined(self.authority.clone());
-            let note = note.with_authority(joined);
-            return self.store_note(known, row.seq, &note);
         }
-        Ok(())
+        set_deferred(&mut note, call_id, is_deferred);
+        // The call is repeated with this caller's words, also if another caller answers the rest.
+        let joined = note.authority().joined(self.authority.clone());
+        let note = note.with_authority(joined);
+        self.store_note(known, seq, &note)
+    }
+
+    /// The newest event whose call with this id waits for answers, and the event's note.
+    fn find_question(&self, known: &KnownMessage, call_id: &str) -> Result<Option<(i64, Note)>> {
+        let rows = own_rows(&known.rows, known.copied_seq).rev();
+        for row in rows.filter(|row| row.has_note()) {
+            let note = get_note(self.db, self.session_id, row.seq)?;
+            let asked = note.questions.get(call_id);
+            if asked.is_some_and(Question::awaits_answers) {
+                return Ok(Some((row.seq, note)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether an answer doesn't fit the questions that it answers.
+    pub fn is_wrong(&self, known: &KnownMessage, answer: &ClientAnswer) -> Result<bool> {
+        let call_id = answer.tool_call_id.as_str();
+        if !awaits_input(known, call_id) {
+            return Ok(false);
+        }
+        let Some((_, note)) = self.find_question(known, call_id)? else {
+            return Ok(false);
+        };
+        let asked = note.questions.get(call_id);
+        Ok(asked.is_some_and(|asked| read_answers(asked, &answer.outcome).is_err()))
     }
 
     /// Replaces the note of an event of a message.
@@ -181,12 +234,17 @@ impl AnswerLog<'_> {
         )
     }
 
-    /// The calls of a message that were approved or answered, and have no result yet.
-    fn load_ready(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
+    /// The calls of a message that were approved or answered, and have no result yet. They are not
+    /// deferred any more: if their turn is lost, no other one makes them again.
+    fn load_ready(&self, known: &KnownMessage, wanted: ReadyCalls) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
         let answered = AnsweredCalls::of(&known.rows, &known.continuations, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             let mut note = get_note(self.db, self.session_id, row.seq)?;
+            let deferred = std::mem::take(&mut note.deferred);
+            if !deferred.is_empty() {
+                self.store_note(known, row.seq, &note)?;
+            }
             let mut questions = std::mem::take(&mut note.questions);
             let decided = note.decided.keys();
             let mut ids: Vec<String> = decided.chain(questions.keys()).cloned().collect();
@@ -201,7 +259,8 @@ impl AnswerLog<'_> {
                     // The call needed approval.
                     None => note.approvals.contains_key(&call_id),
                 };
-                if !is_ready || answered.has(row, &call_id) {
+                let is_wanted = wanted == ReadyCalls::All || deferred.contains(&call_id);
+                if !is_ready || !is_wanted || answered.has(row, &call_id) {
                     continue;
                 }
                 let call = call_of(self.db, self.session_id, row, &call_id)?;
@@ -226,6 +285,32 @@ impl AnswerLog<'_> {
         }
         Ok(calls)
     }
+}
+
+/// Which of a message's approved and answered calls a turn makes.
+#[derive(Clone, Copy, PartialEq)]
+enum ReadyCalls {
+    All,
+    Deferred,
+}
+
+/// Defers a call, or marks that a turn makes the calls of this event now.
+fn set_deferred(note: &mut Note, call_id: &str, is_deferred: bool) {
+    if is_deferred {
+        note.deferred.insert(call_id.to_owned());
+    } else {
+        note.deferred.clear();
+    }
+}
+
+fn has_deferred(known: &KnownMessage) -> Result<bool> {
+    let rows = own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note());
+    for row in rows {
+        if !row.note()?.deferred.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether the newest call with this id waits for answers to its tool's questions.

@@ -233,7 +233,7 @@ impl RequestWriter<'_> {
             still_open: Vec::new(),
         };
         answers
-            .store_answers(&planned, std::slice::from_ref(known))
+            .store_answers(&planned, std::slice::from_ref(known), None)
             .map(drop)
     }
 }

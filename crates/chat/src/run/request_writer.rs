@@ -16,7 +16,7 @@ use crate::run::agent::Agent;
 use crate::run::answer_log::AnswerLog;
 use crate::turn::store::{has_turn, insert_turn};
 use crate::turn::{LengthFeedback, Turn};
-use access::{MemoryScope, Principal};
+use access::{Authority, MemoryScope, Principal};
 use base::action::Action;
 use base::database::{Database, atomically};
 use base::error::{Code, Error, Result};
@@ -112,9 +112,9 @@ impl RequestWriter<'_> {
             }
             let config = load_config(self.db, self.deployed)?;
             let known = load_known(self.db, self.session_id, request)?;
-            let stored: Vec<NamedMessage> =
+            let mut stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();
-            let planned = plan(&stored, request)?;
+            let planned = self.plan(&mut stored, &known, request)?;
             if let Some(message) = find_repeated(&stored, request, &planned) {
                 check_repeated(self.db, self.session_id, message, REPEATED_HINT)?;
             }
@@ -129,6 +129,55 @@ impl RequestWriter<'_> {
             };
             self.write_plan(&options, &config, &known, &planned)
         })
+    }
+
+    /// Plans a request. The AI SDK sends an answer that was refused again with every later message.
+    /// Such a message is not refused: the answer is ignored, and its question stays open.
+    fn plan<'r>(
+        &self,
+        stored: &mut [NamedMessage],
+        known: &[KnownMessage],
+        request: &'r ChatRequest,
+    ) -> Result<RequestPlan<'r>> {
+        let planned = plan(stored, request)?;
+        if planned.new_user_messages.is_empty() && planned.edited.is_none() {
+            return Ok(planned);
+        }
+        let authority = self.principal.authority();
+        let answers = self.answer_log(&authority);
+        let mut ignored = Vec::new();
+        for Answered { message_id, answer } in &planned.answers {
+            let call_id = answer.tool_call_id.as_str();
+            if let Some(known) = find_known(known, message_id)
+                && answers.is_wrong(known, answer)?
+            {
+                let asking = stored.iter_mut().find(|stored| stored.id == *message_id);
+                if let Some(asking) = asking {
+                    asking.open.retain(|open| open.tool_call_id != call_id);
+                }
+                ignored.push((message_id.clone(), call_id.to_owned()));
+            }
+        }
+        if ignored.is_empty() {
+            return Ok(planned);
+        }
+        let mut planned = plan(stored, request)?;
+        // The other calls of its message still wait for this one.
+        for (message_id, call_id) in ignored {
+            if planned.answered_messages().any(|id| id == message_id) {
+                planned.still_open.push(call_id);
+            }
+        }
+        Ok(planned)
+    }
+
+    fn answer_log<'l>(&'l self, authority: &'l Authority) -> AnswerLog<'l> {
+        AnswerLog {
+            db: self.db,
+            host: self.host,
+            session_id: self.session_id,
+            authority,
+        }
     }
 
     /// Accepts an answer from a socket, to one call of the newest message. `None`: no call waits
@@ -237,13 +286,12 @@ impl RequestWriter<'_> {
             message.note = Note::of_caller(&authority);
             update_message(self.db, self.host, self.session_id, &message)?;
         }
-        let answers = AnswerLog {
-            db: self.db,
-            host: self.host,
-            session_id: self.session_id,
-            authority: &authority,
-        };
-        let approved = answers.store_answers(planned, known)?;
+        let continued = find_continued(planned, known);
+        let approved = self.answer_log(&authority).store_answers(
+            planned,
+            known,
+            find_followed(planned, known),
+        )?;
         let mut parent = self.parent(&planned.position, known)?;
         let run_answer = if options.is_run {
             Some(self.find_run_answer(planned, known)?)
@@ -254,7 +302,6 @@ impl RequestWriter<'_> {
             let message = self.parse(message, config)?;
             parent = Some(self.append(message, parent, run_answer.as_ref())?);
         }
-        let continued = find_continued(planned, known);
         if let Some(known) = continued {
             parent = match &planned.position {
                 TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id)?,
@@ -465,9 +512,27 @@ fn find_continued<'k>(
         TurnPosition::AtLeaf if planned.is_continuation() => {
             known.last().filter(|known| !known.stored.is_users)
         }
+        // The client's copy ends with the newest answer.
+        TurnPosition::After(id) if planned.is_continuation() => known
+            .last()
+            .filter(|known| !known.stored.is_users && known.stored.id == *id),
         _ => None,
     };
     continued.filter(|known| known.rows.last().is_some_and(|row| row.is_run_member))
+}
+
+/// The newest answer of the path, if the turn continues or follows it.
+fn find_followed<'k>(
+    planned: &RequestPlan<'_>,
+    known: &'k [KnownMessage],
+) -> Option<&'k KnownMessage> {
+    let newest = known.last().filter(|known| !known.stored.is_users)?;
+    let is_followed = match &planned.position {
+        TurnPosition::AtLeaf => true,
+        TurnPosition::After(id) | TurnPosition::Within(id) => *id == newest.stored.id,
+        TurnPosition::Beside(_) | TurnPosition::BesideNewest => false,
+    };
+    is_followed.then_some(newest)
 }
 
 pub fn turn_in_progress() -> Error {

@@ -1,7 +1,7 @@
 //! A chat turn's note about an event, in addition to the event's content: the model's reasoning,
 //! approvals, the format of an output. The message view includes the note; `loadEvents` doesn't.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,9 @@ pub struct Note {
     /// questions; they stay as a record, without the answers.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub questions: BTreeMap<String, Question>,
+    /// With calls: those that the user has approved or answered, but no turn has made yet.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub deferred: BTreeSet<String>,
     /// With a result: the user's decision on its call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -201,6 +204,7 @@ impl Note {
         let questions = self.questions.into_iter();
         Self {
             questions: questions.map(|(id, asked)| (id, asked.closed())).collect(),
+            deferred: BTreeSet::new(),
             ..self
         }
     }
