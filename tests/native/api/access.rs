@@ -306,6 +306,27 @@ fn a_minted_token_cannot_write_agent_messages() {
 }
 
 #[test]
+fn an_append_without_metadata_reads_the_settings_once() {
+    let rows_read = |mut alice: Alice, metadata: bool| {
+        alice.caller = Caller::Owner;
+        alice.ok("configureAgent", json!({"reservedMetadataKeys": ["role"]}));
+        alice = scoped(alice, Some("s"), None);
+        let mut event = json!({"action": "user_message", "content": "x"});
+        if metadata {
+            event["metadata"] = json!({"role": "admin", "page": 1});
+        }
+        alice.db.take_costs();
+        alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
+        let read = alice.db.take_costs().0;
+        (read, alice.events().pop().unwrap()["metadata"].clone())
+    };
+    let (with, kept) = rows_read(conversation(), true);
+    assert_eq!(kept, json!({"page": 1}));
+    let (without, _) = rows_read(conversation(), false);
+    assert_eq!(without, with - 1);
+}
+
+#[test]
 fn a_minted_token_writes_and_edits_user_messages() {
     let alice = scoped(conversation(), Some("s"), None);
     let message = |id: &str, text: &str| json!({"sessionId": "s", "message": {"id": id, "role": "user", "parts": [{"type": "text", "text": text}]}});

@@ -80,7 +80,9 @@ impl RunAtOnce for AppendEvents {
             let is_users = event.action == Action::UserMessage;
             permit_role(agent.caller, is_users, &format!("events[{index}].action"))?;
         }
-        if !agent.caller.may_write_agent_messages() {
+        // The append itself reads the settings, so they are read here only if they matter.
+        let has_metadata = self.events.iter().any(|event| event.metadata.is_some());
+        if has_metadata && !agent.caller.may_write_agent_messages() {
             let config = load_config(agent.db, &agent.deployed.memory.config)?;
             self.drop_reserved(&config.reserved_metadata_keys.0);
         }
