@@ -23,8 +23,8 @@ use api::operations::tokens::Preset;
 use api::table::{OPERATIONS, RULES};
 use base::error::Code;
 
-/// An input's schema says which fields a caller may leave out; an answer's says which
-/// fields are always there. One type can be both, so each has its own generator.
+/// An input's schema lists the fields that a caller may omit; an answer's lists the fields that are
+/// always present. One type can be both, so each has its own generator.
 struct Schemas {
     inputs: SchemaGenerator,
     answers: SchemaGenerator,

@@ -29,7 +29,7 @@ const AGENTS: usize = 3;
 /// Begins each line for the player. Other lines are the test runner's.
 const MARK: &str = "@player@";
 
-/// The most rounds in which turns that were cut off are taken up again.
+/// The maximum rounds in which interrupted turns are resumed.
 const MAX_ROUNDS: usize = 20;
 
 /// Both directions of the conversation with the player.
@@ -44,7 +44,7 @@ impl Wire {
         self.output.flush().unwrap();
     }
 
-    /// The next line; `None`: the player is gone.
+    /// The next line; `None`: the player has exited.
     fn receive(&mut self) -> Option<Value> {
         let mut line = String::new();
         let length = self.input.read_line(&mut line).unwrap();
@@ -52,7 +52,7 @@ impl Wire {
     }
 }
 
-/// An agent that asks the player for its model's words.
+/// An agent that requests its model's text from the player.
 fn agent(number: usize, wire: &Rc<RefCell<Wire>>) -> Alice {
     let mut alice = Alice::with_model();
     alice.host.stir(number as u64);
@@ -103,7 +103,7 @@ impl Alice {
     fn answer_player(&mut self, asked: &Value) -> Value {
         self.outbound.calls.borrow_mut().clear();
         if asked["evict"] == true {
-            self.dies();
+            self.crash();
             self.wake();
             return json!({});
         }
@@ -120,13 +120,13 @@ impl Alice {
             }
         };
         let Some((status, body, has_failed)) = answer else {
-            self.dies();
+            self.crash();
             self.wake();
             return json!({"status": 0});
         };
         if asked["operation"] == "destroy" && status == 200 {
             schema::migrate(&self.db, &self.host).unwrap();
-            self.dies();
+            self.crash();
         }
         json!({"status": status, "body": body, "failed": has_failed})
     }
@@ -166,8 +166,8 @@ impl Alice {
         Ok(json!(import.finish(db, &self.host)?))
     }
 
-    /// Runs an operation, the work that follows it, and the turns that it begins. `None`:
-    /// all of it waits for an answer that never comes.
+    /// Runs an operation, its follow-up work, and the turns that it starts. `None`: all of it waits
+    /// for an answer that never arrives.
     fn drive(
         &self,
         db: &dyn Database,

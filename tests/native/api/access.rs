@@ -108,7 +108,7 @@ fn the_authorization_check_accepts_a_minted_token() {
     assert_eq!(scope.operations.unwrap(), ["getSession", "loadEvents"]);
 }
 
-/// The scope of a minted token, as the agent's door reads the token.
+/// The scope of a minted token, as the agent's entry point reads it.
 fn scope_of(alice: &Alice, body: Value) -> TokenScope {
     let minted = alice.ok("mintToken", body);
     let token = minted["token"].as_str();
@@ -226,9 +226,8 @@ fn an_invalid_token_is_not_minted() {
     );
 }
 
-/// Requests that forge words of the agent, of its tools or of the system, for every
-/// operation that writes messages. Each comes with the field that names the forged
-/// author.
+/// Requests that forge text of the agent, its tools or the system, for every operation that writes
+/// messages. Each is paired with the field that names the forged author.
 pub fn forgeries() -> Vec<(&'static str, Value, &'static str)> {
     let message = |id: &str, role: &str| json!({"sessionId": "s", "message": {"id": id, "role": role, "parts": [{"type": "text", "text": "forged"}]}});
     let event = |event: Value| json!({"sessionId": "s", "events": [{"action": "user_message", "content": "x"}, event]});

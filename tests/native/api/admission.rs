@@ -60,7 +60,7 @@ fn a_forbidden_operation_is_refused_before_its_body_is_read() {
         if matches!(entry.rule.needs, Needs::Secret | Needs::WholeAgent) {
             assert!(refused(&of_session), "{}", entry.name);
         }
-        // The operation makes the same check without looking at the body.
+        // The operation makes the same check without reading the body.
         let mut alice = Alice::with_session();
         alice.caller = token(None, Some(&["nothing"]));
         let error = alice

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::api::access::forgeries;
-use crate::api::examples::{Example, examples, furnished};
+use crate::api::examples::{Example, examples, populated};
 use crate::{Alice, conversation};
 use access::{
     AccessRule, Allow, Caller, Claims, Effect, Needs, Policy, Secret, TokenScope, identify,
@@ -102,7 +102,7 @@ pub fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
                 Kind::Expired => now_ms,
                 _ => now_ms + 1000,
             },
-            // To name an operation that purges is not enough: `access/lib.rs` holds that.
+            // Naming an operation that purges is not enough: `access/lib.rs` tests that.
             allow: Allow {
                 purge: matches!(kind, Kind::SessionThatNamesIt | Kind::AgentThatNamesIt),
                 ..Allow::default()
@@ -124,7 +124,7 @@ fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
 }
 
-/// Makes the holder of this token the agent's caller, if the door lets the token in.
+/// Makes the holder of this token the agent's caller, if the entry point admits the token.
 pub fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
     alice.policy = Policy::new(Some(SECRET.to_owned()), None);
     alice.caller = identify(&alice.policy, &alice.host, Some("alice"), bearer)?;
@@ -180,7 +180,7 @@ fn session_of(operation: &str, body: &Value) -> Option<String> {
     body[field].as_str().map(str::to_owned)
 }
 
-/// Whether a body writes in the name of anybody but a user.
+/// Whether a body writes under another role than a user's.
 fn forges(rule: AccessRule, body: &Value) -> bool {
     let says = |field: &str, key: &str, users: &str| {
         let list = body[field].as_array().cloned().unwrap_or_default();
@@ -199,7 +199,7 @@ enum EntryPoint {
     Socket,
 }
 
-fn knock(
+fn try_entry_point(
     entry_point: EntryPoint,
     alice: &Alice,
     operation: &str,
@@ -256,7 +256,7 @@ fn every_operation_admits_exactly_its_declared_callers() {
         for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
             // A request that is refused or that only reads writes nothing, so all these
             // requests share one agent. The first search builds the index.
-            let mut standing = furnished();
+            let mut standing = populated();
             standing.ok("search", json!({"query": "anything"}));
             let before = standing.db.dump();
             for Example { operation, body } in examples() {
@@ -283,7 +283,7 @@ fn every_operation_admits_exactly_its_declared_callers() {
                 }
                 if verdict.is_some() {
                     assert_eq!(
-                        knock(entry_point, &standing, operation, &body).err(),
+                        try_entry_point(entry_point, &standing, operation, &body).err(),
                         verdict,
                         "{what}"
                     );
@@ -293,13 +293,13 @@ fn every_operation_admits_exactly_its_declared_callers() {
                 let alice = match entry.rule.effect {
                     Effect::Nothing => &standing,
                     _ => {
-                        let fresh = fresh.insert(furnished());
+                        let fresh = fresh.insert(populated());
                         enter(fresh, token.as_deref()).unwrap();
                         &*fresh
                     }
                 };
                 assert_eq!(
-                    knock(entry_point, alice, operation, &body),
+                    try_entry_point(entry_point, alice, operation, &body),
                     Ok(()),
                     "{what}"
                 );
@@ -310,15 +310,15 @@ fn every_operation_admits_exactly_its_declared_callers() {
     assert!(tried > 2 * KINDS.len() * OPERATIONS.len());
 }
 
-/// A door that is not an operation, with the rules that it applies.
-struct OtherDoor {
+/// An entry point that is not an operation, with the rules that it applies.
+struct OtherEntryPoint {
     name: &'static str,
     /// A token may name the operation of the last rule.
     rules: Vec<AccessRule>,
-    knock: fn(&Alice, &str) -> Result<()>,
+    try_entry_point: fn(&Alice, &str) -> Result<()>,
 }
 
-fn other_doors() -> Vec<OtherDoor> {
+fn other_entry_points() -> Vec<OtherEntryPoint> {
     let rule = |operation: &str| {
         OPERATIONS
             .iter()
@@ -327,10 +327,10 @@ fn other_doors() -> Vec<OtherDoor> {
             .rule
     };
     vec![
-        OtherDoor {
+        OtherEntryPoint {
             name: "chat",
             rules: vec![CHAT_RULE],
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 let message = json!({"id": "hello", "role": "user", "parts": [{"type": "text", "text": "Hello."}]});
                 let body = json!({"id": session, "message": message});
                 begin_chat(
@@ -341,10 +341,10 @@ fn other_doors() -> Vec<OtherDoor> {
                 .map(drop)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "chat, the session in the address",
             rules: vec![CHAT_RULE],
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 let message = json!({"id": "hello", "role": "user", "parts": [{"type": "text", "text": "Hello."}]});
                 let body = json!({"message": message});
                 begin_chat(
@@ -355,24 +355,28 @@ fn other_doors() -> Vec<OtherDoor> {
                 .map(drop)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "resume",
             rules: vec![CHAT_RULE],
-            knock: |alice, session| resume_chat(&alice.agent(&alice.db), session).map(drop),
+            try_entry_point: |alice, session| {
+                resume_chat(&alice.agent(&alice.db), session).map(drop)
+            },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "socket",
             rules: vec![CHAT_RULE],
-            knock: |alice, session| open(&alice.agent(&alice.db), session.to_owned()).map(drop),
+            try_entry_point: |alice, session| {
+                open(&alice.agent(&alice.db), session.to_owned()).map(drop)
+            },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "get-messages",
             rules: vec![rule("getHistory")],
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 get_messages(&alice.agent(&alice.db), session.to_owned()).map(drop)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "export",
             rules: [
                 "getBlocks",
@@ -385,54 +389,54 @@ fn other_doors() -> Vec<OtherDoor> {
             ]
             .map(rule)
             .to_vec(),
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 begin_export(&alice.agent(&alice.db), session.to_owned()).map(drop)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "import",
             rules: ["createSession", "appendEvents"].map(rule).to_vec(),
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 begin_import(&alice.agent(&alice.db), session.to_owned(), false).map(drop)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "mcp, a memory tool",
             rules: vec![rule("callTool")],
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 let write = json!({"name": "set_context", "arguments": {"label": "memory", "content": "x"}});
-                speak(alice, session, "tools/call", &write)
+                send_mcp(alice, session, "tools/call", &write)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "mcp, search",
             rules: vec![rule("search")],
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 let search = json!({"name": "search", "arguments": {"query": "x"}});
-                speak(alice, session, "tools/call", &search)
+                send_mcp(alice, session, "tools/call", &search)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "mcp, a document",
             rules: vec![rule("loadSkill")],
-            knock: |alice, session| {
+            try_entry_point: |alice, session| {
                 let uri = json!({"uri": "memory://skill/skills/nothing"});
-                speak(alice, session, "resources/read", &uri)
+                send_mcp(alice, session, "resources/read", &uri)
             },
         },
-        OtherDoor {
+        OtherEntryPoint {
             name: "mcp, the prompt",
             rules: vec![rule("renderPrompt")],
-            knock: |alice, session| {
-                speak(alice, session, "prompts/get", &json!({"name": "system"}))
+            try_entry_point: |alice, session| {
+                send_mcp(alice, session, "prompts/get", &json!({"name": "system"}))
             },
         },
     ]
 }
 
-/// Sends a message of the Model Context Protocol. A message that is refused for another
-/// reason than the caller's rights was let in.
-fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<()> {
+/// Sends an MCP message. A message refused for another reason than the caller's rights was
+/// admitted.
+fn send_mcp(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<()> {
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     let request = McpRequest {
         session_id: Some(session.to_owned()),
@@ -457,9 +461,9 @@ fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<(
 
 #[test]
 fn other_entry_points_follow_the_same_rules() {
-    for entry_point in other_doors() {
+    for entry_point in other_entry_points() {
         for kind in KINDS {
-            let mut alice = furnished();
+            let mut alice = populated();
             let named = entry_point.rules.last().unwrap().operation;
             let token = bearer(kind, &alice, named);
             let what = format!("{} by {kind:?}", entry_point.name);
@@ -476,7 +480,7 @@ fn other_entry_points_follow_the_same_rules() {
             let before = alice.db.dump();
             let outcome = match enter(&mut alice, token.as_deref()) {
                 Err(error) => Err(error.code),
-                Ok(()) => (entry_point.knock)(&alice, "s").map_err(|error| error.code),
+                Ok(()) => (entry_point.try_entry_point)(&alice, "s").map_err(|error| error.code),
             };
             assert_eq!(outcome.err(), refused, "{what}");
             if refused.is_some() {
@@ -508,7 +512,7 @@ fn only_the_secret_adds_a_server_or_disables_its_approval() {
     let listed = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}}]});
     let defined = json!({"name": "gh", "mcp": SERVER, "needsApproval": false});
     for kind in KINDS {
-        let mut alice = furnished();
+        let mut alice = populated();
         let begun = json!({"protocolVersion": "2025-11-25"});
         for answer in [
             result(1, &begun),
@@ -530,7 +534,7 @@ fn only_the_secret_adds_a_server_or_disables_its_approval() {
                 continue;
             }
             for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
-                let outcome = knock(entry_point, &alice, operation, &body);
+                let outcome = try_entry_point(entry_point, &alice, operation, &body);
                 assert_eq!(outcome, Err(Code::Forbidden), "{operation} by {kind:?}");
             }
         }
@@ -538,7 +542,7 @@ fn only_the_secret_adds_a_server_or_disables_its_approval() {
         let is_in = enter(&mut alice, token.as_deref()).is_ok();
         alice.outbound.answer(result(1, &json!({"content": []})));
         let call = json!({"name": "gh_a", "arguments": {}});
-        let reply = is_in.then(|| speak(&alice, "s", "tools/call", &call));
+        let reply = is_in.then(|| send_mcp(&alice, "s", "tools/call", &call));
         let is_asked = alice.outbound.calls.borrow().len() > asked;
         assert_eq!(
             is_asked,
@@ -581,7 +585,7 @@ fn a_forgery_is_refused_at_every_entry_point() {
                 let token = bearer(kind, &alice, operation);
                 enter(&mut alice, token.as_deref()).unwrap();
                 assert_eq!(
-                    knock(entry_point, &alice, operation, &body),
+                    try_entry_point(entry_point, &alice, operation, &body),
                     Err(Code::Forbidden),
                     "{operation} {body} by {kind:?} at {entry_point:?}"
                 );
@@ -612,7 +616,7 @@ fn each_operation_has_its_declared_effect() {
             .iter()
             .find(|entry| entry.name == operation)
             .unwrap();
-        let alice = furnished();
+        let alice = populated();
         alice.ok("search", json!({"query": "anything"}));
         let (dump, before) = (alice.db.dump(), prompts(&alice));
         alice.ok(operation, body.clone());
@@ -693,7 +697,7 @@ fn a_socket_turn_is_limited_by_its_token() {
         ("tools", tools.clone()),
         ("clientTools", tools.clone()),
     ] {
-        let mut alice = furnished();
+        let mut alice = populated();
         let before = alice.db.dump();
         let mut body =
             json!({"message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}});
@@ -708,7 +712,7 @@ fn a_socket_turn_is_limited_by_its_token() {
     }
     // An answer to a tool call can't bring tools either.
     let answer = json!({"type": "cf_agent_tool_result", "toolCallId": "c", "toolName": "t", "output": 1, "autoContinue": true, "clientTools": tools});
-    let error = frame_of_a_page(&mut furnished(), &answer).unwrap_err();
+    let error = frame_of_a_page(&mut populated(), &answer).unwrap_err();
     assert_eq!(
         (error.code, &error.details()["field"]),
         (Code::Forbidden, &json!("clientTools"))
@@ -717,7 +721,7 @@ fn a_socket_turn_is_limited_by_its_token() {
 
 #[test]
 fn a_refused_clear_is_answered_with_the_current_messages() {
-    let mut alice = furnished();
+    let mut alice = populated();
     let before = alice.db.dump();
     let replies = frame_of_a_page(&mut alice, &json!({"type": "cf_agent_chat_clear"})).unwrap();
     let shown: Value = serde_json::from_str(&replies[0]).unwrap();
@@ -730,7 +734,7 @@ fn a_refused_clear_is_answered_with_the_current_messages() {
     assert_eq!(alice.db.dump(), before);
 }
 
-/// Each door at which the holder of a token may ask for a turn.
+/// Each entry point at which the holder of a token may start a turn.
 #[test]
 fn no_entry_point_exceeds_a_tokens_limits() {
     let message =
@@ -745,7 +749,7 @@ fn no_entry_point_exceeds_a_tokens_limits() {
     let rpc = |operation: &str, body: Value| json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
     let ask = |id: &str| json!({"sessionId": "s", "message": message(id)});
     let wishes = json!({"limits": null, "holder": "another", "whenBusy": "replace"});
-    let mut alice = furnished();
+    let mut alice = populated();
     let claims = Claims {
         agent: "alice".to_owned(),
         scope: TokenScope {

@@ -106,7 +106,7 @@ fn an_added_or_removed_message_broadcasts_the_list() {
     assert!(alice.audience.frames.borrow()[0].contains(LIST));
 }
 
-/// A client takes a message with a call for any that has a call of this id.
+/// A client merges a message with a call into the message that has a call of this id.
 #[test]
 fn a_message_with_calls_broadcasts_the_list() {
     let alice = conversation();
@@ -114,8 +114,8 @@ fn a_message_with_calls_broadcasts_the_list() {
     assert_eq!(answer, frames(&[(LIST, ALL)]));
 }
 
-/// An answer of several events reads as one message. One event replaces it, and the
-/// events that continued it may be a message of their own.
+/// A run of several events reads as one message. If one event replaces it, the events that
+/// continued it may become their own message.
 #[test]
 fn replacing_a_run_broadcasts_the_list() {
     let alice = Alice::with_session();

@@ -115,7 +115,7 @@ fn an_empty_object_overrides_the_deployed_default() {
         json!({"label": "facts", "key": "a", "content": "x"}),
     );
     assert_eq!(alice.ok("getStats", json!({}))["callbacks"]["waiting"], 0);
-    // `null` gives up the agent's own value.
+    // `null` resets the agent's own value.
     let own = json!({"learn": null, "onTurnEnd": null, "onMemoryChange": null});
     let config = alice.ok("configureAgent", own);
     assert_eq!(config["learn"]["into"], "facts");

@@ -354,8 +354,8 @@ fn unreadable_limits_block_every_turn() {
         let before = alice.db.dump();
         assert_eq!(turn(&alice), Err(json!("AGENT_DEFAULTS")), "{file}");
         assert_eq!(alice.db.dump(), before);
-        // Operations that begin no turn go on, and the agent's own limits replace the
-        // deployed ones.
+        // Operations that start no turn still run, and the agent's own limits replace the deployed
+        // ones.
         alice.ok("createSession", json!({"id": "s"}));
         alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
         assert_eq!(turn(&alice), Ok(()), "{file}");

@@ -1,12 +1,12 @@
 //! The table of example requests, with examples of every operation. Tests of all operations run
 //! these examples, and fail for an operation without one.
 //!
-//! The requests go to the agent of [`furnished`]. The first example of an operation names session
+//! The requests go to the agent of [`populated`]. The first example of an operation names session
 //! `s` if the operation needs a session; openapi.json shows it.
 
 use std::collections::BTreeSet;
 
-pub use crate::shared::examples::{BACKUP, Example, READS, examples, furnish, furnished};
+pub use crate::shared::examples::{BACKUP, Example, READS, examples, populate, populated};
 use api::table::OPERATIONS;
 
 #[test]
@@ -25,7 +25,7 @@ fn every_operation_has_an_example_that_succeeds() {
         assert!(all.contains(operation), "no operation: {operation}");
     }
     for example in examples {
-        let outcome = furnished().call(example.operation, example.body);
+        let outcome = populated().call(example.operation, example.body);
         if let Err(error) = outcome {
             panic!("{}: {error:?}", example.operation);
         }

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::Alice;
-use crate::api::examples::{Example, examples, furnished};
+use crate::api::examples::{Example, examples, populated};
 use base::database::Database;
 use base::error::Code;
 use base::testing::{Failing, FixedHost, Sqlite};
@@ -12,13 +12,13 @@ use store::schema;
 
 #[test]
 fn every_write_is_all_or_nothing_whichever_statement_fails() {
-    sweep(furnished);
+    sweep(populated);
 }
 
 #[test]
 fn every_write_is_all_or_nothing_with_a_search_index() {
     sweep(|| {
-        let alice = furnished();
+        let alice = populated();
         alice.ok("search", json!({"query": "anything"}));
         alice
     });
@@ -28,7 +28,7 @@ fn every_write_is_all_or_nothing_with_a_search_index() {
 fn a_first_search_that_fails_leaves_no_half_an_index() {
     let mut tried = 0;
     loop {
-        let alice = furnished();
+        let alice = populated();
         let before = alice.db.dump();
         let failing = Failing::after(&alice.db, tried);
         let found = alice.send(&failing, "search", br#"{"query": "parcel"}"#);
@@ -59,7 +59,7 @@ fn a_first_search_that_fails_leaves_no_half_an_index() {
 
 /// Sends the examples of every operation that writes, and fails their statements one by
 /// one.
-fn sweep(furnished: fn() -> Alice) {
+fn sweep(populated: fn() -> Alice) {
     for example in examples() {
         let Example { operation, body } = &example;
         if !example.writes() {
@@ -67,7 +67,7 @@ fn sweep(furnished: fn() -> Alice) {
         }
         let mut tried = 0;
         loop {
-            let alice = furnished();
+            let alice = populated();
             let before = alice.db.dump();
             let failing = Failing::after(&alice.db, tried);
             let outcome = alice.send(&failing, operation, body.to_string().as_bytes());
@@ -95,7 +95,7 @@ fn sweep(furnished: fn() -> Alice) {
 
 #[test]
 fn reads_write_nothing_even_when_they_fail() {
-    let alice = furnished();
+    let alice = populated();
     // The first search builds the index.
     alice.ok("search", json!({"query": "anything"}));
     let before = alice.db.dump();
@@ -131,8 +131,7 @@ fn a_failed_migration_rolls_back_and_runs_again() {
             outcome.unwrap();
             break;
         }
-        // If the first statement fails, `migrate` asks the catalogue, finds no table and
-        // goes on.
+        // If the first statement fails, `migrate` reads the catalog, finds no table and continues.
         if tried > 0 {
             outcome.unwrap_err();
             assert_eq!(db.rows("SELECT name FROM sqlite_master", &[]).unwrap(), []);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::api::examples::furnished;
+use crate::api::examples::populated;
 use access::{Allow, Caller, Needs, TokenScope};
 use api::chat::begin_chat;
 use api::dispatch::dispatch;
@@ -20,8 +20,8 @@ use base::testing::wait_for;
 use chat::request::delivery::Delivery;
 use chat::run::cycle::run;
 
-/// Fields that name a thing, or the text to write or to find. A caller's token decides
-/// which things and texts these are, for every such field; `attacks.rs` holds that.
+/// Fields that name something, or contain the text to write or to find. A caller's token decides
+/// which names and texts are allowed, for every such field; `attacks.rs` tests that.
 const CONTENT: &[&str] = &[
     "sessionId",
     "messageId",
@@ -71,7 +71,7 @@ const CONTENT: &[&str] = &[
     "receipt",
 ];
 
-/// Fields that say how much of an answer is asked for, and in which shape.
+/// Fields that set the amount and the format of an answer.
 const SHAPE: &[&str] = &[
     "limit",
     "cursor",
@@ -113,8 +113,8 @@ enum Who {
     IgnoredWithout(&'static str),
 }
 
-/// Fields that switch something off or on. `chat` stands for a body of a chat request,
-/// over HTTP and in a frame, and `frame` for the other frames of a socket.
+/// Fields that switch something on or off. `chat` means the body of a chat request, over HTTP and
+/// in a frame, and `frame` the other frames of a socket.
 const SWITCHES: &[(&str, &str, Who)] = &[
     ("addUsage", "model", Who::Runs),
     (
@@ -175,7 +175,7 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     ("runTurn", "tools", Who::Allowed("clientTools")),
     ("runTurn", "whenBusy", Who::Allowed("cancelTurn")),
     ("runTurn", "deliveryId", Who::True),
-    // Which source a caller may claim is held in tests/memory/marks.rs.
+    // memory/marks.rs tests which source a caller may claim.
     ("putSkill", "source", Who::Runs),
     ("setEntry", "source", Who::Runs),
     ("setBlock", "source", Who::Runs),
@@ -224,12 +224,12 @@ const FRAME_CONTENT: &[&str] = &[
 /// What a header of a request is for, and from whom it counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum HeaderUse {
-    /// It says who asks: the secret or a token, which are checked.
+    /// It identifies the caller: the secret or a token, which are verified.
     Credential,
     /// It can only have a request refused, or answered in another shape.
     Shape,
-    /// It says something of the caller that is believed. It counts from the holder of the secret
-    /// alone: `memory/reasons.rs` and `api/rights.rs` try each with every kind of caller.
+    /// It is trusted information about the caller, accepted from the secret alone:
+    /// `memory/reasons.rs` and `api/rights.rs` test each with every kind of caller.
     Believed,
 }
 
@@ -296,7 +296,7 @@ fn every_trusted_header_depends_on_its_sender() {
                 .map(str::trim)
                 .find(|name| !name.is_empty());
             let name = name.unwrap_or_default().trim_matches('"');
-            // A variable, whose names stand elsewhere.
+            // A variable, whose names are listed elsewhere.
             if !["name", "name: &str"].contains(&name) {
                 found.insert(name.to_owned());
             }
@@ -309,7 +309,7 @@ fn every_trusted_header_depends_on_its_sender() {
         {
             found.insert(name.trim().trim_matches('"').to_owned());
         }
-        // Nobody in the edge reads what is believed but by the functions that ask who sends it.
+        // In the edge, only the functions that check the caller read trusted headers.
         for reader in ["parse_via(", "parse_parent("] {
             assert!(!source.contains(reader), "{reader}");
         }
@@ -404,12 +404,11 @@ fn every_request_field_has_its_rule() {
 #[derive(Clone, Debug, PartialEq)]
 enum Principal {
     Secret,
-    /// The session that the token is for, and the rights that it gives: nothing, all, or
-    /// one thing.
+    /// The session that the token is for, and the rights that it grants: none, all, or one.
     Token(Option<&'static str>, &'static str),
 }
 
-fn askers() -> Vec<Principal> {
+fn principals() -> Vec<Principal> {
     let allowances = [
         "nothing",
         "models",
@@ -544,7 +543,7 @@ fn ask(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result<(), Strin
 }
 
 fn asking(asker: &Principal) -> Alice {
-    let mut alice = furnished();
+    let mut alice = populated();
     alice.ok(
         "configureAgent",
         json!({"onTurnEnd": {"url": "https://tools.example/ended"}}),
@@ -566,7 +565,7 @@ fn each_turn_option_needs_its_listed_right() {
     let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
     let mut tried = 0;
     for (place, field, who) in SWITCHES {
-        let doors: &[EntryPoint] = match *place {
+        let entry_points: &[EntryPoint] = match *place {
             "runTurn" => &[EntryPoint::RunTurn],
             "chat" => &[EntryPoint::Chat, EntryPoint::Socket],
             _ => continue,
@@ -581,9 +580,9 @@ fn each_turn_option_needs_its_listed_right() {
         let Who::Allowed(allowance) = who else {
             panic!("{field}");
         };
-        for (entry_point, asker) in doors
+        for (entry_point, asker) in entry_points
             .iter()
-            .flat_map(|entry_point| askers().into_iter().map(move |a| (entry_point, a)))
+            .flat_map(|entry_point| principals().into_iter().map(move |a| (entry_point, a)))
         {
             let mut alice = asking(&asker);
             // `whenBusy` is about a turn that runs.
@@ -612,7 +611,7 @@ fn each_turn_option_needs_its_listed_right() {
 fn only_an_id_issued_for_the_session_suppresses_a_callback() {
     let mut tried = 0;
     for entry_point in [EntryPoint::RunTurn, EntryPoint::Chat, EntryPoint::Socket] {
-        for asker in askers() {
+        for asker in principals() {
             let alice = asking(&asker);
             let (s, t) = (id("s"), id("t"));
             let of = |agent, session| Delivery::of(&alice.policy, agent, session).seal("d-1");
@@ -655,7 +654,7 @@ fn only_an_id_issued_for_the_session_suppresses_a_callback() {
 
 #[test]
 fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
-    for asker in askers() {
+    for asker in principals() {
         let mut alice = asking(&Principal::Secret);
         ask(&alice, EntryPoint::Chat, &json!({})).unwrap();
         // The service has not answered the first call yet.
@@ -686,7 +685,7 @@ fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
 
 #[test]
 fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
-    for asker in askers() {
+    for asker in principals() {
         for operation in [
             "appendMessage",
             "appendMessages",
@@ -726,10 +725,10 @@ fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
     }
 }
 
-/// Files that bring sources are held in `lifecycle/transfer_rights.rs`.
+/// `lifecycle/transfer_rights.rs` tests files that contain sources.
 #[test]
 fn only_the_secret_sets_a_source() {
-    for asker in askers() {
+    for asker in principals() {
         let mut alice = asking(&Principal::Secret);
         alice.caller = asker.caller();
         let is_secret = asker == Principal::Secret;

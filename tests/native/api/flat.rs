@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::api::examples::{Example, examples, furnished};
+use crate::api::examples::{Example, examples, populated};
 use crate::{Alice, ids};
 use api::table::OPERATIONS;
 use base::database::{Database, atomically};
@@ -19,8 +19,8 @@ const LONG: usize = 10_000;
 /// The newest events of the session, which no summary covers.
 const TAIL: usize = 50;
 
-/// How many steps more the long one may take: an entry that isn't counted yet is read, and
-/// of these are sometimes more and sometimes fewer.
+/// How many more steps the long one may take: an entry that isn't counted yet is read, and their
+/// number varies.
 const TOLERANCE: i32 = 1_000;
 
 /// Operations that read more the more there is. docs/costs.md names them too.
@@ -70,7 +70,7 @@ const LINEAR: &[(&str, &str)] = &[
     ),
 ];
 
-/// Requests beside the examples that read where there is much.
+/// Additional requests that read where there is a lot of data.
 fn more_examples() -> Vec<Example> {
     let kb = |more: Value| {
         let mut body = json!({"sessionId": "s", "label": "kb"});
@@ -112,10 +112,10 @@ fn more_examples() -> Vec<Example> {
     .collect()
 }
 
-/// An agent like that of [`furnished`], with so many events in session `s`, all but the
+/// An agent like that of [`populated`], with so many events in session `s`, all but the
 /// newest behind a summary, so many entries in each `kb`, and so many sessions.
 fn grown(count: usize) -> Alice {
-    let alice = furnished();
+    let alice = populated();
     let db = &alice.db;
     let mut first = Value::Null;
     for _ in 0..count / 1_000 {
@@ -172,7 +172,7 @@ fn grown(count: usize) -> Alice {
     alice
 }
 
-/// The steps of a request, which is taken back afterwards.
+/// The steps of a request, which is rolled back afterwards.
 fn steps_of(alice: &Alice, example: &Example) -> i32 {
     let mut steps = 0;
     let outcome: Result<(), Error> = atomically(&alice.db, || {

@@ -35,7 +35,7 @@ fn is_of(kind: JobKind) -> impl Fn(&api::jobs::Job) -> bool {
     move |job| job.kind == kind
 }
 
-/// Gives the agent work for the job.
+/// Creates work for the job.
 fn give_work(alice: &Alice, kind: JobKind) {
     match kind {
         JobKind::Turns => drop(alice.begin(&json!({"id": "t", "message": user("hi")}))),
@@ -100,8 +100,8 @@ fn backups(alice: &Alice) -> usize {
     alice.outbound.shelf.get().unwrap().objects.borrow().len()
 }
 
-/// The alarm rings: runs what it starts to the end, and lets others answer.
-fn ring(alice: &Alice, db: &dyn Database) {
+/// The alarm fires: runs the jobs that it starts to the end.
+fn fire_alarm(alice: &Alice, db: &dyn Database) {
     let agent = alice.agent(db);
     wait_for(wake(&agent));
     for kind in alice.starter.started.take() {
@@ -135,23 +135,23 @@ fn each_job_runs_at_its_due_time_and_not_before() {
         let mut alice = idle();
         give_work(&alice, job.kind);
         if job.kind == JobKind::Turns {
-            alice.comes_back();
+            alice.reactivate();
         }
         let first = plan(&alice.agent(&alice.db), is_of(job.kind));
         if first.due.is_empty() {
             wait.push(job.kind);
             let due_at = first.alarm_at.unwrap();
             alice.host.advance(due_at - alice.host.now_ms() - 1);
-            ring(&alice, &alice.db);
+            fire_alarm(&alice, &alice.db);
             assert!(!is_done(&alice, job.kind), "{:?}", job.kind);
-            // Jobs that wait for their time let nobody wake the object before.
+            // Jobs that are not due schedule no earlier alarm.
             let alarm_at = alice.starter.alarm_at.take();
             assert_eq!(alarm_at, Some(due_at), "{:?}", job.kind);
             alice.host.advance(1);
         }
         let now = plan(&alice.agent(&alice.db), is_of(job.kind));
         assert_eq!(now.due, [job.kind]);
-        ring(&alice, &alice.db);
+        fire_alarm(&alice, &alice.db);
         assert!(is_done(&alice, job.kind), "{:?}", job.kind);
         assert_eq!(alice.starter.failures.take(), []);
     }
@@ -172,7 +172,7 @@ fn the_alarm_fires_for_each_job_in_order_of_due_time() {
         give_work(&alice, kind);
     }
     let mut left = timed.to_vec();
-    ring(&alice, &alice.db);
+    fire_alarm(&alice, &alice.db);
     while !left.is_empty() {
         let agent = alice.agent(&alice.db);
         let due_at = |kind: &JobKind| plan(&agent, is_of(*kind)).alarm_at;
@@ -180,7 +180,7 @@ fn the_alarm_fires_for_each_job_in_order_of_due_time() {
         let alarm_at = alice.starter.alarm_at.take().expect("an alarm is set");
         assert!(Some(alarm_at) <= earliest, "{left:?}");
         alice.host.advance(alarm_at - alice.host.now_ms());
-        ring(&alice, &alice.db);
+        fire_alarm(&alice, &alice.db);
         left.retain(|kind| !is_done(&alice, *kind));
         assert!(alice.host.now_ms() < 3 * DAY);
     }
@@ -209,7 +209,7 @@ fn retention_resumes_after_a_crash_between_two_steps() {
     let mut left = vec![count_events(&alice)];
     for _ in 0..3 {
         cut_off(wake(&alice.agent(&alice.db)));
-        alice.comes_back();
+        alice.reactivate();
         left.push(count_events(&alice));
     }
     assert!(
@@ -217,7 +217,7 @@ fn retention_resumes_after_a_crash_between_two_steps() {
         "{left:?}"
     );
     alice.outbound.sleeps_on.set(false);
-    ring(&alice, &alice.db);
+    fire_alarm(&alice, &alice.db);
     assert_eq!(count_events(&alice), 1);
     let progress = find_progress(&alice.db).unwrap().unwrap();
     assert_eq!(progress.last.unwrap().counts.events.count, 3_000);
@@ -232,12 +232,12 @@ fn an_acknowledged_callback_is_not_repeated_after_a_crash() {
     let mut alice = idle();
     give_work(&alice, JobKind::Callbacks);
     alice.host.advance(DAY);
-    ring(&alice, &alice.db);
-    let answer = alice.told_ends().len();
-    alice.comes_back();
+    fire_alarm(&alice, &alice.db);
+    let answer = alice.turn_end_calls().len();
+    alice.reactivate();
     alice.host.advance(DAY);
-    ring(&alice, &alice.db);
-    assert_eq!(alice.told_ends().len(), answer);
+    fire_alarm(&alice, &alice.db);
+    assert_eq!(alice.turn_end_calls().len(), answer);
 }
 
 #[test]
@@ -259,8 +259,8 @@ fn a_long_job_yields_and_continues_by_alarm() {
 
 #[test]
 fn a_failed_job_is_retried_and_blocks_no_other() {
-    // The keys under which the jobs' progress is stored. Retention reads the index's progress, too: the
-    // words of an expired session leave the index.
+    // The keys under which the jobs' progress is stored. Retention also reads the index's progress:
+    // the words of an expired session are removed from the index.
     for (key, failing, reads_it_too) in [
         ("search", JobKind::Index, Some(JobKind::Retention)),
         ("retention", JobKind::Retention, None),
@@ -278,12 +278,12 @@ fn a_failed_job_is_retried_and_blocks_no_other() {
         // This session is in use.
         alice.say(&["figs"]);
         let broken = Failing::with(&alice.db, key);
-        ring(&alice, &broken);
+        fire_alarm(&alice, &broken);
         assert!(broken.has_failed());
         assert!(!alice.starter.failures.take().is_empty());
         for job in JOBS {
             if job.kind == JobKind::Learning {
-                // What was just said is learned from later.
+                // Recent messages are learned from later.
                 let next = plan(&alice.agent(&alice.db), is_of(job.kind));
                 assert_eq!(next.due, []);
                 continue;
@@ -301,7 +301,7 @@ fn a_failed_job_is_retried_and_blocks_no_other() {
             rings += 1;
             assert!(rings < 9, "{failing:?}");
             alice.host.advance(HOUR);
-            ring(&alice, &alice.db);
+            fire_alarm(&alice, &alice.db);
         }
     }
 }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 use crate::Alice;
 use api::OPENAPI_JSON;
 
-/// A list of an input: its operation and its path, its limit, and a body that holds a
-/// list of a given length.
+/// A list in an input: its operation and path, its limit, and a body that contains a list of a
+/// given length.
 struct Found {
     operation: String,
     field: String,
@@ -17,7 +17,7 @@ struct Found {
 
 struct Document(Value);
 
-/// Makes a value with a list of so many items.
+/// Builds a value with a list of this many items.
 type OfLength = Box<dyn Fn(usize) -> Value>;
 
 impl Document {
@@ -25,7 +25,7 @@ impl Document {
         if let Some(pointer) = schema["$ref"].as_str() {
             return self.resolve(self.0.pointer(&pointer[1..]).unwrap());
         }
-        // Other options are rules about a shape, which say nothing of lists.
+        // Other options are rules about a shape and do not concern lists.
         let is_shape = |option: &&Value| {
             let keys = ["$ref", "type", "const", "enum"];
             option["type"] != "null" && keys.iter().any(|key| option.get(key).is_some())
@@ -77,8 +77,8 @@ impl Document {
         "x".into()
     }
 
-    /// The lists within a schema, each with its path, its limit and a function that makes
-    /// a value with that many items.
+    /// The lists within a schema, each with its path, its limit and a function that builds a value
+    /// with that many items.
     fn lists(&self, schema: &Value) -> Vec<(String, Option<usize>, OfLength)> {
         let schema = self.resolve(schema);
         let mut found: Vec<(String, Option<usize>, OfLength)> = Vec::new();
@@ -122,7 +122,7 @@ fn lists_of_inputs() -> Vec<Found> {
     let document = Document(serde_json::from_str(OPENAPI_JSON).unwrap());
     let mut found = Vec::new();
     for (address, path) in document.0["paths"].as_object().unwrap() {
-        // A chat's lists are held by `request::tests`.
+        // `request::tests` covers a chat's lists.
         if !address.contains("/rpc/") {
             continue;
         }
@@ -132,7 +132,7 @@ fn lists_of_inputs() -> Vec<Found> {
             continue;
         }
         let operation = post["operationId"].as_str().unwrap();
-        // The parts of a message are held where messages are read.
+        // The parts of a message are tested where messages are parsed.
         let is_parts = |field: &str| matches!(field, "message.parts" | "messages[0].parts");
         let lists = document.lists(input).into_iter();
         for (field, max, body) in lists.filter(|(field, ..)| !is_parts(field)) {

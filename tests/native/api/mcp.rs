@@ -59,7 +59,7 @@ pub fn names(list: &Value, field: &str) -> Vec<String> {
 }
 
 /// An agent with a block of each kind, a document, tools and a session.
-pub fn furnished() -> Alice {
+pub fn populated() -> Alice {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok("createSession", json!({"id": "t"}));
@@ -113,7 +113,7 @@ pub fn scoped(
 
 #[test]
 fn a_client_initializes_and_lists_everything() {
-    let alice = furnished();
+    let alice = populated();
     let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}});
     let answer = result(&alice, "initialize", hello);
     assert_eq!(answer["protocolVersion"], "2025-11-25");
@@ -172,7 +172,7 @@ fn a_client_initializes_and_lists_everything() {
 
 #[test]
 fn the_newest_revision_needs_no_handshake() {
-    let alice = furnished();
+    let alice = populated();
     let (status, answer) = ask_newest(&alice, "server/discover", json!({}), None);
     assert_eq!(status, 200);
     let answer = &answer["result"];
@@ -227,7 +227,7 @@ fn the_newest_revision_needs_no_handshake() {
 
 #[test]
 fn inconsistent_headers_and_unknown_revisions_are_refused() {
-    let alice = furnished();
+    let alice = populated();
     let meta = |version: &str| json!({"io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {}});
     let call = json!({"name": "search", "arguments": {"query": "x"}, "_meta": meta(NEWEST)});
     let listing = json!({"_meta": meta(NEWEST)});
@@ -384,7 +384,7 @@ fn inconsistent_headers_and_unknown_revisions_are_refused() {
 
 #[test]
 fn a_malformed_message_is_refused_before_anything_runs() {
-    let alice = furnished();
+    let alice = populated();
     let before = alice.db.dump();
     let html = McpHeaders {
         accept: Some("text/html"),
@@ -422,7 +422,7 @@ fn a_malformed_message_is_refused_before_anything_runs() {
 
 #[test]
 fn an_answer_may_be_an_event_stream() {
-    let alice = furnished();
+    let alice = populated();
     let tool = json!({"name": "wide", "description": "x", "url": "https://tools.example/t", "parameters": {}});
     // A schema keeps its line breaks.
     let tool = tool
@@ -448,7 +448,7 @@ fn an_answer_may_be_an_event_stream() {
 
 #[test]
 fn tool_errors_are_results_for_the_model() {
-    let alice = furnished();
+    let alice = populated();
     let call = |name: &str, arguments: Value| {
         result(
             &alice,
@@ -530,7 +530,7 @@ fn tool_errors_are_results_for_the_model() {
 
 #[test]
 fn reading_a_resource_does_not_load_it() {
-    let alice = furnished();
+    let alice = populated();
     let before = alice.db.dump();
     let read =
         |uri: &str| result(&alice, "resources/read", json!({"uri": uri}))["contents"].clone();
@@ -584,7 +584,7 @@ fn reading_a_resource_does_not_load_it() {
 
 #[test]
 fn the_memory_prompt_is_rendered() {
-    let alice = furnished();
+    let alice = populated();
     for (params, format) in [
         (json!({"name": "system"}), "text"),
         (
@@ -616,7 +616,7 @@ fn the_memory_prompt_is_rendered() {
 
 #[test]
 fn a_session_in_the_url_adds_its_memory() {
-    let alice = furnished();
+    let alice = populated();
     let uri = json!({"uri": "memory://block/notes"});
     assert_eq!(ask(&alice, "resources/read", &uri)["error"]["code"], -32002);
     let said = ask_in(&alice, Some("s"), "resources/read", &uri);
@@ -629,7 +629,7 @@ fn a_session_in_the_url_adds_its_memory() {
 
 #[test]
 fn lists_are_paged_and_a_cursor_fits_only_its_list() {
-    let alice = furnished();
+    let alice = populated();
     for n in 0..150 {
         let skill = json!({"label": "skills", "key": format!("k{n:03}"), "content": "x"});
         alice.ok("putSkill", skill);
@@ -693,7 +693,7 @@ fn a_token_sees_only_what_it_may_use() {
             "{method} {said}"
         );
     };
-    let alice = scoped(furnished(), None, &["search"], &[]);
+    let alice = scoped(populated(), None, &["search"], &[]);
     assert_eq!(offered(&alice), ["logging", "tools"]);
     assert_eq!(
         names(&result(&alice, "tools/list", json!({}))["tools"], "name"),
@@ -717,7 +717,7 @@ fn a_token_sees_only_what_it_may_use() {
     assert_eq!(hidden["error"]["message"], "There is no such tool.");
 
     // Reading is not loading: a block's token reads no document.
-    let alice = scoped(furnished(), None, &["getBlock", "listSkills"], &[]);
+    let alice = scoped(populated(), None, &["getBlock", "listSkills"], &[]);
     assert_eq!(offered(&alice), ["completions", "resources"]);
     assert_eq!(
         result(&alice, "resources/list", json!({}))["resources"]
@@ -733,7 +733,7 @@ fn a_token_sees_only_what_it_may_use() {
     );
     refused(&alice, "tools/list", json!({}));
 
-    let alice = scoped(furnished(), None, &[], &["echo", "pay", "search"]);
+    let alice = scoped(populated(), None, &[], &["echo", "pay", "search"]);
     assert_eq!(offered(&alice), ["logging", "tools"]);
     assert_eq!(
         names(&result(&alice, "tools/list", json!({}))["tools"], "name"),
@@ -743,7 +743,7 @@ fn a_token_sees_only_what_it_may_use() {
     let reply = result(&alice, "tools/call", json!({"name": "echo"}));
     assert_eq!(reply["content"][0]["text"], "ok");
 
-    let alice = scoped(furnished(), None, &["getHistory"], &[]);
+    let alice = scoped(populated(), None, &["getHistory"], &[]);
     assert_eq!(offered(&alice), [] as [&str; 0]);
     for method in ["tools/list", "resources/list", "prompts/list"] {
         refused(&alice, method, json!({}));
@@ -760,7 +760,7 @@ fn a_session_token_writes_only_its_own_blocks() {
         "renderPrompt",
         "search",
     ];
-    let alice = scoped(furnished(), Some("s"), &operations, &[]);
+    let alice = scoped(populated(), Some("s"), &operations, &[]);
     // The address need not name the session, and can't name another.
     let read = result(
         &alice,
@@ -888,7 +888,7 @@ fn completions_include_only_readable_data() {
     let prompt = |name: &str| json!({"type": "ref/prompt", "name": name});
     let template = |uri: &str| json!({"type": "ref/resource", "uri": uri});
     let (block, skill) = ("memory://block/{label}", "memory://skill/{label}/{key}");
-    let alice = furnished();
+    let alice = populated();
     let none = json!({});
     for (of, name, value, context, expected) in [
         (
@@ -955,7 +955,7 @@ fn completions_include_only_readable_data() {
         assert_eq!(said["error"]["code"], -32602, "{params}");
     }
     // A token completes what it may list.
-    let alice = scoped(furnished(), None, &["listSkills"], &[]);
+    let alice = scoped(populated(), None, &["listSkills"], &[]);
     assert_eq!(
         complete(&alice, template(block), "label", "", json!({}))["values"],
         json!([])
@@ -967,7 +967,7 @@ fn completions_include_only_readable_data() {
     let params = json!({"ref": prompt("system"), "argument": {"name": "format", "value": ""}});
     let said = ask(&alice, "completion/complete", &params);
     assert_eq!(said["error"]["data"]["code"], "forbidden");
-    let alice = scoped(furnished(), None, &["search"], &[]);
+    let alice = scoped(populated(), None, &["search"], &[]);
     let params = json!({"ref": template(block), "argument": {"name": "label", "value": ""}});
     let said = ask(&alice, "completion/complete", &params);
     assert_eq!(said["error"]["data"]["code"], "forbidden");
@@ -1001,7 +1001,7 @@ data: {"method":"notifications/progress","params":{"progress":9}}
 
 #[test]
 fn a_tool_reports_progress_only_if_requested() {
-    let alice = furnished();
+    let alice = populated();
     let said = |params: &Value, client: &Client| {
         alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
         client.call(&alice, params)
@@ -1113,7 +1113,7 @@ fn yes() -> Value {
 
 #[test]
 fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
-    let mut alice = furnished();
+    let mut alice = populated();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let can = json!({"elicitation": {}});
     let (_, reply) = ask_user(&alice, json!({}), can.clone());
@@ -1194,7 +1194,7 @@ fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
 
 #[test]
 fn a_state_is_bound_to_its_caller_call_and_time() {
-    let mut alice = furnished();
+    let mut alice = populated();
     let policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     alice.policy = policy.clone();
     let can = json!({"elicitation": {}});
@@ -1238,12 +1238,12 @@ fn a_state_is_bound_to_its_caller_call_and_time() {
         &state,
     );
     // Another caller, an older definition, another secret, a later time.
-    let mut other = scoped(furnished(), None, &[], &["pay"]);
+    let mut other = scoped(populated(), None, &[], &["pay"]);
     other.policy = policy.clone();
     refused(&other, &call, &state);
     let moved = json!({"name": "pay", "description": "A tool.", "url": "https://tools.example/else", "needsApproval": true});
     let fresh = |policy: Policy| {
-        let mut alice = furnished();
+        let mut alice = populated();
         alice.policy = policy;
         alice
     };
@@ -1278,7 +1278,7 @@ fn a_state_is_bound_to_its_caller_call_and_time() {
 
 #[test]
 fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
-    let alice = furnished();
+    let alice = populated();
     let client = Client::with(&alice, &json!({"elicitation": {}}));
     let call = json!({"name": "pay", "arguments": {"sum": 5}});
     let answer_with = |client: &Client, id: &Value, answer: Value| {
@@ -1306,10 +1306,10 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
             (asked.len(), &asked[0]["method"]),
             (1, &json!("elicitation/create"))
         );
-        // A stranger's answers, and answers to nothing, change nothing.
+        // Answers of a stranger, and answers to no question, change nothing.
         answer_with(&client, &json!("t-unknown"), json!({"action": "accept"}));
         answer_with(&client, &json!(1), json!({"action": "accept"}));
-        let stranger = scoped(furnished(), None, &["search"], &[]);
+        let stranger = scoped(populated(), None, &["search"], &[]);
         let message = json!({"jsonrpc": "2.0", "id": asked[0]["id"], "result": {"action": "accept", "content": {"approve": true}}});
         wait_for(client.post(&stranger, &message));
         assert!(poll(&mut calling).is_none());
@@ -1339,7 +1339,7 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
 
 #[test]
 fn a_tool_requests_input_and_resumes_with_the_answers() {
-    let mut alice = furnished();
+    let mut alice = populated();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let name = json!({"method": "elicitation/create", "params": {"message": "Who?"}});
     let thought = json!({"method": "sampling/createMessage", "params": {"maxTokens": 9}});
@@ -1430,7 +1430,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
         );
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
-    // A tool that never has enough is given up over a stream.
+    // A tool that asks endlessly is stopped over a stream.
     let client = Client::with(&alice, &json!({"elicitation": {}}));
     alice.outbound.answers.borrow_mut().clear();
     for _ in 0..8 {
@@ -1449,7 +1449,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
 
 #[test]
 fn a_servers_elicitation_is_forwarded_to_the_client_as_a_form() {
-    let mut alice = furnished();
+    let mut alice = populated();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let answer = |id: i64, result: Value| {
         alice.outbound.answer(ScriptedAnswer::json(
@@ -1514,7 +1514,7 @@ fn a_servers_elicitation_is_forwarded_to_the_client_as_a_form() {
         let (_, reply) = ask_user(&alice, call.clone(), can.clone());
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
-    // A client that can't be asked: the server is told, and a question is a failure.
+    // A client that can't be asked: the server is informed, and a question is a failure.
     answer(1, asks("elicitation/create", json!({"message": "Who?"})));
     let (_, reply) = ask_user(&alice, call, json!({"sampling": {}}));
     assert_eq!(reply["result"]["isError"], true);

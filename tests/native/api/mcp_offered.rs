@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::mcp::{NEWEST, ask, ask_in, ask_newest, furnished, json_headers, names, post, read};
+use super::mcp::{NEWEST, ask, ask_in, ask_newest, json_headers, names, populated, post, read};
 use super::mcp::{result, scoped};
 use crate::Alice;
 use access::Policy;
@@ -12,7 +12,7 @@ use base::testing::ScriptedAnswer;
 
 /// An agent whose class offers two resources, a template and prompts.
 pub fn with_class() -> Alice {
-    let mut alice = furnished();
+    let mut alice = populated();
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let bound = OWN_CLASS.to_owned();
     alice.outbound.bindings.borrow_mut().push(bound);
@@ -135,7 +135,7 @@ fn a_classs_resources_are_served_with_the_agents() {
         read_it(&alice, "docs://logo")["result"]["contents"],
         json!([{"uri": "docs://logo", "mimeType": "image/png", "blob": "eHg="}])
     );
-    // The class is told which session the client means.
+    // The class receives the session that the client means.
     let params = json!({"uri": "tickets://session"});
     for (session, answer) in [(None, "-"), (Some("s"), "s")] {
         let read = ask_in(&alice, session, "resources/read", &params);
@@ -304,7 +304,7 @@ fn a_token_needs_access_to_the_whole_memory() {
 
 #[test]
 fn an_agent_without_a_class_makes_no_call_to_one() {
-    let alice = furnished();
+    let alice = populated();
     result(&alice, "resources/list", json!({}));
     result(&alice, "prompts/list", json!({}));
     assert_eq!(read_it(&alice, "docs://readme")["error"]["code"], -32002);

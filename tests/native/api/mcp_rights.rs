@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::api::attacks::{KINDS, bearer, enter};
-use crate::api::examples::furnished;
+use crate::api::examples::populated;
 use api::mcp::{Clients, McpHeaders, McpRequest, answer};
 use base::testing::wait_for;
 
@@ -26,7 +26,7 @@ const NAMED: &[&str] = &[
 const LABELS: &[&str] = &["memory", "kb", "skills", "theirs", "mine", "nothing"];
 
 fn standing() -> Alice {
-    let alice = furnished();
+    let alice = populated();
     for (session, label, text) in [
         (Value::Null, "theirs", "The agent's own."),
         (json!("s"), "mine", "Of s."),
@@ -52,7 +52,7 @@ fn standing() -> Alice {
 }
 
 /// The answer of a method, or the code of the error that it is refused with.
-fn speak(
+fn call_mcp(
     alice: &Alice,
     session: Option<&str>,
     method: &str,
@@ -96,7 +96,7 @@ impl Place<'_> {
     }
 
     fn says(&self, method: &str, params: Value) -> Result<Value, String> {
-        speak(self.alice, self.named, method, &params)
+        call_mcp(self.alice, self.named, method, &params)
     }
 
     /// The operation that is behind a method, with its input.
@@ -280,7 +280,7 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
     );
 }
 
-/// The preset that reads holds no operation that writes, and none of its tools writes.
+/// The preset for reading contains no operation that writes, and none of its tools writes.
 #[test]
 fn a_read_only_token_sees_no_tool_it_may_not_call() {
     let mut alice = standing();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::mcp::{Client, ask, ask_newest, furnished, scoped};
+use super::mcp::{Client, ask, ask_newest, populated, scoped};
 use super::mcp_offered::with_class;
 use crate::Alice;
 use access::Caller;
@@ -28,7 +28,7 @@ fn write(alice: &Alice, content: &str) {
 
 #[test]
 fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
-    let alice = furnished();
+    let alice = populated();
     let client = Client::with(&alice, &json!({}));
     let uri = json!({"uri": MEMORY});
     let answer = send(&client, &alice, "resources/subscribe", uri.clone());
@@ -59,7 +59,7 @@ fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
         let answer = poll(&next, &alice, known);
         assert_eq!(answer, json!({"resources": {}, "changed": []}));
     }
-    // A block that goes is a change; one that comes back is another.
+    // Removing a block is a change; defining it again is another.
     send(&next, &alice, "resources/subscribe", json!({"uri": MEMORY}));
     let mut state = poll(&next, &alice, json!({}))["resources"].clone();
     alice.ok("removeBlock", json!({"label": "memory"}));
@@ -76,7 +76,7 @@ fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
 
 #[test]
 fn a_subscription_needs_a_readable_resource() {
-    let alice = furnished();
+    let alice = populated();
     let without = ask(&alice, "resources/subscribe", &json!({"uri": MEMORY}));
     assert_eq!(without["error"]["code"], -32600);
     let client = Client::with(&alice, &json!({}));
@@ -112,7 +112,7 @@ fn a_subscription_needs_a_readable_resource() {
 
 #[test]
 fn a_client_of_the_newest_revision_lists_its_subscriptions() {
-    let alice = furnished();
+    let alice = populated();
     let poll = |notifications: Value, resources: Value| {
         let params = json!({"stream": "a", "notifications": notifications, "resources": resources});
         ask_newest(&alice, "session-agent/poll", params, None)
@@ -135,7 +135,7 @@ fn a_client_of_the_newest_revision_lists_its_subscriptions() {
         let (status, answer) = poll(filter, Value::Null);
         assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32602)));
     }
-    // The older methods are gone there.
+    // The older methods do not exist there.
     let params = json!({"uri": MEMORY});
     assert_eq!(
         ask_newest(&alice, "resources/subscribe", params, None).0,
@@ -145,7 +145,7 @@ fn a_client_of_the_newest_revision_lists_its_subscriptions() {
 
 #[test]
 fn a_foreign_state_is_bounded_and_read_with_the_callers_rights() {
-    let alice = furnished();
+    let alice = populated();
     let client = Client::with(&alice, &json!({}));
     let mut state = json!({"a": 1, "memory://block/%zz": "x", "nothing": "x"});
     assert_eq!(poll(&client, &alice, state.clone())["resources"], json!({}));
@@ -173,7 +173,7 @@ fn a_foreign_state_is_bounded_and_read_with_the_callers_rights() {
 
 #[test]
 fn one_token_cannot_use_up_streams_and_subscriptions() {
-    let alice = furnished();
+    let alice = populated();
     let client = Client::with(&alice, &json!({}));
     let open = |alice: &Alice, stream: &str| {
         let params = json!({"stream": stream});

@@ -10,7 +10,7 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::api::examples::{Example, examples, furnish};
+use crate::api::examples::{Example, examples, populate};
 use crate::shared::turns::said;
 use access::{Caller, TokenScope};
 use api::dispatch::dispatch;
@@ -28,7 +28,7 @@ use base::testing::Dice;
 use base::testing::{FixedHost, Script, ScriptedAnswer, wait_for};
 use context::compaction::auto::CompactionTracker;
 
-/// The words that sessions say. Session `s` says the first half.
+/// The vocabulary of the sessions. Session `s` uses the first half.
 const WORDS: [&str; 12] = [
     "parcel", "lisbon", "refund", "kettle", "invoice", "harbour", "4711", "otter", "quartz",
     "violet", "marble", "zebra",
@@ -58,8 +58,8 @@ fn said_by(id: Option<String>, text: &str) -> Value {
 }
 
 /// Session `s`, and the other things that every agent of this test has.
-fn furnish_alike(alice: &Alice) {
-    furnish(alice);
+fn populate_alike(alice: &Alice) {
+    populate(alice);
     alice.ok(
         "configureAgent",
         json!({"sessionSearch": true, "model": "openai:m"}),
@@ -214,8 +214,8 @@ impl Neighbours<'_> {
     }
 }
 
-/// An agent with session `s`; with a seed, it has other sessions, too. `is_searched`: its
-/// index holds all sessions.
+/// An agent with session `s`; with a seed, it also has other sessions. `is_searched`: all sessions
+/// are indexed.
 fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
     let mut alice = Alice::with_model();
     let play = |alice: &mut Alice, salt: u64| {
@@ -232,7 +232,7 @@ fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
     };
     play(&mut alice, 0);
     alice.host = FixedHost::default();
-    furnish_alike(&alice);
+    populate_alike(&alice);
     alice.fail_in("s", "parcel");
     alice.stop_in("s", "refund");
     if is_searched {
@@ -240,7 +240,7 @@ fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
     }
     play(&mut alice, 1);
     if seed.is_some() {
-        // More failures than anybody reads, all newer than those of session `s`.
+        // More failures than one page, all newer than those of session `s`.
         alice.fail_in_many_others(3_000);
         alice.fail_in("n", "invoice");
         alice.stop_in("n", "kettle");
@@ -248,7 +248,7 @@ fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
     alice
 }
 
-/// The request that a caller makes.
+/// The request that a caller sends.
 enum Ask {
     Operation(&'static str, Value),
     Frame(Value),
@@ -451,7 +451,7 @@ fn tokens(operation: &str) -> [(&'static str, Option<Vec<String>>); 4] {
     ]
 }
 
-/// All that a caller can tell.
+/// Everything that a caller can observe.
 #[derive(Debug, PartialEq)]
 struct Observed {
     body: Result<String, (String, String, String)>,
@@ -476,7 +476,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Observ
         alice.outbound.answer(said("An answer."));
     }
     alice.outbound.answer(Ok(ScriptedAnswer::text(500, "")));
-    alice.dies();
+    alice.crash();
     alice.compactions = CompactionTracker::default();
     let (_, _) = (alice.db.take_costs(), alice.db.take_steps());
     let mut body = Err(Error::storage("not asked"));

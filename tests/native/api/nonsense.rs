@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::api::examples::{Example, examples, furnished};
+use crate::api::examples::{Example, examples, populated};
 use api::OPENAPI_JSON;
 use base::packed::pack;
 
@@ -190,7 +190,7 @@ fn strange_cursors() -> Vec<String> {
 
 #[test]
 fn an_invalid_cursor_is_refused_or_leads_to_a_page() {
-    let alice = furnished();
+    let alice = populated();
     let document: Value = serde_json::from_str(OPENAPI_JSON).unwrap();
     let mut pages = 0;
     for Example { operation, body } in examples() {

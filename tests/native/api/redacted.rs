@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::api::attacks::{KINDS, Kind, bearer, enter};
-use crate::api::examples::{READS, examples, furnished};
+use crate::api::examples::{READS, examples, populated};
 use api::table::OPERATIONS;
 use base::testing::ScriptedAnswer;
 
 const REFERENCE: &str = "Bearer secret:KEY";
 
 fn with_credentials() -> Alice {
-    let alice = furnished();
+    let alice = populated();
     let settings = [
         ("TOOL_SECRETS", r#"{"KEY": "https://tools.example"}"#),
         ("KEY", "the-secret-key"),

@@ -181,7 +181,7 @@ fn every_accepted_grant_keeps_all_its_restrictions() {
                 Some(limits) => assert!(limits.most.turns_per_minute.is_some(), "{asked}"),
                 None => assert!(!has("limits"), "{asked}"),
             }
-            // Each request has a grant of its own, and none of them counts by itself.
+            // Each request has its own grant, and none of them counts by itself.
             assert!(!is_grant || has("limits") == has("holder"), "{asked}");
             if let Some(limits) = scope.limits.filter(|_| has("holder")) {
                 assert_eq!(limits.holder, "holder user-42");

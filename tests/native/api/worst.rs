@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::examples::{READS, furnish};
+use super::examples::{READS, populate};
 use crate::shared::searches::say_many;
 use crate::{Alice, Dice};
 use access::{Caller, TokenScope};
@@ -23,11 +23,11 @@ use base::testing::Sqlite;
 /// Milliseconds of a request: a second in workerd.
 const MOST_MS: f64 = 400.0;
 
-/// Operations that go over a whole agent, page after page, and wait for a bucket between two pages:
-/// others are answered meanwhile. A page's cost is that of an export.
+/// Operations that read a whole agent page by page and wait for a bucket between two pages: others
+/// are answered in between. A page costs as much as that of an export.
 const BY_PAGES: &[&str] = &["backup", "restoreBackup"];
 
-/// Requests that may take longer, each with its bound and its reason.
+/// Requests that may take longer, each with its limit and reason.
 const LONGER: &[(&str, f64, &str)] = &[
     (
         "learn",
@@ -56,7 +56,7 @@ const LONGER: &[(&str, f64, &str)] = &[
     ),
 ];
 
-/// How much the agent holds.
+/// The amount of data in the agent.
 const MESSAGES: usize = 40_000;
 const LARGE_MESSAGES: usize = 5;
 const BRANCHES: usize = 3_000;
@@ -76,7 +76,7 @@ fn cpu_ms(since: Instant) -> f64 {
     }
 }
 
-/// The milliseconds that something takes.
+/// Measures the milliseconds of a function.
 fn timed<T>(run: impl FnOnce() -> T) -> (f64, T) {
     let started = Instant::now();
     let before = cpu_ms(started);
@@ -84,7 +84,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (f64, T) {
     (cpu_ms(started) - before, outcome)
 }
 
-/// A short message: a word for each letter from `a` on, and words that all messages have.
+/// A short message: a word for each letter from `a` on, and words that all messages share.
 fn short_message(dice: &mut Dice) -> String {
     let letters = ('a'..='m').map(|first| {
         let second = char::from(b'a' + dice.roll(26) as u8);
@@ -100,8 +100,8 @@ fn text_message(id: &str, text: &str) -> Value {
 
 fn fill(alice: &Alice) {
     let mut dice = Dice(5);
-    furnish(alice);
-    // Branches first: what follows them goes on from the newest.
+    populate(alice);
+    // Branches first: what follows continues from the newest.
     alice.ok("createSession", json!({"id": "tree"}));
     let root = json!({"sessionId": "tree", "message": text_message("root", "always")});
     alice.ok("appendMessage", root);
@@ -404,7 +404,7 @@ impl Costs {
     fn run(&mut self, alice: &Alice, operation: &str, body: &Value) {
         let reply = body.to_string();
         let (cost, outcome) = timed(|| alice.call(operation, body.clone()));
-        // In tests, the answer is held against openapi.json and read.
+        // In tests, the answer is checked against openapi.json and parsed.
         let of_tests = match &outcome {
             Ok(answer) => {
                 let answer = answer.to_string();
@@ -439,7 +439,7 @@ fn copy_of(file: &[u8], caller: Caller) -> Alice {
     };
     alice.host.stir(77);
     let original = Alice::default();
-    furnish(&original);
+    populate(&original);
     Alice {
         outbound: original.outbound,
         ..alice

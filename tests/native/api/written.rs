@@ -31,7 +31,7 @@ fn of(worst: &str, bytes: usize) -> String {
     worst.repeat(bytes / worst.len())
 }
 
-/// So many characters, in a text that takes no control characters.
+/// This many characters, in a text that may not contain control characters.
 fn line(worst: &str, chars: usize) -> String {
     if worst.chars().any(|c| c.is_control() || c == '\u{2028}') {
         "\"".repeat(chars)
@@ -40,7 +40,7 @@ fn line(worst: &str, chars: usize) -> String {
     }
 }
 
-/// An agent that has as much of everything as it takes, all of it in these characters.
+/// An agent filled to its limits with these characters.
 fn full_of(worst: &str) -> Alice {
     let alice = Alice::with_model();
     let text = |bytes| of(worst, bytes);
@@ -55,13 +55,13 @@ fn full_of(worst: &str) -> Alice {
             json!({"id": format!("t{n}"), "name": name, "metadata": {"a": text(140_000)}}),
         );
     }
-    furnish_log(&alice, worst);
-    furnish_summaries(&alice, worst);
-    furnish_memory(&alice, worst);
+    populate_log(&alice, worst);
+    populate_summaries(&alice, worst);
+    populate_memory(&alice, worst);
     alice
 }
 
-fn furnish_log(alice: &Alice, worst: &str) {
+fn populate_log(alice: &Alice, worst: &str) {
     let text = |bytes| of(worst, bytes);
     let mut last = Value::Null;
     for round in 0..7 {
@@ -96,7 +96,7 @@ fn furnish_log(alice: &Alice, worst: &str) {
 }
 
 /// A session whose summaries are as long as summaries may be.
-fn furnish_summaries(alice: &Alice, worst: &str) {
+fn populate_summaries(alice: &Alice, worst: &str) {
     alice.ok("createSession", json!({"id": "c"}));
     for n in 0..20 {
         let id = format!("c{n}");
@@ -110,7 +110,7 @@ fn furnish_summaries(alice: &Alice, worst: &str) {
     }
 }
 
-fn furnish_memory(alice: &Alice, worst: &str) {
+fn populate_memory(alice: &Alice, worst: &str) {
     let text = |bytes| of(worst, bytes);
     for session in [Value::Null, json!("s")] {
         let of_session = |mut body: Value| {
@@ -160,7 +160,7 @@ fn furnish_memory(alice: &Alice, worst: &str) {
             alice.ok("putSkill", of_session(json!({"label": "skills", "key": format!("d{n}"), "description": description, "content": content})));
         }
     }
-    // As many as the session takes: at worst a byte is written as six.
+    // As many as the session accepts: at worst a byte is written as six.
     for n in 0..4 {
         alice.ok(
             "loadSkill",
@@ -169,7 +169,7 @@ fn furnish_memory(alice: &Alice, worst: &str) {
     }
 }
 
-/// The request for each reading operation: for as much as it gives.
+/// The request for each reading operation, for the maximum that it returns.
 fn asks() -> Vec<(&'static str, Value)> {
     let s = |mut body: Value| {
         body["sessionId"] = json!("s");
@@ -285,12 +285,12 @@ fn asks() -> Vec<(&'static str, Value)> {
     asks
 }
 
-/// The most bytes that an operation answers, beside names and numbers.
+/// The maximum bytes of an operation's answer, apart from names and numbers.
 fn bound(operation: &str, body: &Value) -> usize {
     match operation {
         "getBlockVersions" => MAX_VERSIONS_BYTES as usize,
-        // The part before the messages has limits of its own, and with a provider's
-        // format all of it stands there twice.
+        // The part before the messages has its own limits, and with a provider's format it appears
+        // twice.
         "buildWorkingContext" => {
             let prompt = if body["memory"] == true {
                 2 * MAX_PROMPT_BYTES

@@ -11,8 +11,8 @@ use models::choice::Provider;
 
 const TURNS: usize = 20;
 
-/// The reminder's words about the block in each turn. No other text has these words.
-fn mood(turn: usize) -> String {
+/// The reminder's text about the block in each turn. No other text contains it.
+fn reminder_text(turn: usize) -> String {
     format!("mood number {turn}")
 }
 
@@ -107,9 +107,16 @@ fn the_prefix_before_the_newest_message_is_stable() {
     for provider in Provider::ALL {
         let alice = agent(provider);
         for turn in 1..=TURNS {
-            alice.ok("setBlock", json!({"label": "mood", "content": mood(turn)}));
+            alice.ok(
+                "setBlock",
+                json!({"label": "mood", "content": reminder_text(turn)}),
+            );
             if turn % 5 == 0 {
-                let call = answer(provider, &mood(turn + 1_000), Some(&format!("c{turn}")));
+                let call = answer(
+                    provider,
+                    &reminder_text(turn + 1_000),
+                    Some(&format!("c{turn}")),
+                );
                 alice.outbound.answer(Ok(call));
             }
             alice.outbound.answer(Ok(answer(provider, "Yes.", None)));
@@ -145,7 +152,7 @@ fn the_prefix_before_the_newest_message_is_stable() {
     }
 }
 
-/// The blocks that Anthropic is told to cache up to.
+/// The blocks up to which Anthropic should cache.
 fn marked(body: &Value) -> Vec<String> {
     fn walk(value: &Value, found: &mut Vec<String>) {
         match value {
@@ -176,10 +183,13 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
     let no = answer(provider, "No.", None);
     alice.outbound.answer(Ok(no));
     alice.says("one");
-    alice.ok("setBlock", json!({"label": "mood", "content": mood(1)}));
+    alice.ok(
+        "setBlock",
+        json!({"label": "mood", "content": reminder_text(1)}),
+    );
     alice
         .outbound
-        .answer(Ok(answer(provider, &mood(2), Some("c1"))));
+        .answer(Ok(answer(provider, &reminder_text(2), Some("c1"))));
     alice.outbound.answer(Ok(answer(provider, "Done.", None)));
     alice.says("two");
     let requests = asked(&alice, provider);
@@ -187,7 +197,12 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
     assert_eq!(marked(&requests[0]), ["set_context", &bar, "one"]);
     // The reminder after the question is not there in the next turn.
     assert_eq!(marked(&requests[1]), ["set_context", &bar, "two"]);
-    assert!(blocks(&requests[1]).last().unwrap().contains(&mood(1)));
+    assert!(
+        blocks(&requests[1])
+            .last()
+            .unwrap()
+            .contains(&reminder_text(1))
+    );
     assert_eq!(marked(&requests[2]), ["set_context", &bar, "two", "c1"]);
     // A caller that asks for the input sends it alone, and sees no marks.
     let input = alice.ok(
@@ -215,8 +230,7 @@ fn cached_tokens_are_counted_across_turns() {
         json!({"inputTokens": 100, "outputTokens": 2, "cost": 0.0})
     );
     assert_eq!(say(64), used(200, 4, 0.0, 64));
-    // A provider that reports more cached tokens than it read is held to the tokens that
-    // it read.
+    // If a provider reports more cached tokens than it read, the tokens that it read count.
     assert_eq!(say(700), used(300, 6, 0.0, 164));
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     assert_eq!(say(30), used(400, 8, 0.0, 194));

@@ -22,13 +22,13 @@ use store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
 
 #[test]
 fn a_service_is_notified_once_when_a_turn_ends() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     assert_eq!(alice.callback_rows(), 1);
     alice.outbound.answer(ok());
-    assert_eq!(alice.calls_back(), None);
-    let reply = alice.told_ends();
+    assert_eq!(alice.run_callbacks(), None);
+    let reply = alice.turn_end_calls();
     assert_eq!(reply.len(), 1);
     let id = header(&reply[0], "webhook-id").to_owned();
     assert_eq!(
@@ -44,18 +44,18 @@ fn a_service_is_notified_once_when_a_turn_ends() {
         })
     );
     assert_eq!(alice.callback_rows(), 0);
-    assert_eq!(alice.calls_back(), None);
-    assert_eq!(alice.told_ends().len(), 1);
+    assert_eq!(alice.run_callbacks(), None);
+    assert_eq!(alice.turn_end_calls().len(), 1);
 }
 
 #[test]
 fn a_callback_is_signed_with_a_derived_key() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     alice.outbound.answer(ok());
-    alice.calls_back();
-    let reply = &alice.told_ends()[0];
+    alice.run_callbacks();
+    let reply = &alice.turn_end_calls()[0];
     let mac = |key: &[u8], text: &str| {
         let mut mac = Hmac::<Sha256>::new_from_slice(key).unwrap();
         mac.update(text.as_bytes());
@@ -72,24 +72,24 @@ fn a_callback_is_signed_with_a_derived_key() {
     let expected = format!("v1,{}", STANDARD.encode(signed));
     assert_eq!(header(reply, "webhook-signature"), expected);
     // A Worker without a secret signs nothing.
-    let mut open = Alice::called_back();
+    let mut open = Alice::with_turn_end_callback();
     open.policy = access::Policy::new(None, Some("open"));
     open.outbound.answer(said("Hello!"));
     open.says("hi");
     open.outbound.answer(ok());
-    open.calls_back();
-    assert_eq!(header(&open.told_ends()[0], "webhook-signature"), "");
+    open.run_callbacks();
+    assert_eq!(header(&open.turn_end_calls()[0], "webhook-signature"), "");
 }
 
 #[test]
 fn during_rotation_a_callback_carries_both_signatures() {
-    let mut alice = Alice::called_back();
+    let mut alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     alice.outbound.answer(ok());
-    alice.calls_back();
+    alice.run_callbacks();
     let of = |alice: &Alice, n: usize, name: &str| {
-        let reply = alice.told_ends();
+        let reply = alice.turn_end_calls();
         header(&reply[n], name).to_owned()
     };
     let older_id = of(&alice, 0, "webhook-id");
@@ -102,18 +102,18 @@ fn during_rotation_a_callback_carries_both_signatures() {
     alice.outbound.answer(said("Hello!"));
     alice.says("again");
     alice.outbound.answer(ok());
-    alice.calls_back();
+    alice.run_callbacks();
     let (id, time) = (
         of(&alice, 1, "webhook-id"),
         of(&alice, 1, "webhook-timestamp"),
     );
-    let content = format!("{id}.{time}.{}", alice.told_ends()[1].body);
+    let content = format!("{id}.{time}.{}", alice.turn_end_calls()[1].body);
     let signatures = [newer, older].map(|secret| {
         let secret = access::Secret::new(secret.to_owned()).unwrap();
         format!("v1,{}", STANDARD.encode(secret.sign_callback(&content)))
     });
     assert_eq!(of(&alice, 1, "webhook-signature"), signatures.join(" "));
-    // A service answers the call that was made before: its turn still starts no call.
+    // A service answers an earlier call: its turn still sends no callback.
     let session_id = base::ids::Id::parse("s".to_owned()).unwrap();
     let delivery = chat::request::delivery::Delivery::of(&alice.policy, "alice", &session_id);
     for id in [older_id, id] {
@@ -132,7 +132,7 @@ fn a_turn_without_the_setting_writes_no_row() {
 
 #[test]
 fn a_failing_callback_is_retried_then_stored_as_failed() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     let mut pauses = Vec::new();
@@ -144,9 +144,9 @@ fn a_failing_callback_is_retried_then_stored_as_failed() {
                 .outbound
                 .answer(Err(CallFailure::TimedOut { silence_ms: 10_000 })),
         }
-        let next = alice.calls_back();
+        let next = alice.run_callbacks();
         // It is not tried before it is due.
-        assert_eq!(alice.calls_back(), next);
+        assert_eq!(alice.run_callbacks(), next);
         if let Some(at_ms) = next {
             let pause_ms = at_ms - alice.host.now_ms();
             pauses.push(pause_ms);
@@ -154,7 +154,7 @@ fn a_failing_callback_is_retried_then_stored_as_failed() {
         }
     }
     assert_eq!(pauses, [5_000, 30_000, 120_000, 600_000]);
-    let reply = alice.told_ends();
+    let reply = alice.turn_end_calls();
     assert_eq!(reply.len(), 5);
     let ids: BTreeSet<&str> = reply
         .iter()
@@ -170,43 +170,43 @@ fn a_failing_callback_is_retried_then_stored_as_failed() {
     );
     assert_eq!(failed[0]["reason"], "it returned status 302");
     alice.host.advance(86_400_000);
-    assert_eq!(alice.calls_back(), None);
-    assert_eq!(alice.told_ends().len(), 5);
+    assert_eq!(alice.run_callbacks(), None);
+    assert_eq!(alice.turn_end_calls().len(), 5);
 }
 
 #[test]
 fn a_service_is_notified_once_it_is_available_again() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     alice.outbound.answer(Ok(ScriptedAnswer::text(503, "")));
-    let at_ms = alice.calls_back().unwrap();
+    let at_ms = alice.run_callbacks().unwrap();
     alice.host.advance(at_ms - alice.host.now_ms());
     alice.outbound.answer(ok());
-    assert_eq!(alice.calls_back(), None);
+    assert_eq!(alice.run_callbacks(), None);
     assert_eq!((alice.callback_rows(), alice.failed_calls().len()), (0, 0));
 }
 
 #[test]
 fn a_bounded_number_of_failed_callbacks_is_stored() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     for n in 0..MAX_FAILED + 3 {
         alice.outbound.answer(said("Hello!"));
         alice.says(&n.to_string());
     }
-    alice.gives_up_calling();
+    alice.fail_callbacks();
     assert_eq!(alice.callback_rows() as i64, MAX_FAILED);
 }
 
 #[test]
 fn every_kind_of_turn_end_is_reported() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     // A turn that fails.
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(500, "broken")));
     alice.says("fails");
-    // A turn that a client has to go on with.
+    // A turn that a client must continue.
     let tools = json!([{"name": "where"}]);
     alice.outbound.answer(calls(&[("c", "where", json!({}))]));
     alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
@@ -219,8 +219,8 @@ fn every_kind_of_turn_end_is_reported() {
     for _ in 0..3 {
         alice.outbound.answer(ok());
     }
-    alice.calls_back();
-    let reply: Vec<Value> = alice.told_ends().iter().map(body_of).collect();
+    alice.run_callbacks();
+    let reply: Vec<Value> = alice.turn_end_calls().iter().map(body_of).collect();
     let reasons: Vec<&str> = reply
         .iter()
         .map(|body| body["finishReason"].as_str().unwrap())
@@ -232,13 +232,13 @@ fn every_kind_of_turn_end_is_reported() {
 
 #[test]
 fn a_turn_started_by_a_callback_sends_none() {
-    let alice = Alice::called_back();
-    // The service says which call it answers.
+    let alice = Alice::with_turn_end_callback();
+    // The service names the call that it answers.
     alice.outbound.answer(said("Zero."));
     alice.says("hello");
     alice.outbound.answer(ok());
-    alice.calls_back();
-    let delivery = body_of(&alice.told_ends()[0])["deliveryId"].clone();
+    alice.run_callbacks();
+    let delivery = body_of(&alice.turn_end_calls()[0])["deliveryId"].clone();
     let by_id = json!({"sessionId": "s", "message": user("by id"), "deliveryId": delivery});
     alice.outbound.answer(said("One."));
     alice.ok("runTurn", by_id);
@@ -259,7 +259,7 @@ fn a_turn_started_by_a_callback_sends_none() {
         json!({"sessionId": "s", "message": user("from within")}),
     );
     assert_eq!(alice.callback_rows(), 1, "nobody is told of this turn");
-    // A page's turn, and a turn of another session, are told.
+    // A page's turn, and a turn of another session, are reported.
     alice.outbound.answer(said("Five."));
     alice.says("a page");
     alice.outbound.answer(said("Six."));
@@ -302,12 +302,12 @@ fn callbacks_go_only_to_allowed_urls() {
         );
     }
     // The list of origins became shorter since.
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     alice.outbound.settings.borrow_mut().remove("TOOL_ORIGINS");
-    alice.gives_up_calling();
-    assert!(alice.told_ends().is_empty());
+    alice.fail_callbacks();
+    assert!(alice.turn_end_calls().is_empty());
     let reason = alice.failed_calls()[0]["reason"]
         .as_str()
         .unwrap()
@@ -317,7 +317,7 @@ fn callbacks_go_only_to_allowed_urls() {
 
 #[test]
 fn a_deleted_message_is_not_reported() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello!"));
     alice.says("hi");
     let answer = alice.shown()[1]["id"].clone();
@@ -326,8 +326,8 @@ fn a_deleted_message_is_not_reported() {
         json!({"sessionId": "s", "messageIds": [answer]}),
     );
     alice.outbound.answer(ok());
-    alice.calls_back();
-    assert_eq!(body_of(&alice.told_ends()[0])["message"], Value::Null);
+    alice.run_callbacks();
+    assert_eq!(body_of(&alice.turn_end_calls()[0])["message"], Value::Null);
     for operation in ["clearMessages", "deleteSession"] {
         alice.outbound.answer(said("Hello!"));
         alice.says(operation);
@@ -336,12 +336,12 @@ fn a_deleted_message_is_not_reported() {
     }
 }
 
-/// After a failure of any statement: the turn's end is told at least once, always with
-/// one id.
+/// After a failure of any statement: the turn's end is reported at least once, always with the same
+/// id.
 #[test]
 fn each_turn_end_is_reported_whichever_statement_fails() {
     for passing in 0.. {
-        let mut alice = Alice::called_back();
+        let mut alice = Alice::with_turn_end_callback();
         let begun = alice
             .begin(&json!({"id": "s", "message": user("hi")}))
             .unwrap();
@@ -356,7 +356,7 @@ fn each_turn_end_is_reported_whichever_statement_fails() {
         let _ = wait_for(sender.call_due());
         let has_failed = failing.has_failed();
         if has_failed {
-            alice.comes_back();
+            alice.reactivate();
             alice.outbound.answers.borrow_mut().clear();
             let works = resume_some_turns(&alice.agent(&alice.db)).works;
             for work in works {
@@ -364,10 +364,10 @@ fn each_turn_end_is_reported_whichever_statement_fails() {
                 alice.run_work(work);
             }
             alice.outbound.answer(ok());
-            alice.calls_back();
+            alice.run_callbacks();
         }
         let at = format!("statement {passing}");
-        let reply = alice.told_ends();
+        let reply = alice.turn_end_calls();
         assert!(!reply.is_empty(), "{at}");
         let ids: BTreeSet<&str> = reply
             .iter()

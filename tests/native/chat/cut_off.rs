@@ -14,13 +14,13 @@ use chat::turn::store::MAX_RESUMED;
 
 impl Alice {
     /// An agent that dies while turns of the sessions `s0`, `s1` … run.
-    pub fn with_turns_cut_off(count: usize) -> Self {
+    pub fn with_interrupted_turns(count: usize) -> Self {
         let mut alice = Self::with_model();
         for n in 0..count {
             let body = json!({"id": format!("s{n}"), "message": user("Go.")});
             drop(alice.begin(&body).unwrap());
         }
-        alice.dies();
+        alice.crash();
         alice
     }
 }
@@ -32,7 +32,7 @@ fn sessions(look: &RecoveryRound) -> Vec<&str> {
 
 #[test]
 fn interrupted_turns_are_resumed_in_small_batches() {
-    let alice = Alice::with_turns_cut_off(MAX_RESUMED + 2);
+    let alice = Alice::with_interrupted_turns(MAX_RESUMED + 2);
     let look = alice.recover(&alice.db);
     assert_eq!(sessions(&look), ["s0", "s1", "s2", "s3"]);
     assert!(look.is_more_left);
@@ -48,7 +48,7 @@ fn interrupted_turns_are_resumed_in_small_batches() {
 
 #[test]
 fn an_interrupted_turn_resumes_at_once_when_a_client_asks() {
-    let alice = Alice::with_turns_cut_off(MAX_RESUMED + 1);
+    let alice = Alice::with_interrupted_turns(MAX_RESUMED + 1);
     let look = alice.recover(&alice.db);
     let last = format!("s{MAX_RESUMED}");
     let begun = resume_chat(&alice.agent(&alice.db), &last)
@@ -62,7 +62,7 @@ fn an_interrupted_turn_resumes_at_once_when_a_client_asks() {
 
 #[test]
 fn an_unreadable_turn_blocks_no_other() {
-    let alice = Alice::with_turns_cut_off(3);
+    let alice = Alice::with_interrupted_turns(3);
     let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
     let look = alice.recover(&alice.db);
@@ -74,7 +74,7 @@ fn an_unreadable_turn_blocks_no_other() {
 
 #[test]
 fn a_turn_with_a_storage_error_is_retried_and_blocks_no_other() {
-    let alice = Alice::with_turns_cut_off(3);
+    let alice = Alice::with_interrupted_turns(3);
     let look = alice.recover(&Failing::with(&alice.db, "s1"));
     assert_eq!(sessions(&look), ["s0", "s2"]);
     assert_eq!(look.failures[0].code.name(), "storage_failed");
@@ -84,7 +84,7 @@ fn a_turn_with_a_storage_error_is_retried_and_blocks_no_other() {
 
 #[test]
 fn a_turn_that_crashes_the_object_is_abandoned_after_a_few_tries() {
-    let mut alice = Alice::with_turns_cut_off(1);
+    let mut alice = Alice::with_interrupted_turns(1);
     let mut tries = 0;
     while alice.turn_rows() > 0 {
         tries += 1;
@@ -97,7 +97,7 @@ fn a_turn_that_crashes_the_object_is_abandoned_after_a_few_tries() {
         assert_eq!(recoveries[0].integer(0).unwrap(), tries);
         if tries < 3 {
             // Each time, the object dies while it drives the turn.
-            alice.dies();
+            alice.crash();
             continue;
         }
         for work in look.works {
@@ -112,7 +112,7 @@ fn a_turn_that_crashes_the_object_is_abandoned_after_a_few_tries() {
 
 #[test]
 fn an_interrupted_turn_can_be_cancelled_before_it_resumes() {
-    let alice = Alice::with_turns_cut_off(1);
+    let alice = Alice::with_interrupted_turns(1);
     let stopped = alice.ok("cancelTurn", json!({"sessionId": "s0"}));
     assert_eq!(stopped, json!({"cancelled": true}));
     assert_eq!(alice.turn_rows(), 0);
@@ -124,7 +124,7 @@ fn an_interrupted_turn_can_be_cancelled_before_it_resumes() {
 #[test]
 fn turns_waiting_for_capacity_are_not_counted_as_attempts() {
     use base::budget::{ByteBudget, Reservation, TURNS};
-    let alice = Alice::with_turns_cut_off(1);
+    let alice = Alice::with_interrupted_turns(1);
     let others = Reservation::take(&TURNS, TURNS.with(ByteBudget::max_bytes), "Others").unwrap();
     for _ in 0..5 {
         let look = alice.recover(&alice.db);

@@ -16,7 +16,7 @@ use store::schema::migrate;
 /// The state of a turn when the agent is destroyed.
 #[derive(Clone, Copy, Debug)]
 enum Phase {
-    /// The model was asked and has said nothing.
+    /// The model was called and has not answered.
     Asked,
     /// The model is speaking.
     Speaking,
@@ -61,7 +61,7 @@ const PHASES: [Phase; 4] = [
 
 fn destroy(alice: &Alice, is_used_again: bool) {
     alice.ok("destroy", json!({"confirm": "alice"}));
-    // As the next request does, which may come before the turn has heard of it.
+    // Like the next request, which may arrive before the turn has noticed.
     if is_used_again {
         migrate(&alice.db, &alice.host).unwrap();
     }

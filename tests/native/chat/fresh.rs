@@ -7,7 +7,7 @@ use super::turns::said;
 use crate::Alice;
 
 impl Alice {
-    /// Takes a turn of this session, and returns the request that the model got.
+    /// Runs a turn of this session, and returns the request that the model received.
     fn asks_model(&self, session: &str, number: usize, text: &str) -> Value {
         self.outbound.answer(said("Noted."));
         self.takes_turn(session, number, text);
@@ -45,7 +45,7 @@ fn new_memory_reaches_other_sessions_without_changing_the_prefix() {
     assert!(!before.concat().contains("window seats"));
     let answer = after[before.len()..].concat();
     assert!(answer.contains("Likes window seats."), "{answer}");
-    // The reminder stands behind the prefix in the turn after, too, and the prefix has grown.
+    // The reminder also follows the prefix in the next turn, and the prefix has grown.
     let later = messages_of(&alice.asks_model("two", 2, "And a hotel."));
     let common = after.iter().zip(&later).take_while(|(a, b)| a == b).count();
     assert!(common >= before.len(), "{common}");
@@ -66,7 +66,7 @@ fn new_memory_is_in_the_instructions_after_a_prompt_refresh() {
         let request = alice.asks_model(session, 1, "Book.");
         let messages = messages_of(&request);
         assert!(messages[0].contains("Likes window seats."), "{messages:?}");
-        // And nobody has to be reminded of it.
+        // And no reminder is needed.
         assert!(!messages[1..].concat().contains("window seats"));
     }
     let refreshed = alice.ok("refreshPrompts", json!({}));

@@ -14,7 +14,7 @@ use chat::run::cycle::run;
 const ANSWER: (i64, i64) = (10, 2);
 
 impl Alice {
-    /// The spending of a session. Every operation that shows the session says the same.
+    /// The usage of a session. Every operation that shows the session returns the same.
     fn used(&self, session: &str) -> (i64, i64) {
         let shown = self.ok("getSession", json!({"sessionId": session}));
         let listed = self.ok("listSessions", json!({}));
@@ -45,8 +45,8 @@ impl Alice {
         )
     }
 
-    fn finds_nothing_cut_off(&mut self) {
-        self.dies();
+    fn assert_nothing_interrupted(&mut self) {
+        self.crash();
         let look = self.recover(&self.db);
         assert!(look.works.is_empty() && look.failures.is_empty());
     }
@@ -119,7 +119,7 @@ const DEEDS: &[(&str, Deed)] = &[
         let mut bob = Alice::with_model();
         bob.import("s", &file).unwrap();
         assert_eq!(bob.used("s"), ANSWER);
-        bob.finds_nothing_cut_off();
+        bob.assert_nothing_interrupted();
         bob.turn("s", "after the move");
         assert_eq!(bob.used("s"), twice(ANSWER));
     }),
@@ -134,10 +134,10 @@ fn a_finished_turn_stays_finished_and_is_counted_once() {
         deed(&mut alice);
         assert_eq!(alice.used("s"), ANSWER, "{name}");
         assert!(!alice.has_turn_rows(), "{name}");
-        alice.finds_nothing_cut_off();
+        alice.assert_nothing_interrupted();
         alice.turn("s", "more");
         assert_eq!(alice.used("s"), twice(ANSWER), "{name}");
-        alice.finds_nothing_cut_off();
+        alice.assert_nothing_interrupted();
         assert_eq!(alice.used("s"), twice(ANSWER), "{name}");
     }
 }
@@ -148,7 +148,7 @@ fn an_appended_message_starts_no_turn() {
     alice.turn("s", "hi");
     alice.say(&["unanswered"]);
     assert!(!alice.has_turn_rows());
-    alice.finds_nothing_cut_off();
+    alice.assert_nothing_interrupted();
     assert_eq!(alice.shown().len(), 3);
 }
 
@@ -158,7 +158,7 @@ fn a_moved_answer_ends_its_turn_by_the_turn_row() {
     for n in 1..=2 {
         let body = json!({"id": "s", "message": user(&format!("go {n}"))});
         let begun = alice.begin(&body).unwrap();
-        // It stands where the answer would have stood.
+        // It takes the position of the answer.
         alice.say(&["in between"]);
         assert!(alice.has_turn_rows());
         alice.outbound.answer(said("Yes."));
@@ -166,7 +166,7 @@ fn a_moved_answer_ends_its_turn_by_the_turn_row() {
         assert!(!alice.has_turn_rows());
         assert_eq!(alice.last_turns(), (1, 0));
         assert_eq!(alice.used("s"), (10 * n, 2 * n));
-        alice.finds_nothing_cut_off();
+        alice.assert_nothing_interrupted();
     }
     assert_eq!(alice.events().len(), 6);
 }
@@ -180,7 +180,7 @@ fn a_turn_without_output_ends_by_the_turn_row() {
     alice.run_work(begun.unwrap().work.unwrap());
     assert_eq!(alice.last_turns(), (1, 0));
     assert_eq!(alice.used("s"), ANSWER);
-    alice.finds_nothing_cut_off();
+    alice.assert_nothing_interrupted();
 }
 
 /// A turn of an earlier life of the session, which still runs somewhere.
@@ -189,7 +189,7 @@ fn a_turn_writes_nothing_into_another_session() {
     let mut alice = Alice::with_model();
     let body = json!({"id": "s", "message": user("hi")});
     let stale = alice.begin(&body).unwrap();
-    alice.dies();
+    alice.crash();
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     let begun = alice.begin(&body).unwrap();
     alice.outbound.answer(said("Too late."));
@@ -214,7 +214,7 @@ fn an_interrupted_turn_counts_all_its_usage_once() {
         let failing = Failing::after(&alice.db, passing);
         wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
         let has_failed = failing.has_failed();
-        alice.dies();
+        alice.crash();
         alice.outbound.answers.borrow_mut().clear();
         alice.outbound.answer(said("Yes."));
         for work in alice.recover(&alice.db).works {
@@ -237,7 +237,7 @@ fn old_rows_of_finished_turns_are_deleted() {
     for session in &sessions[..30] {
         alice.turn(session, "hi");
     }
-    alice.finds_nothing_cut_off();
+    alice.assert_nothing_interrupted();
     assert_eq!(alice.last_turns().0, 30, "few stay");
     for session in &sessions[30..] {
         alice.turn(session, "hi");
@@ -336,7 +336,7 @@ fn each_answer_is_counted_once_whatever_follows() {
                 }
                 4 => {
                     drop(alice.begin(&body).unwrap());
-                    alice.dies();
+                    alice.crash();
                     alice.outbound.answer(said("Yes."));
                     for work in alice.recover(&alice.db).works {
                         alice.run_work(work);
@@ -373,7 +373,7 @@ fn each_answer_is_counted_once_whatever_follows() {
             assert_eq!(alice.used("s"), (input, output), "seed {seed}, move {n}");
             assert!(!alice.has_turn_rows(), "seed {seed}, move {n}");
         }
-        alice.finds_nothing_cut_off();
-        alice.is_sound(&format!("seed {seed}"));
+        alice.assert_nothing_interrupted();
+        alice.assert_consistent(&format!("seed {seed}"));
     }
 }

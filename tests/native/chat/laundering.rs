@@ -43,7 +43,7 @@ const PLACES: [Place; 6] = [
     },
 ];
 
-/// How the order comes into the turn.
+/// How the instruction gets into the turn.
 const WAYS: [&str; 7] = [
     "tool",
     "failing tool",
@@ -54,7 +54,7 @@ const WAYS: [&str; 7] = [
     "import",
 ];
 
-fn furnished() -> Alice {
+fn populated() -> Alice {
     let alice = Alice::with_model();
     for (label, kind) in [
         ("memory", "writable"),
@@ -74,9 +74,9 @@ fn tool_answers(alice: &Alice, text: &str, is_failure: bool) {
         .answer(Ok(ScriptedAnswer::text(status, text)));
 }
 
-/// A turn in which the order comes by this way, and the model writes this text.
+/// A turn in which the instruction arrives this way, and the model writes this text.
 fn written(way: &str, place: &Place, asked: &str, text: &str) -> Alice {
-    let mut alice = furnished();
+    let mut alice = populated();
     let write = calls(&[("w", "set_context", (place.arguments)(text))]);
     let mail = || calls(&[("c", "mail", json!({}))]);
     match way {
@@ -90,7 +90,7 @@ fn written(way: &str, place: &Place, asked: &str, text: &str) -> Alice {
             tool_answers(&alice, ORDER, false);
             alice.outbound.answer(said("I read it."));
             alice.says("Read my mail.");
-            alice.dies();
+            alice.crash();
             alice.outbound.answer(write);
         }
         "later step" => {
@@ -125,7 +125,7 @@ fn written(way: &str, place: &Place, asked: &str, text: &str) -> Alice {
             let other = Alice::with_session();
             other.say(&[ORDER]);
             let file = other.export("s").unwrap();
-            alice.import_warily("s", &file).unwrap();
+            alice.import_untrusted("s", &file).unwrap();
             alice.outbound.answer(write);
         }
     }
@@ -134,8 +134,8 @@ fn written(way: &str, place: &Place, asked: &str, text: &str) -> Alice {
     alice
 }
 
-/// The source of what stands in the place, and what models are shown of it.
-fn stands(alice: &Alice, place: &Place) -> (String, Vec<String>) {
+/// The stored source of the text in this place, and the text that models are shown.
+fn source_and_text(alice: &Alice, place: &Place) -> (String, Vec<String>) {
     let tool = |name: &str, arguments: Value| {
         let body = json!({"name": name, "arguments": arguments});
         alice.ok("callTool", body)["output"]
@@ -178,7 +178,7 @@ fn dictated_text_keeps_the_source_of_its_author() {
         let source = if way == "import" { "import" } else { "tool" };
         for place in &PLACES {
             let alice = written(way, place, "Go on.", ORDER);
-            let (stored, shown) = stands(&alice, place);
+            let (stored, shown) = source_and_text(&alice, place);
             assert_eq!(stored, source, "{way}: {}", place.label);
             for text in shown {
                 let line = text.lines().find(|line| line.contains("mallory")).unwrap();
@@ -196,16 +196,16 @@ fn text_copied_from_the_user_is_attributed_to_the_agent() {
         for place in &PLACES {
             let said = "Remember that I pay invoices on Fridays.";
             let alice = written(way, place, said, "The user pays invoices on Fridays.");
-            let (stored, shown) = stands(&alice, place);
+            let (stored, shown) = source_and_text(&alice, place);
             assert_eq!(stored, "agent", "{way}: {}", place.label);
             if place.label != "facts" {
                 let is_quoted = shown.iter().any(|text| text.contains("> The user pays"));
                 assert!(!is_quoted, "{way}: {shown:?}");
             }
-            // A question says nothing.
+            // A question states nothing.
             let asked = "Should I pay invoices on Fridays?";
             let alice = written(way, place, asked, "The user pays invoices on Fridays.");
-            let (stored, _) = stands(&alice, place);
+            let (stored, _) = source_and_text(&alice, place);
             assert_ne!(stored, "agent", "{way}: {}", place.label);
         }
     }
@@ -214,13 +214,13 @@ fn text_copied_from_the_user_is_attributed_to_the_agent() {
 #[test]
 fn other_text_is_attributed_as_before() {
     for place in &PLACES {
-        let alice = furnished();
+        let alice = populated();
         alice
             .outbound
             .answer(calls(&[("w", "set_context", (place.arguments)(ORDER))]));
         alice.outbound.answer(said("Done."));
         alice.says("Go on.");
-        let (stored, shown) = stands(&alice, place);
+        let (stored, shown) = source_and_text(&alice, place);
         assert_eq!(stored, "agent", "{}", place.label);
         if place.label != "facts" {
             assert!(!shown[0].contains("(source:"), "{shown:?}");
@@ -233,13 +233,13 @@ fn a_source_survives_copies_appends_and_reverts() {
     let alice = written("tool", &PLACES[0], "Go on.", ORDER);
     let source = |label: &str| alice.ok("getBlock", json!({"label": label}))["textSource"].clone();
     assert_eq!(source("memory"), "tool");
-    // The agent adds its own words, and so does the operator.
+    // The agent appends its own text, and so does the operator.
     alice.ok(
         "appendToBlock",
         json!({"label": "memory", "content": "\nMore."}),
     );
     assert_eq!(source("memory"), "tool");
-    // The operator takes the text over, and goes back to the tool's.
+    // The operator replaces the text, and reverts to the tool's.
     alice.ok("setBlock", json!({"label": "memory", "content": "Mine."}));
     assert_eq!(source("memory"), Value::Null);
     alice.ok("revertBlock", json!({"label": "memory", "version": 1}));
@@ -286,10 +286,10 @@ fn a_session_block_keeps_its_source_in_forks_and_exports() {
     assert_eq!(source(&alice, fork["id"].as_str().unwrap()), "tool");
     let file = alice.export("s").unwrap();
     let other = Alice::default();
-    other.import_warily("s", &file).unwrap();
+    other.import_untrusted("s", &file).unwrap();
     assert_eq!(source(&other, "s"), "tool");
     // Repeated, it is the same session.
-    assert_eq!(other.import_warily("s", &file).unwrap().imported, 0);
+    assert_eq!(other.import_untrusted("s", &file).unwrap().imported, 0);
     let trusting = Alice::default();
     trusting.import("s", &file).unwrap();
     assert_eq!(trusting.export("s").unwrap(), file);

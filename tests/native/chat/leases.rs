@@ -21,7 +21,7 @@ use base::testing::{Dice, ScriptedAnswer, wait_for};
 use chat::run::cycle::run;
 use chat::run::elsewhere::may_wait_elsewhere;
 
-/// Keeps what it is asked for the test.
+/// Records its requests for the test.
 #[derive(Default)]
 struct Asked {
     calls: RefCell<Vec<LeasedCall>>,
@@ -148,7 +148,7 @@ fn any_chunking_yields_the_same_stream_as_a_direct_call() {
             let mut rest = bytes.as_slice();
             while !rest.is_empty() {
                 let (piece, left) = rest.split_at(1 + dice.roll(rest.len().min(40)));
-                // What follows the answer's end is read by nobody.
+                // Nothing after the answer's end is read.
                 lease.arrive(number, Arrival::Bytes(piece.to_vec()));
                 if !is_over && (dice.roll(2) == 0 || left.is_empty()) {
                     is_over = !waits(&mut driven);
@@ -281,7 +281,7 @@ fn a_crash_at_any_message_of_the_holder_is_recovered() {
                 waits(&mut driven);
             }
         }
-        alice.dies();
+        alice.crash();
         alice.outbound.answer(said("Again."));
         for work in alice.recover(&alice.db).works {
             alice.run_work(work);

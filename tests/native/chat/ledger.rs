@@ -102,8 +102,8 @@ fn stopped(alice: &Alice) {
 #[test]
 fn a_stopped_turn_has_the_same_usage_in_every_total() {
     let pieces = pieces();
-    // Each order in which these pieces may have come, up to each of them; in the first step
-    // and in the one after a tool.
+    // Each order in which these chunks may have arrived, up to each of them; in the first step and
+    // in the one after a tool.
     for after_tool in [false, true] {
         for received in 0..=pieces.len() {
             for only in [false, true] {

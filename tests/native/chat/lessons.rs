@@ -49,7 +49,7 @@ impl Alice {
     }
 
     /// The act by which a neighbour is a nuisance.
-    fn disturbs(&self, dice: &mut Dice, number: usize) {
+    fn disturb_neighbor(&self, dice: &mut Dice, number: usize) {
         let session = format!("n{}", dice.roll(3));
         match dice.roll(8) {
             0 | 1 => {
@@ -58,7 +58,7 @@ impl Alice {
                 self.takes_turn(&session, number, &"𓀀".repeat(400));
             }
             2 => {
-                // The number that everybody knows already.
+                // A window size that is already known.
                 self.outbound.answer(refused(900_000, 2_000));
                 self.outbound.answer(answered("Yes."));
                 self.takes_turn(&session, number, &"𓀀".repeat(400));
@@ -91,7 +91,7 @@ fn play(seed: u64, has_neighbours: bool) -> Received {
     let mut received = Received::default();
     for number in 0..25 {
         if has_neighbours {
-            alice.disturbs(&mut nuisance, number);
+            alice.disturb_neighbor(&mut nuisance, number);
         }
         let before = alice.outbound.calls.borrow().len();
         let words = 5 + dice.roll(60);
@@ -140,7 +140,7 @@ fn other_sessions_calibration_does_not_change_a_request() {
 }
 
 impl Alice {
-    /// Takes a turn with a long message. Returns how long the request to the model was.
+    /// Runs a turn with a long message. Returns the length of the request to the model.
     fn talks(&self, number: usize) -> usize {
         self.outbound.answer(answered("Yes."));
         self.takes_turn("s", number, &"some words ".repeat(3_000));
@@ -188,7 +188,7 @@ fn a_sessions_calibration_outlives_its_turn_row() {
     }
     conversation::session::last_turns::fold_surplus(&alice.db).unwrap();
     assert_eq!(estimate(&alice), before);
-    // And the next turn goes on from there.
+    // And the next turn continues from there.
     alice.outbound.answer(answered("Yes."));
     alice.takes_turn("s", 9, "Hi.");
     let after = estimate(&alice)["messages"].as_i64().unwrap();

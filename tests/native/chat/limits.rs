@@ -58,7 +58,7 @@ impl Alice {
     }
 
     /// A turn that is refused before anything is written.
-    fn is_limited(&self, body: &Value) -> Error {
+    fn assert_limited(&self, body: &Value) -> Error {
         let (before, asked) = (self.db.dump(), self.calls_sent());
         let error = self.begin(body).err().expect("the turn began");
         assert_eq!(error.code.name(), "rate_limited", "{}", error.message);
@@ -68,14 +68,14 @@ impl Alice {
 
     /// How long a refused turn has to wait, and by which limit.
     fn waits(&self, text: &str) -> (i64, String) {
-        let error = self.is_limited(&json!({"id": "s", "message": user(text)}));
+        let error = self.assert_limited(&json!({"id": "s", "message": user(text)}));
         let seconds = error.details()["retryAfter"].as_i64().unwrap();
         let field = error.details()["field"].as_str().unwrap().to_owned();
         (seconds, field)
     }
 
     /// A turn of session `s` that is answered and spends 12 tokens.
-    fn is_answered(&self, text: &str) {
+    fn run_answered_turn(&self, text: &str) {
         self.is_answered_in("s", text);
     }
 
@@ -85,7 +85,7 @@ impl Alice {
         assert_eq!(text_of(&chunks), "Yes.", "{chunks:?}");
     }
 
-    fn goes_to(&self, ms: i64) {
+    fn set_clock(&self, ms: i64) {
         self.host.advance(ms - self.host.now_ms());
     }
 
@@ -107,7 +107,7 @@ const COST: &str = "limits.costPerDay";
 #[test]
 fn an_agent_without_limits_has_no_limit_rows() {
     let alice = Alice::with_model();
-    alice.is_answered("one");
+    alice.run_answered_turn("one");
     alice.ok("addUsage", json!({"sessionId": "s", "inputTokens": 5}));
     assert_eq!(alice.counted(), [""; 0]);
     let config = alice.ok("getConfig", json!({}));
@@ -120,40 +120,40 @@ fn an_agent_without_limits_has_no_limit_rows() {
 #[test]
 fn turns_over_the_minute_limit_wait_for_the_oldest_to_expire() {
     let alice = limited(json!({"turnsPerMinute": 2}));
-    alice.is_answered("one");
+    alice.run_answered_turn("one");
     alice.host.advance(10_500);
-    alice.is_answered("two");
+    alice.run_answered_turn("two");
     assert_eq!(alice.waits("three"), (50, PACE.to_owned()));
     alice.host.advance(49_499);
     assert_eq!(alice.waits("three"), (1, PACE.to_owned()));
     alice.host.advance(1);
-    alice.is_answered("three");
+    alice.run_answered_turn("three");
     assert_eq!(alice.waits("four"), (11, PACE.to_owned()));
 }
 
 #[test]
 fn the_minute_window_spans_midnight() {
     let alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 1_000}));
-    alice.goes_to(DAY_MS - 1_000);
-    alice.is_answered("one");
-    alice.goes_to(DAY_MS + 1_000);
-    alice.is_answered("two");
+    alice.set_clock(DAY_MS - 1_000);
+    alice.run_answered_turn("one");
+    alice.set_clock(DAY_MS + 1_000);
+    alice.run_answered_turn("two");
     assert_eq!(alice.waits("three"), (58, PACE.to_owned()));
-    alice.goes_to(DAY_MS + 59_000);
-    alice.is_answered("three");
+    alice.set_clock(DAY_MS + 59_000);
+    alice.run_answered_turn("three");
 }
 
 #[test]
 fn the_daily_token_limit_resets_at_midnight() {
     let alice = limited(json!({"tokensPerDay": 24}));
-    alice.is_answered("one");
+    alice.run_answered_turn("one");
     alice.is_answered_in("t", "one");
     let left = (DAY_MS - alice.host.now_ms()) / 1_000;
     assert_eq!(alice.waits("two"), (left, TOKENS.to_owned()));
-    alice.goes_to(DAY_MS - 1);
+    alice.set_clock(DAY_MS - 1);
     assert_eq!(alice.waits("two"), (1, TOKENS.to_owned()));
-    alice.goes_to(DAY_MS);
-    alice.is_answered("two");
+    alice.set_clock(DAY_MS);
+    alice.run_answered_turn("two");
 }
 
 #[test]
@@ -163,44 +163,44 @@ fn the_daily_cost_uses_the_agents_prices() {
         "configureAgent",
         json!({"prices": {"input": 1_000, "output": 5_000}, "limits": {"costPerDay": 0.04}}),
     );
-    alice.is_answered("one");
-    alice.is_answered("two");
+    alice.run_answered_turn("one");
+    alice.run_answered_turn("two");
     assert_eq!(alice.waits("three").1, COST);
-    alice.goes_to(DAY_MS);
-    alice.is_answered("three");
+    alice.set_clock(DAY_MS);
+    alice.run_answered_turn("three");
 }
 
 #[test]
 fn earlier_and_reported_usage_counts_toward_a_new_limit() {
     let alice = Alice::with_model();
-    alice.is_answered("one");
+    alice.run_answered_turn("one");
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
     assert_eq!(alice.waits("two").1, TOKENS);
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 25}}));
-    alice.is_answered("two");
+    alice.run_answered_turn("two");
     let report = json!({"sessionId": "s", "inputTokens": 1, "id": "a"});
     alice.ok("addUsage", report.clone());
     alice.ok("addUsage", report);
     assert_eq!(alice.waits("three").1, TOKENS);
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 26}}));
-    alice.is_answered("three");
+    alice.run_answered_turn("three");
 }
 
 #[test]
 fn the_limit_with_the_latest_reset_is_reported() {
     let alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
-    alice.is_answered("one");
+    alice.run_answered_turn("one");
     assert_eq!(alice.waits("two").1, TOKENS);
 }
 
 #[test]
 fn every_entry_point_that_starts_a_turn_is_limited() {
     let alice = limited(json!({"turnsPerMinute": 1}));
-    alice.is_answered("one");
+    alice.run_answered_turn("one");
     alice.waits("by chat");
     let regenerate = json!({"id": "s", "messages": [user("one")], "trigger": "regenerate-message"});
-    alice.is_limited(&regenerate);
-    alice.is_limited(&json!({"id": "s", "messages": [user("one")]}));
+    alice.assert_limited(&regenerate);
+    alice.assert_limited(&json!({"id": "s", "messages": [user("one")]}));
     let before = alice.db.dump();
     let ran = json!({"sessionId": "t", "message": user("by runTurn")});
     let error = alice.call("runTurn", ran.clone()).unwrap_err();
@@ -225,7 +225,7 @@ fn only_one_of_two_turns_gets_the_last_slot() {
     let first = alice
         .begin(&json!({"id": "s", "message": user("one")}))
         .unwrap();
-    alice.is_limited(&json!({"id": "t", "message": user("two")}));
+    alice.assert_limited(&json!({"id": "t", "message": user("two")}));
     alice.outbound.answer(said("Yes."));
     alice.run_work(first.work.unwrap());
     assert_eq!(text_of(&receive(first.listener)), "Yes.");
@@ -256,12 +256,12 @@ fn a_turn_ends_before_its_model_call_if_another_spent_the_budget() {
 fn a_turn_that_dies_after_admission_counts_once() {
     let mut alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 10_000}));
     drop(alice.begin(&json!({"id": "s", "message": user("one")})));
-    alice.dies();
+    alice.crash();
     alice.outbound.answer(said("Back."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
-    alice.is_answered("two");
+    alice.run_answered_turn("two");
     assert_eq!(alice.waits("three").1, PACE);
     assert_eq!(alice.counted(), [" 0 24 [1000000,1000000]"]);
 }
@@ -281,7 +281,7 @@ fn a_call_lost_in_a_crash_and_its_retry_both_count() {
     };
     let lost = counted(&alice);
     assert!(lost > 0);
-    alice.dies();
+    alice.crash();
     alice.outbound.falls_silent.set(false);
     alice.outbound.answer(said("Back."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
@@ -346,7 +346,7 @@ fn a_turn_that_exhausts_the_budget_ends_and_keeps_its_output() {
     );
     assert_eq!(shown[1]["parts"][1]["output"], "echoed");
     assert_eq!(alice.calls_sent(), 2, "the model once, and the tool");
-    // The same call is told the same, and runs nothing.
+    // The same call returns the same, and runs nothing.
     assert_eq!(
         alice.call("runTurn", asked).unwrap_err().code.name(),
         "rate_limited"
@@ -369,7 +369,7 @@ fn continuing_after_a_client_result_is_the_same_turn() {
         "configureAgent",
         json!({"limits": {"turnsPerMinute": 1, "tokensPerDay": 1}}),
     );
-    let error = alice.is_limited(&body);
+    let error = alice.assert_limited(&body);
     assert_eq!(error.details()["field"], TOKENS);
     alice.ok(
         "configureAgent",
@@ -378,7 +378,7 @@ fn continuing_after_a_client_result_is_the_same_turn() {
     alice.outbound.answer(said("In Rome."));
     assert_eq!(text_of(&alice.chat(body.clone())), "In Rome.");
     // Once it is answered, the same request is a new turn.
-    assert_eq!(alice.is_limited(&body).details()["field"], PACE);
+    assert_eq!(alice.assert_limited(&body).details()["field"], PACE);
 }
 
 #[test]
@@ -388,7 +388,7 @@ fn a_queued_message_counts_once_when_it_starts() {
     let first = alice.begin(&queued("one")).unwrap();
     let second = alice.begin(&queued("two")).unwrap();
     assert!(second.work.is_none());
-    alice.is_limited(&queued("three"));
+    alice.assert_limited(&queued("three"));
     // The same message waits where it waits.
     assert!(alice.begin(&queued("two")).unwrap().work.is_none());
     for _ in 0..2 {
@@ -425,11 +425,11 @@ fn a_refused_replacement_stops_no_turn() {
     let first = alice
         .begin(&json!({"id": "s", "message": user("one")}))
         .unwrap();
-    alice.is_limited(&replacing);
+    alice.assert_limited(&replacing);
     assert!(!first.work.as_ref().unwrap().running().is_cancelled());
     drop(first);
-    alice.dies();
-    alice.is_limited(&replacing);
+    alice.crash();
+    alice.assert_limited(&replacing);
     assert!(alice.has_turn_rows());
 }
 
@@ -463,29 +463,29 @@ fn summaries_count_toward_the_daily_limit() {
 fn a_token_is_subject_to_its_own_and_the_agents_limits() {
     let mut alice = limited(json!({"turnsPerMinute": 3}));
     alice.caller = held("token a", json!({"turnsPerMinute": 1}));
-    alice.is_answered("one");
-    let error = alice.is_limited(&json!({"id": "s", "message": user("two")}));
+    alice.run_answered_turn("one");
+    let error = alice.assert_limited(&json!({"id": "s", "message": user("two")}));
     assert!(error.message.starts_with("This token"), "{}", error.message);
     alice.caller = held("token b", json!({"turnsPerMinute": 1_000}));
-    alice.is_answered("two");
-    alice.is_answered("three");
-    let error = alice.is_limited(&json!({"id": "s", "message": user("four")}));
+    alice.run_answered_turn("two");
+    alice.run_answered_turn("three");
+    let error = alice.assert_limited(&json!({"id": "s", "message": user("four")}));
     assert!(error.message.starts_with("This agent"), "{}", error.message);
-    // A message of the agent's limits says nothing of other callers' spending.
+    // The error about the agent's limits reveals nothing about other callers' usage.
     assert!(!error.message.contains('3'), "{}", error.message);
 }
 
 #[test]
 fn a_tokens_usage_is_counted_separately() {
     let mut alice = Alice::with_model();
-    alice.is_answered("by the secret");
+    alice.run_answered_turn("by the secret");
     alice.caller = held("token a", json!({"tokensPerDay": 12}));
-    alice.is_answered("one");
+    alice.run_answered_turn("one");
     assert_eq!(alice.waits("two").1, TOKENS);
     alice.caller = held("token b", json!({"tokensPerDay": 12}));
-    alice.is_answered("two");
+    alice.run_answered_turn("two");
     assert_eq!(alice.counted(), ["token a 0 12 []", "token b 0 12 []"]);
-    // The token that began the turn holds it, even if another caller takes the turn up.
+    // The turn stays limited by the token that started it, even if another caller resumes it.
     alice.caller = held("token c", json!({"tokensPerDay": 5}));
     define_tool(&mut alice);
     alice
@@ -518,9 +518,9 @@ fn define_tool(alice: &mut Alice) {
 fn usage_rows_of_earlier_days_are_deleted_on_write() {
     let mut alice = Alice::with_model();
     for day in 0..4 {
-        alice.goes_to(day * DAY_MS + 1_000);
+        alice.set_clock(day * DAY_MS + 1_000);
         alice.caller = held(&format!("token {day}"), json!({"tokensPerDay": 100}));
-        alice.is_answered(&format!("day {day}"));
+        alice.run_answered_turn(&format!("day {day}"));
     }
     let held: Vec<String> = alice.counted();
     assert_eq!(held, ["token 2 2 12 []", "token 3 3 12 []"]);
@@ -530,18 +530,18 @@ fn usage_rows_of_earlier_days_are_deleted_on_write() {
 fn a_clock_that_moves_back_does_not_lift_a_limit() {
     let mut alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
     alice.caller = held("token", json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
-    alice.goes_to(3 * DAY_MS);
-    alice.is_answered("one");
+    alice.set_clock(3 * DAY_MS);
+    alice.run_answered_turn("one");
     for back in [1, 60_000, DAY_MS, 2 * DAY_MS] {
-        alice.goes_to(3 * DAY_MS - back);
-        let error = alice.is_limited(&json!({"id": "s", "message": user("two")}));
+        alice.set_clock(3 * DAY_MS - back);
+        let error = alice.assert_limited(&json!({"id": "s", "message": user("two")}));
         assert!(
             error.details()["retryAfter"].as_i64().unwrap() > 60,
             "{back}"
         );
     }
-    alice.goes_to(4 * DAY_MS);
-    alice.is_answered("two");
+    alice.set_clock(4 * DAY_MS);
+    alice.run_answered_turn("two");
 }
 
 #[test]
@@ -590,7 +590,7 @@ fn prices_cannot_be_removed_while_a_limit_needs_them() {
         .unwrap_err();
     assert_eq!(error.details()["field"], "prices");
     alice.ok("configureAgent", json!({"prices": null, "limits": null}));
-    // A token that was minted before holds fast.
+    // A token minted earlier stays valid.
     let mut alice = alice;
     alice.caller = held("token", json!({"costPerDay": 1}));
     let before = alice.db.dump();
@@ -639,7 +639,7 @@ fn tokens_of_one_principal_share_a_count() {
         let caller = access::identify(&alice.policy, &alice.host, Some("alice"), Some(&token));
         alice.caller = caller.unwrap();
         if is_let_in {
-            alice.is_answered(text);
+            alice.run_answered_turn(text);
         } else {
             assert_eq!(alice.waits(text).1, PACE);
         }
@@ -662,7 +662,7 @@ fn a_turn_and_its_usage_are_written_atomically() {
         if has_failed {
             assert_eq!(alice.db.dump(), before, "{passing}");
         } else {
-            alice.is_limited(&json!({"id": "t", "message": user("two")}));
+            alice.assert_limited(&json!({"id": "t", "message": user("two")}));
             break;
         }
     }
@@ -680,7 +680,7 @@ fn a_notified_service_can_start_the_next_turn() {
     };
     alice.outbound.answer(said("Yes."));
     run("one").unwrap();
-    // The answer is given again without a turn.
+    // The answer is returned again without a turn.
     run("one").unwrap();
     let seconds = run("two").unwrap_err().details()["retryAfter"]
         .as_i64()

@@ -13,7 +13,7 @@ use crate::chat::turns::{kinds, receive, said, text_of, user};
 use base::budget::{ByteBudget, TURNS};
 use base::testing::wait_for;
 
-/// A listener that takes nothing is cut off after so many looks.
+/// A listener that reads nothing is cut off after this many checks.
 const LOOKS: usize = 2;
 
 fn long() -> String {
@@ -112,7 +112,7 @@ fn resuming_listeners_share_one_copy_of_the_backlog() {
         places.iter().all(Option::is_some) && places.is_sorted(),
         "{places:?}"
     );
-    // A listener that reads nothing after the turn's end holds nothing after a while.
+    // A listener that reads nothing after the turn's end uses no memory after a while.
     drop((first, running));
     for _ in 0..=LOOKS {
         alice.turns.disconnect_silent();

@@ -13,7 +13,7 @@ use chat::run::cycle::run;
 
 const LEFT_OUT: &str = "omitted here and stored in the log";
 
-/// An output with an end of its own.
+/// An output with a recognizable end.
 fn long(length: usize) -> String {
     format!("{}the end", "x".repeat(length - "the end".len()))
 }
@@ -164,7 +164,7 @@ fn a_long_output_survives_a_crash() {
         .unwrap();
     cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
     assert!(waiting(&alice) > 0);
-    alice.dies();
+    alice.crash();
     alice.outbound.falls_silent.set(false);
     alice.outbound.answer(said("Done."));
     let taken_up = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();

@@ -178,7 +178,7 @@ fn tools_are_listed_and_called_as_the_protocol_specifies() {
         (call.limits.total_ms, call.limits.max_bytes),
         (7_000, 2_000)
     );
-    // The model is told of both tools.
+    // The model receives both tools.
     let (_, body) = alice.sent_call(3);
     assert_eq!(body["tools"][1]["function"]["name"], "gh_b");
 
@@ -370,7 +370,7 @@ fn defining_a_server_that_cannot_list_tools_writes_nothing() {
         assert!(error.message.contains(expected), "{}", error.message);
         assert!(alice.outbound.answers.borrow().is_empty(), "{expected}");
     }
-    // A list without an end, and a server that says nothing.
+    // A list without an end, and a server that never answers.
     alice.answers([begun(), note()]);
     for page in 2..40 {
         alice
@@ -546,7 +546,7 @@ fn an_expired_session_is_reinitialized_once() {
     assert_eq!(header(&again, "mcp-session-id"), Some("S-2"));
     assert_eq!(header(&again, "mcp-protocol-version"), Some("2025-06-18"));
     assert_eq!(body["params"]["arguments"], json!({"q": 1}));
-    // The next call knows the new session.
+    // The next call uses the new session.
     assert_eq!(alice.uses(vec![result(1, text("Known."))]), "Known.");
     assert_eq!(
         header(&alice.sent_call(10).0, "mcp-session-id"),
@@ -557,7 +557,7 @@ fn an_expired_session_is_reinitialized_once() {
         lost,
         "Error: `gh_a` returned no result: it did not recognize its own session."
     );
-    // A beginning that fails is made anew by the next call.
+    // A failed handshake is repeated by the next call.
     let away = || {
         Err(CallFailure::Unreachable {
             cause: String::new(),
@@ -573,7 +573,7 @@ fn an_expired_session_is_reinitialized_once() {
         let received = alice.uses(vec![gone(), hello(), note(), result(3, text("Back."))]);
         assert_eq!(received, "Back.");
     }
-    // Some servers say so with the status 400 and an error for no request.
+    // Some servers report this with status 400 and an error for no request.
     let unknown = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "No valid session ID provided"}});
     let unknown = ScriptedAnswer {
         status: 400,
@@ -586,7 +586,7 @@ fn an_expired_session_is_reinitialized_once() {
         result(3, text("Again.")),
     ]);
     assert_eq!(received, "Again.");
-    // Any other failure may come after the tool has run: nothing is sent again.
+    // Any other failure may occur after the tool has run: nothing is sent again.
     assert!(
         alice
             .uses(vec![Ok(ScriptedAnswer::text(500, ""))])
@@ -655,7 +655,7 @@ fn a_stale_list_is_fetched_again() {
     let listed = alice.ok("listTools", json!({}));
     assert_eq!(listed["tools"][0]["isChanged"], true);
     assert_eq!(listed["tools"][1]["isChanged"], Value::Null);
-    // The model of this very turn was told of the new list.
+    // The model of this very turn received the new list.
     assert_eq!(alice.sent_call(5).1["tools"][2]["function"]["name"], "gh_c");
     // A tool that is as it was needs no approval again.
     alice.host.advance(REFRESH_EVERY_MS);
@@ -765,7 +765,7 @@ fn a_silent_server_delays_a_turn_by_three_seconds() {
     let body = json!({"id": "s", "message": user("hi")}).to_string();
     let agent = alice.agent(&alice.db);
     let begun = begin_chat(&agent, "default", body.as_bytes()).unwrap();
-    // The model is silent, too: the turn stands at the model, past the refresh.
+    // The model is silent, too: the turn waits for the model, past the refresh.
     cut_off(run(&agent, begun.work.unwrap()));
     assert_eq!(alice.outbound.slept.borrow()[0], 3_000);
     let (_, body) = alice.sent_call(4);
@@ -847,7 +847,7 @@ fn tool_names_are_unique() {
     ]);
     let defined = alice.ok("defineTool", json!({"name": "set", "mcp": URL}));
     assert_eq!(defined["tools"], json!([]));
-    // A tool takes the place of a server of its name, and of all its tools.
+    // A tool replaces a server of its name, and all of the server's tools.
     alice.ok("defineTool", own("gh"));
     let named = |name: &str| (name.to_owned(), false);
     assert_eq!(alice.tools(), [named("gh"), named("gh_b")]);
@@ -1126,7 +1126,8 @@ fn resuming_is_limited_and_needs_server_support() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     let ended = "Error: `gh_a` returned no result: it ended its answer without a result.";
     let cut = || cut_after(&["e"], 1, None);
-    // The server keeps no streams, or has forgotten its session. The tool is not called again.
+    // The server does not support resuming, or has dropped its session. The tool is not called
+    // again.
     for status in [405, 404] {
         let read = alice.uses(vec![cut(), Ok(ScriptedAnswer::text(status, ""))]);
         assert_eq!(read, ended);

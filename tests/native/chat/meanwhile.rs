@@ -126,8 +126,8 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
     (alice, chunks)
 }
 
-/// The result of each write: the new rows of the log behind `ask<-new answer`, and the
-/// history behind `ask`. `{turn}` stands for the turn's own events.
+/// The result of each write: the new rows of the log after `ask<-new answer`, and the history after
+/// `ask`. `{turn}` stands for the turn's own events.
 const WRITES: [(&str, Write, &[&str], &[&str]); 13] = [
     ("nothing", |_| {}, &["{turn}<-ask"], &["{turn}"]),
     (
@@ -394,7 +394,7 @@ fn a_continued_turn_follows_messages_appended_meanwhile() {
         view(&alice),
         ["where", "Let me see.", "Rome", "note", "Let me see."]
     );
-    // The page shows both calls in the message that it knows.
+    // The page has both calls in the message that it knows.
     let shown = alice.shown();
     let second = shown[3]["parts"][1].clone();
     assert_eq!(second["toolCallId"], "c2");
@@ -468,7 +468,7 @@ fn random_appends_stay_on_the_visible_path() {
             writes(&alice, &mut dice);
             if dice.roll(3) == 0 {
                 drop(work.take());
-                alice.dies();
+                alice.crash();
                 writes(&alice, &mut dice);
                 work = resume_some_turns(&alice.agent(&alice.db)).works.pop();
             }
@@ -479,7 +479,7 @@ fn random_appends_stay_on_the_visible_path() {
                     .answer(Ok(base::testing::ScriptedAnswer::text(200, "output")));
             }
             match dice.roll(4) {
-                // The model fails, and its words before the failure are kept.
+                // The model fails, and its text before the failure is stored.
                 0 => alice
                     .outbound
                     .answer(Ok(base::testing::ScriptedAnswer::text(500, "no"))),

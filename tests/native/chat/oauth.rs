@@ -142,11 +142,11 @@ impl Alice {
     }
 
     /// As `began`, of an agent that has registered its client.
-    fn began_again(&self) -> String {
+    fn begin_registered(&self) -> String {
         self.is_wanted(&json!({}), vec![resource(), metadata()])
     }
 
-    /// The browser comes back with these fields.
+    /// The browser returns with these fields.
     fn returns_with(&self, query: &str) -> ReturnPage {
         let address = format!("{CALLBACK}?{query}");
         let Route::OAuthReturn { agent, returned } = route::parse("GET", &address).unwrap() else {
@@ -322,7 +322,7 @@ fn an_authorization_response_is_valid_once_for_ten_minutes() {
         (("code=the-code&", ""), "code"),
         (("the-code&", "x&error=no%0Away&"), "error"),
     ] {
-        let opened = alice.began_again();
+        let opened = alice.begin_registered();
         let from = alice.count_sent();
         let query = allowed(&opened).replace(change.0, change.1);
         let page = alice.returns_with(&query);
@@ -332,12 +332,12 @@ fn an_authorization_response_is_valid_once_for_ten_minutes() {
         // What was used is used up.
         assert_eq!(unknown(alice.returns_with(&allowed(&opened))), "state");
     }
-    let opened = alice.began_again();
+    let opened = alice.begin_registered();
     alice.host.advance(10 * 60_000);
     assert_eq!(unknown(alice.returns_with(&allowed(&opened))), "state");
     // A later address replaces an earlier one.
-    let first = alice.began_again();
-    let second = alice.began_again();
+    let first = alice.begin_registered();
+    let second = alice.begin_registered();
     assert_ne!(first, second);
     assert_eq!(unknown(alice.returns_with(&allowed(&first))), "state");
     for state in ["", "x", "W10"] {
@@ -396,7 +396,8 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     assert_eq!(sent[1].3.as_deref(), Some("Bearer token-two"));
     assert!(from > 0);
 
-    // Refused: renewed, and asked once more. An answer without a refresh token keeps the old one.
+    // Refused: the token is refreshed and the request repeated once. A response without a refresh
+    // token keeps the old one.
     let without = document(&json!({"access_token": "token-three", "token_type": "Bearer"}));
     let again = result(2, json!({"content": [{"type": "text", "text": "Again."}]}));
     let before = alice.count_sent() + 1;

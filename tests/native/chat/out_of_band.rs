@@ -20,7 +20,7 @@ const TOOLS: &str =
 impl Alice {
     /// A turn whose model will call the client's tool `place` and the server's tool
     /// `echo`.
-    pub fn asked_where(&self) -> TurnWork {
+    pub fn begin_two_calls(&self) -> TurnWork {
         define(self, "echo", false);
         let tools: Value = serde_json::from_str(TOOLS).unwrap();
         let body = json!({"id": "s", "message": user("where"), "tools": tools});
@@ -46,7 +46,7 @@ impl Alice {
         ))
     }
 
-    pub fn early_rows(&self) -> usize {
+    pub fn out_of_band_rows(&self) -> usize {
         let sql = "SELECT 1 FROM cf_agents_early_answers";
         self.db.rows(sql, &[]).unwrap().len()
     }
@@ -79,31 +79,34 @@ fn both() -> Vec<(String, String)> {
 #[test]
 fn an_answer_during_the_turn_is_applied_at_its_end() {
     let alice = Alice::with_model();
-    let work = alice.asked_where();
+    let work = alice.begin_two_calls();
     alice.frame("c1", "Rome").unwrap();
-    assert_eq!(alice.early_rows(), 1);
+    assert_eq!(alice.out_of_band_rows(), 1);
     alice.will_ask();
     alice.outbound.answer(said("In Rome."));
     alice.run_work(work);
     assert_eq!(alice.outcomes(), both());
-    assert_eq!(alice.early_rows(), 0);
+    assert_eq!(alice.out_of_band_rows(), 0);
     assert_eq!(alice.shown()[1]["parts"][3]["text"], "In Rome.");
 }
 
 #[test]
 fn an_answer_survives_a_crash_during_the_turn() {
     let mut alice = Alice::with_model();
-    drop(alice.asked_where());
+    drop(alice.begin_two_calls());
     alice.frame("c1", "Rome").unwrap();
-    alice.dies();
+    alice.crash();
     // The client sends its answer again, because it got no acknowledgement.
     alice.frame("c1", "Oslo").unwrap();
-    assert_eq!(alice.early_rows(), 1);
+    assert_eq!(alice.out_of_band_rows(), 1);
     alice.will_ask();
     alice.outbound.answer(said("In Rome."));
     alice.run_all();
     assert_eq!(alice.outcomes(), both());
-    assert_eq!((alice.early_rows(), alice.has_turn_rows()), (0, false));
+    assert_eq!(
+        (alice.out_of_band_rows(), alice.has_turn_rows()),
+        (0, false)
+    );
 }
 
 /// The object dies after a statement around the turn's end fails. The test tries every
@@ -112,7 +115,7 @@ fn an_answer_survives_a_crash_during_the_turn() {
 fn an_answer_is_applied_once_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::with_model();
-        let work = alice.asked_where();
+        let work = alice.begin_two_calls();
         alice.frame("c1", "Rome").unwrap();
         alice.will_ask();
         alice.outbound.answer(said("In Rome."));
@@ -122,7 +125,7 @@ fn an_answer_is_applied_once_whichever_statement_fails() {
             assert!(passing > 30);
             break;
         }
-        alice.dies();
+        alice.crash();
         *alice.outbound.answers.borrow_mut() = Default::default();
         if !alice.actions().contains(&"tool_call_request".to_owned()) {
             let ran = alice.outbound.calls.borrow();
@@ -140,7 +143,7 @@ fn an_answer_is_applied_once_whichever_statement_fails() {
         let of_client = outcomes.iter().filter(|(id, _)| id == "c1");
         let texts: Vec<&str> = of_client.map(|(_, text)| text.as_str()).collect();
         assert_eq!(texts, ["Rome"], "statement {passing}: {outcomes:?}");
-        assert_eq!(alice.early_rows(), 0, "statement {passing}");
+        assert_eq!(alice.out_of_band_rows(), 0, "statement {passing}");
         assert!(!alice.has_turn_rows(), "statement {passing}");
     }
 }
@@ -148,7 +151,7 @@ fn an_answer_is_applied_once_whichever_statement_fails() {
 #[test]
 fn a_leftover_answer_is_applied_by_the_next_scan() {
     let mut alice = Alice::with_model();
-    let work = alice.asked_where();
+    let work = alice.begin_two_calls();
     alice.will_ask();
     alice.run_work(work);
     // As if the object had died right after the turn's end: the early answer is still
@@ -158,31 +161,31 @@ fn a_leftover_answer_is_applied_by_the_next_scan() {
     alice.frame("c1", "Rome").unwrap();
     let sql = "UPDATE cf_agents_last_turns SET state = NULL";
     alice.db.run(sql, &[]).unwrap();
-    alice.dies();
+    alice.crash();
     alice.outbound.answer(said("In Rome."));
     alice.run_all();
     assert_eq!(alice.outcomes(), both());
-    assert_eq!(alice.early_rows(), 0);
+    assert_eq!(alice.out_of_band_rows(), 0);
 }
 
 #[test]
 fn an_answer_to_an_unknown_call_is_dropped() {
     let alice = Alice::with_model();
-    let work = alice.asked_where();
+    let work = alice.begin_two_calls();
     alice.frame("c9", "Rome").unwrap();
     alice.outbound.answer(said("Hello."));
     alice.run_work(work);
-    assert_eq!(alice.early_rows(), 0);
+    assert_eq!(alice.out_of_band_rows(), 0);
     assert_eq!(alice.actions(), ["user_message", "agent_message"]);
 }
 
 #[test]
 fn a_long_answer_is_stored_in_parts_up_to_a_limit() {
     let alice = Alice::with_model();
-    let work = alice.asked_where();
+    let work = alice.begin_two_calls();
     let long = "é".repeat(1_200_000);
     alice.frame("c1", &long).unwrap();
-    assert_eq!(alice.early_rows(), 3);
+    assert_eq!(alice.out_of_band_rows(), 3);
     let error = alice
         .frame("c2", &"x".repeat(MAX_ANSWER_BYTES - 2_000_000))
         .map(drop)
@@ -198,10 +201,10 @@ fn a_long_answer_is_stored_in_parts_up_to_a_limit() {
 fn clearing_or_deleting_a_session_deletes_out_of_band_results() {
     for operation in ["clearMessages", "deleteSession"] {
         let alice = Alice::with_model();
-        drop(alice.asked_where());
+        drop(alice.begin_two_calls());
         alice.frame("c1", "Rome").unwrap();
         alice.ok(operation, json!({"sessionId": "s"}));
-        assert_eq!(alice.early_rows(), 0, "{operation}");
+        assert_eq!(alice.out_of_band_rows(), 0, "{operation}");
     }
 }
 
@@ -219,7 +222,7 @@ fn a_scan_reports_whether_answers_remain() {
     for (left, is_more_left) in [(1, true), (0, false)] {
         let look = resume_some_turns(&alice.agent(&alice.db));
         assert_eq!(
-            (alice.early_rows(), look.is_more_left),
+            (alice.out_of_band_rows(), look.is_more_left),
             (left, is_more_left)
         );
     }

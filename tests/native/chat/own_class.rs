@@ -71,7 +71,7 @@ fn a_call_that_the_class_exempts_runs_without_approval() {
     let [made] = &alice.asked_class("")[..] else {
         panic!("the call is made once")
     };
-    // The function and the tool are told the same call.
+    // The function and the tool receive the same call.
     assert_eq!(made.headers, asked.headers);
 }
 
@@ -100,7 +100,7 @@ fn only_an_explicit_false_skips_approval() {
         assert!(kinds(&chunks).contains(&"tool-approval-request"));
         assert_eq!(states(&alice), ["approval-requested"]);
         assert_eq!(alice.asked_class("").len(), 0);
-        // The approved call is made, and the class is not asked again.
+        // The approved call runs, and the class is not asked again.
         let mut message = alice.shown()[1].clone();
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
@@ -142,7 +142,7 @@ fn the_approval_decision_survives_a_crash() {
         assert!(matches!(turn.as_mut().poll(&mut context), Poll::Pending));
     }
     assert_eq!(alice.asked_class("approval").len(), 1);
-    alice.dies();
+    alice.crash();
     alice.outbound.falls_silent.set(false);
     for answer in [word("false"), word("paid 5"), said("Paid.")] {
         alice.outbound.answer(answer);

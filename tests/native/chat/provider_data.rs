@@ -14,7 +14,7 @@ use base::testing::ScriptedAnswer;
 use chat::run::cycle::run;
 use chat::run::resume::resume_some_turns;
 
-/// An agent whose model thinks and signs, and that has the tool `look`.
+/// An agent whose model returns signed thinking, with the tool `look`.
 fn thinking(model: &str) -> Alice {
     let alice = Alice::with_model();
     let mut settings = alice.outbound.settings.borrow_mut();
@@ -106,13 +106,13 @@ fn asked(model: &str, call: ScriptedAnswer, said: fn(&str) -> ScriptedAnswer) ->
         let mut context = Context::from_waker(Waker::noop());
         assert!(matches!(turn.as_mut().poll(&mut context), Poll::Pending));
     }
-    alice.dies();
+    alice.crash();
     alice.outbound.falls_silent.set(false);
     alice.outbound.answer(Ok(said("A lake.")));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
-    alice.dies();
+    alice.crash();
     alice.outbound.answer(Ok(said("Welcome.")));
     alice.says("thanks");
     let calls = alice.outbound.calls.borrow();
@@ -140,7 +140,7 @@ fn signed_thinking_is_sent_back_in_place() {
     ]);
     assert_eq!(second["messages"][1]["content"], expected);
     assert_eq!(third["messages"][1]["content"], expected);
-    // With its thoughts, the model may go on thinking after the call.
+    // With its thinking, the model may continue to think after the call.
     assert_eq!(second["thinking"], first["thinking"]);
     assert_eq!(second["thinking"]["type"], "enabled");
 }
@@ -214,8 +214,8 @@ fn too_long_provider_data_is_dropped_and_the_turn_continues() {
     assert!(second["messages"][1]["kept"].is_null());
 }
 
-/// A file is data: what a provider takes for its own words or its own ids comes from the
-/// provider alone, or with who trusts the file.
+/// A file is data: a provider's own text and ids are accepted only from the provider, or from a
+/// sender who trusts the file.
 #[test]
 fn an_untrusted_file_cannot_supply_provider_data() {
     let kept = json!({"parts": [{"type": "text", "length": 3, "providerOptions": {"maker": {"itemId": "msg_1"}}}]});
@@ -230,7 +230,7 @@ fn an_untrusted_file_cannot_supply_provider_data() {
         let imported = if allows {
             other.import("s", &file)
         } else {
-            other.import_warily("s", &file)
+            other.import_untrusted("s", &file)
         };
         imported.unwrap();
         let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
@@ -241,7 +241,7 @@ fn an_untrusted_file_cannot_supply_provider_data() {
     }
 }
 
-/// Estimates do not count what comes back, so a small window gets little of it.
+/// Estimates do not count provider data, so a small window gets little of it.
 #[test]
 fn a_small_window_limits_the_provider_data_sent_back() {
     let parts = |bytes: usize| json!({"parts": ["x".repeat(bytes)]});

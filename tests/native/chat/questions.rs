@@ -131,7 +131,7 @@ fn a_tools_question_ends_the_turn_and_its_answer_continues_it() {
         (&parts[1]["state"], &parts[2]),
         (&json!("input-available"), &part)
     );
-    // Nobody outside reads the tool's state.
+    // The tool's state is not readable from outside.
     for shown in [
         alice
             .ok("getHistory", json!({"sessionId": "s"}))
@@ -175,7 +175,7 @@ fn a_tools_question_ends_the_turn_and_its_answer_continues_it() {
     );
     assert_eq!(parts[2]["data"]["isClosed"], true);
     assert_eq!(parts[3]["text"], "It is booked.");
-    // The model reads the result alone, and the log keeps neither the state nor the answers.
+    // The model reads only the result, and the log contains neither the state nor the answers.
     let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
     assert!(asked.contains("Booked.") && !asked.contains("Ann") && !asked.contains("Who?"));
     let note = alice
@@ -287,14 +287,14 @@ fn an_approved_call_may_ask_a_few_times() {
 fn a_question_survives_a_crash_at_any_point() {
     let mut alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.is_asked("x");
-    alice.dies();
+    alice.crash();
     let work = alice
         .begin(&alice.answer_body("c1", &accept("Ann")))
         .unwrap()
         .work
         .unwrap();
     drop(work);
-    alice.dies();
+    alice.crash();
     alice.outbound.answer(result(1_001, &text("Booked.")));
     alice.outbound.answer(said("Done."));
     alice.run_all();
@@ -303,7 +303,7 @@ fn a_question_survives_a_crash_at_any_point() {
         alice.sent_params(2)["inputResponses"],
         accept("Ann")["responses"]
     );
-    // The answer is taken once.
+    // The answer is accepted once.
     let calls = alice.outbound.calls.borrow().len();
     alice.outbound.answer(said("Hm."));
     alice.chat(alice.answer_body("c1", &accept("Bob")));

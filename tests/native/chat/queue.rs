@@ -223,7 +223,7 @@ fn a_replacing_message_precedes_the_queue() {
 fn an_interrupted_turn_is_replaced_at_once() {
     let mut alice = Alice::with_model();
     drop(alice.busy());
-    alice.comes_back();
+    alice.reactivate();
     alice.outbound.answer(said("At once."));
     let begun = alice.begin(&when_busy("now", "replace")).unwrap();
     alice.run_work(begun.work.unwrap());
@@ -299,7 +299,7 @@ fn a_page_queues_withdraws_and_receives_its_turn() {
     let state = received.state.unwrap();
     assert_eq!(state.asked.as_deref(), Some("r2"));
     alice.frame_of_chat("r3", "third");
-    // The page may take back its message, with any token.
+    // The page may withdraw its message, with any token.
     let cancel = json!({"type": "cf_agent_chat_request_cancel", "id": "r2"}).to_string();
     wait_for(hear_frame(&alice.agent(&alice.db), &state, &cancel)).unwrap();
     alice.outbound.answer(said("One."));
@@ -415,7 +415,7 @@ fn each_message_is_answered_once_in_order_whichever_statement_fails() {
         let has_failed = failing.has_failed();
         let at = format!("statement {passing}");
         if has_failed {
-            alice.comes_back();
+            alice.reactivate();
             // Answers that were not written are asked for again.
             let answered = alice
                 .messages()
@@ -456,7 +456,7 @@ fn a_servers_queued_message_survives_a_crash_and_its_caller() {
         base::testing::cut_off(dispatch(&agent, "runTurn", body.as_bytes()));
     }
     drop(work);
-    alice.comes_back();
+    alice.reactivate();
     alice.outbound.answer(said("One."));
     alice.outbound.answer(said("Two."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
@@ -501,7 +501,7 @@ fn an_unreadable_queued_message_of_another_build_is_dropped() {
 #[test]
 fn an_out_of_band_tool_result_continues_before_the_queue() {
     let alice = Alice::with_model();
-    let work = alice.asked_where();
+    let work = alice.begin_two_calls();
     alice.frame("c1", "Rome").unwrap();
     alice.queue("second");
     alice.will_ask();
@@ -522,7 +522,7 @@ fn a_new_message_waits_behind_a_queue_that_has_not_resumed() {
     alice.outbound.answer(said("One."));
     alice.turns.cancel_all();
     drop(work);
-    alice.comes_back();
+    alice.reactivate();
     alice.ok("cancelTurn", json!({"sessionId": "s"}));
     assert!(!alice.has_turn_rows());
     alice.queue("third");

@@ -68,8 +68,8 @@ fn asked(turns: &[Value]) -> Vec<&str> {
     ids.collect()
 }
 
-/// A local run can't serve the default model, and the demo answers. Nothing names a model
-/// that nobody asked.
+/// A local run can't serve the default model, and the demo answers. No model is named that was not
+/// requested.
 #[test]
 fn a_demo_fallback_is_recorded() {
     let alice = Alice::default();
@@ -184,7 +184,7 @@ fn a_turns_tools_are_recorded_by_kind_without_content() {
         )
     );
     assert!(!turn.to_string().contains("Atlantis"));
-    // A call that waits for the user is made in the turn that goes on.
+    // A call that waits for the user runs in the turn that continues.
     alice.outbound.answer(calls(&[("c4", "asks", json!({}))]));
     alice.says("ask");
     let waiting = &alice.turns("s")[0];
@@ -250,7 +250,7 @@ fn a_failure_after_partial_output_is_recorded_once() {
     assert_eq!(turns[0]["messageId"], alice.events()[1]["id"]);
     let failed = alice.turns_of(json!({"sessionId": "s", "failed": true}), 5);
     assert_eq!(failed, turns);
-    // Without its answer, the failure is still told.
+    // Without its answer, the failure is still reported.
     alice.ok(
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": [turns[0]["messageId"]]}),
@@ -261,10 +261,10 @@ fn a_failure_after_partial_output_is_recorded_once() {
 
 #[test]
 fn a_turn_abandoned_after_crashes_is_recorded_as_such() {
-    let mut alice = Alice::with_turns_cut_off(1);
+    let mut alice = Alice::with_interrupted_turns(1);
     for _ in 0..2 {
         assert_eq!(alice.recover(&alice.db).works.len(), 1);
-        alice.dies();
+        alice.crash();
     }
     for work in alice.recover(&alice.db).works {
         alice.run_work(work);
@@ -275,7 +275,7 @@ fn a_turn_abandoned_after_crashes_is_recorded_as_such() {
     let sentence = turns[0]["failure"]["message"].as_str().unwrap();
     assert!(sentence.contains("interrupted several times"), "{sentence}");
     // One that can't be read.
-    let alice = Alice::with_turns_cut_off(1);
+    let alice = Alice::with_interrupted_turns(1);
     let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
     assert_eq!(alice.recover(&alice.db).works.len(), 0);
@@ -291,7 +291,7 @@ fn a_resumed_turn_records_its_attempts_and_caller() {
             .begin(&json!({"id": "s", "message": user("Go.")}))
             .unwrap(),
     );
-    alice.dies();
+    alice.crash();
     alice.host.advance(5_000);
     for work in alice.recover(&alice.db).works {
         alice.outbound.answer(said("Here."));
@@ -328,7 +328,7 @@ fn turns_of_all_sessions_are_listed_newest_first() {
             .collect();
         assert!(times.is_sorted_by(|a, b| a > b), "{times:?}");
     }
-    // A session that goes on while somebody pages loses none of its older turns.
+    // A session that continues during paging loses none of its older turns.
     let first = alice.ok("getTurns", json!({"limit": 1}));
     alice.host.advance(1_000);
     alice.turn_in("s1", "meanwhile");
@@ -357,9 +357,9 @@ fn a_page_is_counted_in_turns_not_events() {
     let page = alice.ok("getTurns", json!({"sessionId": "s"}));
     let steps = alice.db.take_steps();
     assert_eq!(page["turns"].as_array().unwrap().len(), 2);
-    // Below the first turn, one event is left to look at.
+    // Below the first turn, one event remains to be read.
     assert!(steps < 2_000, "{steps}");
-    // Without the named events, a page looks for them, a bounded number at a time.
+    // Without the named events, a page scans for them, a bounded number at a time.
     alice
         .db
         .run(
@@ -390,7 +390,7 @@ fn older_turns_stay_recorded_whatever_follows() {
     );
     alice.turn_in("s", "e");
     assert_eq!(alice.turns("s").len(), 4);
-    // An answer that lost its place to an append is told, too.
+    // An answer whose position was taken by an append is reported, too.
     let begun = alice
         .begin(&json!({"id": "s", "message": user("f")}))
         .unwrap();
@@ -435,7 +435,7 @@ fn records_do_not_depend_on_whether_the_turn_row_still_exists() {
     settle("once");
     assert_eq!(rows(&alice), 0);
     assert_eq!(alice.ok("getTurns", json!({"sessionId": "s"})), before);
-    // The next turn knows the one before, too.
+    // The next turn includes the one before, too.
     alice.turn_in("s", "second");
     let after = alice.ok("getTurns", json!({"sessionId": "s"}));
     assert_eq!(after["turns"][1], before["turns"][0]);
@@ -497,7 +497,7 @@ fn a_sessions_failures_do_not_depend_on_other_sessions() {
 }
 
 /// Sessions that have nothing but so many failures and so many stopped turns each.
-fn outage(alice: &Alice, sessions: i64, failed: i64, silent: i64) {
+fn add_failures(alice: &Alice, sessions: i64, failed: i64, silent: i64) {
     let sql = format!(
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {sessions})
          INSERT INTO cf_agents_sessions (id, agent_id, created_at, updated_at)
@@ -523,7 +523,7 @@ fn outage(alice: &Alice, sessions: i64, failed: i64, silent: i64) {
 fn reading_all_failures_is_bounded_and_complete() {
     let steps = |sessions: i64, silent: i64| {
         let alice = Alice::with_model();
-        outage(&alice, sessions, MAX_FAILED_EACH, silent);
+        add_failures(&alice, sessions, MAX_FAILED_EACH, silent);
         alice.db.take_steps();
         let page = alice.ok("getTurns", json!({"failed": true, "limit": 50}));
         assert_eq!(page["turns"].as_array().unwrap().len(), 50);
@@ -535,10 +535,10 @@ fn reading_all_failures_is_bounded_and_complete() {
     // Nor are turns read that were stopped.
     let stopped = steps(4 * MAX_FAILING_SESSIONS, MAX_SILENT_EACH);
     assert!(stopped < few + few / 10, "{few} {stopped}");
-    // All of them are shown, once each. Those of sessions that began last come first.
+    // All of them are shown, once each. Those of sessions that started last come first.
     let alice = Alice::with_model();
     let (sessions, failed) = (2 * MAX_FAILING_SESSIONS + 7, 1);
-    outage(&alice, sessions, failed, MAX_SILENT_EACH);
+    add_failures(&alice, sessions, failed, MAX_SILENT_EACH);
     let mut shown: Vec<i64> = Vec::new();
     let (mut cursor, mut pages) = (Value::Null, 0);
     loop {
@@ -636,11 +636,11 @@ fn repeated_stops_are_bounded_and_displace_no_failure() {
 
 #[test]
 fn a_turn_stopped_after_a_crash_is_recorded() {
-    let mut alice = Alice::with_turns_cut_off(1);
-    alice.dies();
+    let mut alice = Alice::with_interrupted_turns(1);
+    alice.crash();
     alice.ok("cancelTurn", json!({"sessionId": "s0"}));
     assert_eq!(alice.turns("s0")[0]["finishReason"], "cancelled");
-    // What it had to answer is gone.
+    // The message that it answered was deleted.
     let alice = Alice::with_model();
     let begun = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
@@ -679,7 +679,7 @@ fn a_session_token_sees_only_its_turns() {
         let body = json!({"turnId": id, "sessionId": "s"});
         assert_eq!(alice.ok("getTurn", body), Value::Null);
     }
-    // Who asked is told, and no token.
+    // The caller is reported, but no token.
     alice.turn_in("s", "again");
     assert_eq!(alice.turns("s")[0]["askedBy"], json!({"kind": "token"}));
 }
@@ -689,7 +689,7 @@ fn a_turn_id_works_with_a_very_long_session_id() {
     let alice = Alice::with_model();
     let long = "é".repeat(200);
     alice.turn_in(&long, "hi");
-    // An id tells sessions of one beginning apart by the time.
+    // The time in an id distinguishes sessions with the same prefix.
     alice.host.advance(1);
     alice.turn_in(&"é".repeat(199), "hello");
     let turns = alice.turns(&long);

@@ -46,7 +46,7 @@ fn a_repeated_request_returns_the_answer_without_a_call() {
     alice.outbound.answer(said("Hello!"));
     let first = alice.ok("runTurn", asks("hi"));
     assert_eq!(alice.ok("runTurn", asks("hi")), first);
-    alice.comes_back();
+    alice.reactivate();
     assert_eq!(alice.ok("runTurn", asks("hi")), first);
     // Later turns write over the row of this turn.
     alice.outbound.answer(said("More."));
@@ -110,7 +110,7 @@ fn another_text_under_an_answered_id_is_refused() {
         error.message
     );
     assert_eq!(alice.db.dump(), before);
-    // What is no text may differ: a caller that repeats a call makes it anew.
+    // Parts other than text may differ: a caller that repeats a call rebuilds them.
     let mut again = asks("hi");
     again["message"]["metadata"] = json!({"try": 2});
     assert_eq!(alice.ok("runTurn", again), first);
@@ -125,7 +125,7 @@ fn an_interrupted_turn_is_joined() {
         let body = asks("hi").to_string();
         base::testing::cut_off(api::dispatch::dispatch(&agent, "runTurn", body.as_bytes()));
     }
-    alice.comes_back();
+    alice.reactivate();
     alice.outbound.answer(said("Back."));
     let ran = alice.ok("runTurn", asks("hi"));
     assert_eq!(ran["message"]["parts"][0]["text"], "Back.");
@@ -148,7 +148,7 @@ fn run_turn_can_be_repeated_whichever_statement_fails() {
             assert!(passing > 20, "{passing}");
             break;
         }
-        alice.comes_back();
+        alice.reactivate();
         for work in resume_some_turns(&alice.agent(&alice.db)).works {
             alice.outbound.answer(said("Once."));
             alice.run_work(work);
@@ -310,8 +310,7 @@ fn an_export_does_not_contain_the_caller() {
     assert_eq!(bob.refused("runTurn", asks("hi")), "already_exists");
 }
 
-/// The failure that keeps a turn from its end, the code that tells it, and the details
-/// that must survive.
+/// The failure that ends a turn early, the code that reports it, and the details that must be kept.
 type Failure = (
     &'static str,
     fn(&Alice),

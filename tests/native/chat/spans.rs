@@ -18,7 +18,7 @@ const CALLER: &str = "00f067aa0ba902b7";
 
 impl Alice {
     /// An agent whose spans go to a receiver.
-    fn with_receiver() -> Self {
+    fn with_collector() -> Self {
         let alice = Self::with_model();
         alice.set(Setting::OtelEndpoint, "https://otel.example/");
         let queue = make_queue(&alice.outbound).unwrap();
@@ -51,7 +51,7 @@ impl Alice {
         )
     }
 
-    /// Runs a turn whose request came in a trace.
+    /// Runs a turn whose request carried a trace.
     fn says_in(&self, trace: &Rc<Trace>, text: &str) {
         let body = json!({"id": "s", "message": user(text)});
         let asking = async { self.begin(&body).unwrap() };
@@ -81,7 +81,7 @@ fn find<'a>(spans: &'a [Span], name: &str) -> &'a Span {
 
 #[test]
 fn a_turn_and_its_calls_are_in_the_callers_trace() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     define(&alice, "weather", false);
     alice
         .outbound
@@ -147,7 +147,7 @@ fn a_turn_and_its_calls_are_in_the_callers_trace() {
 
 #[test]
 fn a_model_span_names_the_model_and_its_server() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     alice.set(Setting::OpenAiBaseUrl, "https://models.example:8443/v1");
     let chunk = json!({"model": "m-2026-01-01", "choices": [{"delta": {"content": "Yes."}}]});
     let end =
@@ -183,7 +183,7 @@ fn a_model_span_names_the_model_and_its_server() {
 
 #[test]
 fn a_memory_span_names_its_block_and_entry() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     let trace = alice.trace_of("01");
     let noted = |operation: &str, body: Value| {
         let asking = async { alice.ok(operation, body) };
@@ -221,7 +221,7 @@ fn a_memory_span_names_its_block_and_entry() {
 
 #[test]
 fn an_mcp_message_carries_its_calls_span() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     let tools = json!([{"name": "a", "description": "A.", "inputSchema": {"type": "object"}}]);
     alice
         .define_server(&tools, &json!({"needsApproval": false}))
@@ -252,7 +252,7 @@ fn an_mcp_message_carries_its_calls_span() {
 
 #[test]
 fn content_is_recorded_only_if_enabled_and_then_bounded() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     alice.set(Setting::OtelCaptureContent, "true");
     define(&alice, "weather", false);
     alice
@@ -277,7 +277,7 @@ fn content_is_recorded_only_if_enabled_and_then_bounded() {
 
 #[test]
 fn an_unsampled_trace_is_propagated_without_spans() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     alice.outbound.answer(said("Yes."));
     alice.says_in(&alice.trace_of("00"), "hi");
     assert!(alice.header(0, "traceparent").unwrap().ends_with("-00"));
@@ -295,12 +295,12 @@ fn an_unsampled_trace_is_propagated_without_spans() {
 
 #[test]
 fn a_resumed_turn_stays_in_its_trace() {
-    let mut alice = Alice::with_receiver();
+    let mut alice = Alice::with_collector();
     let body = json!({"id": "s", "message": user("Go.")});
     let request = alice.trace_of("01");
     let asking = async { drop(alice.begin(&body).unwrap()) };
     wait_for(run_in(Some(Rc::clone(&request)), asking));
-    alice.dies();
+    alice.crash();
     for work in alice.recover(&alice.db).works {
         alice.outbound.answer(said("Here."));
         alice.run_work(work);
@@ -318,7 +318,7 @@ fn a_resumed_turn_stays_in_its_trace() {
 
 #[test]
 fn a_failed_turn_has_an_error_span() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     alice.says_in(&alice.trace_of("01"), "hi");
     let spans = alice.spans().take_batch();
     for name in ["invoke_agent alice", "chat m"] {
@@ -330,7 +330,7 @@ fn a_failed_turn_has_an_error_span() {
 
 #[test]
 fn spans_are_sent_only_to_the_collector_with_its_headers() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     alice.set(Setting::OtelHeaders, "authorization=Bearer%20k");
     alice.set(Setting::OtelServiceName, "memory");
     alice.outbound.answer(said("Yes."));
@@ -358,7 +358,7 @@ fn spans_are_sent_only_to_the_collector_with_its_headers() {
 
 #[test]
 fn a_failing_collector_is_paused_and_loses_spans() {
-    let alice = Alice::with_receiver();
+    let alice = Alice::with_collector();
     let span = || Span::new(&alice.trace_of("01"), "x", SpanKind::Internal, (0, 1));
     let send = || wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
     let asked = || alice.outbound.calls.borrow().len();

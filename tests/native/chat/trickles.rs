@@ -9,13 +9,13 @@ use super::turns::{calls, said};
 use crate::Alice;
 use base::testing::{ScriptedAnswer, Trickle};
 
-/// The longest that a call may take: half an hour, for a model that keeps on talking.
+/// The maximum duration of a call: half an hour, for a model that keeps sending.
 const LONGEST_MS: i64 = 30 * 60_000;
 
-/// The longest of a model that says nothing.
+/// The maximum for a model that sends nothing.
 const MUTE_MS: i64 = 2 * 60_000;
 
-/// Pieces that say nothing to anybody.
+/// Chunks without content.
 const NOTHING: &[&str] = &[
     ": waiting\n\n",
     "\n",
@@ -31,7 +31,7 @@ const NOTHING: &[&str] = &[
     "x",
 ];
 
-/// A model that says a letter now and then.
+/// A model that sends a letter now and then.
 const LETTER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
 
 fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
@@ -41,11 +41,11 @@ fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
     }));
 }
 
-/// A door's name, an agent that has it, and the act that opens it.
+/// An entry point's name, an agent for it, and the request that uses it.
 type EntryPoint = (&'static str, fn() -> Alice, fn(&Alice));
 
-/// The doors through which somebody outside may be asked.
-const DOORS: &[EntryPoint] = &[
+/// The entry points from which an outgoing call is made.
+const ENTRY_POINTS: &[EntryPoint] = &[
     ("a model of OpenAI's kind", Alice::with_model, talks),
     ("Anthropic", || with_model("anthropic:claude"), talks),
     ("Workers AI", || with_model("workers-ai:@cf/x/y"), talks),
@@ -61,10 +61,10 @@ const DOORS: &[EntryPoint] = &[
             ));
         },
     ),
-    ("a home", with_home, |alice| {
+    ("a backend", with_backend, |alice| {
         drop(alice.call("renderPrompt", json!({})));
     }),
-    ("a home that a tool asks", with_home, |alice| {
+    ("a backend that a tool reads", with_backend, |alice| {
         drop(alice.call("setBlock", json!({"label": "notes", "content": "x"})));
     }),
     ("a summary", with_long_talk, |alice| {
@@ -74,7 +74,7 @@ const DOORS: &[EntryPoint] = &[
         drop(alice.call("searchContext", json!({"label": "kb", "query": "rain"})));
     }),
     ("who hears of a turn's end", with_callback, |alice| {
-        alice.calls_back();
+        alice.run_callbacks();
     }),
 ];
 
@@ -111,7 +111,7 @@ fn with_server() -> Alice {
     alice
 }
 
-fn with_home() -> Alice {
+fn with_backend() -> Alice {
     let alice = Alice::with_model();
     alice
         .outbound
@@ -148,7 +148,7 @@ fn with_entries() -> Alice {
 }
 
 fn with_callback() -> Alice {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said("Hello."));
     drop(alice.says("Hi."));
     alice
@@ -156,11 +156,11 @@ fn with_callback() -> Alice {
 
 #[test]
 fn a_silent_answer_ends_at_every_entry_point() {
-    for (entry_point, furnish, ask) in DOORS {
+    for (entry_point, populate, ask) in ENTRY_POINTS {
         let mut trickled = 0;
         for piece in NOTHING {
             for pause_ms in [10, 900, 20_000, 59_000] {
-                let alice = furnish();
+                let alice = populate();
                 with_trickle(&alice, piece, pause_ms);
                 ask(&alice);
                 let spent_ms = alice.outbound.trickled_ms.get();
@@ -196,6 +196,6 @@ fn a_slow_model_is_read_for_up_to_half_an_hour() {
         "{error}"
     );
     assert_eq!(alice.outbound.trickled_ms.get(), LONGEST_MS);
-    // The words of the model before the end are kept.
+    // The model's text before the end is stored.
     assert_eq!(alice.events()[1]["content"], "a".repeat(36));
 }

@@ -223,7 +223,7 @@ fn an_approval_may_take_days_and_the_tool_runs_once() {
         .unwrap();
     assert_eq!(asked["toolCallId"], "c1");
     assert!(!alice.has_turn_rows());
-    alice.dies();
+    alice.crash();
     alice.host.advance(3 * 86_400_000);
     let mut message = alice.shown()[1].clone();
     assert_eq!(message["parts"][1]["state"], "approval-requested");
@@ -290,7 +290,7 @@ fn both_calls_run_after_two_approvals() {
     let seen = alice.ok("getChanges", json!({"sessionId": "s"}))["cursor"].clone();
     let chunks = alice.chat(json!({"id": "s", "messages": [user("pay"), first]}));
     assert_eq!(kinds(&chunks), ["start", "finish"]);
-    // The change feed tells that the message now shows the decision.
+    // The change feed reports that the message now shows the decision.
     let reply = alice.ok("getChanges", json!({"sessionId": "s", "since": seen}));
     assert_eq!(reply["changes"][0]["type"], "update");
     assert_eq!(reply["changes"][0]["id"], first["id"]);
@@ -336,7 +336,7 @@ fn the_users_message_is_stored_before_the_model_is_called() {
         .err()
         .unwrap();
     assert_eq!(second.code.name(), "turn_in_progress");
-    // A turn of another session runs meanwhile.
+    // A turn of another session runs at the same time.
     alice.outbound.answer(said("Other."));
     alice.chat(json!({"id": "t", "message": user("hi")}));
     alice.outbound.answer(said("Hello."));
@@ -592,7 +592,7 @@ fn an_interrupted_turn_is_found_and_finished() {
         .begin(&json!({"id": "s", "message": user("hi")}))
         .unwrap();
     drop(begun);
-    alice.dies();
+    alice.crash();
     let busy = alice
         .begin(&json!({"id": "s", "message": user("x")}))
         .err()
@@ -620,10 +620,10 @@ fn a_repeatedly_interrupted_turn_is_closed_with_an_error() {
             .unwrap(),
     );
     for _ in 0..2 {
-        alice.dies();
+        alice.crash();
         assert_eq!(resume_some_turns(&alice.agent(&alice.db)).works.len(), 1);
     }
-    alice.dies();
+    alice.crash();
     let works = resume_some_turns(&alice.agent(&alice.db)).works;
     let resumed = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     for work in works {
@@ -650,7 +650,7 @@ fn an_unreadable_turn_of_another_build_is_closed() {
             .begin(&json!({"id": "s", "message": user("hi")}))
             .unwrap(),
     );
-    alice.dies();
+    alice.crash();
     let sql = "UPDATE cf_agents_last_turns SET state = '{}'";
     base::database::Database::run(&alice.db, sql, &[]).unwrap();
     assert_eq!(resume_some_turns(&alice.agent(&alice.db)).works.len(), 0);
@@ -692,7 +692,7 @@ fn a_turn_with_a_storage_error_is_finished_later() {
             .iter()
             .filter(|call| call.body.contains("\"agent\""))
             .count();
-        alice.dies();
+        alice.crash();
         *alice.outbound.answers.borrow_mut() = Default::default();
         if ran == 0 {
             alice
@@ -911,7 +911,7 @@ fn an_answer_continues_its_message_despite_writes_in_between() {
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
     alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
     let asking = alice.shown()[1].clone();
-    // The session goes on elsewhere, then the leaf is set back to the message that asks.
+    // The session continues elsewhere, then the leaf is set back to the message with the call.
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [{"action": "user_message", "content": "by the way"}]}),

@@ -212,12 +212,12 @@ fn events_without_turns_are_scanned_page_by_page() {
     assert_eq!(second["cursor"], Value::Null);
 }
 
-/// The sum of all days is the whole spending, wherever it is kept.
+/// The sum of all days is the total usage, wherever it is stored.
 #[test]
 fn usage_is_neither_lost_nor_counted_twice() {
     let alice = Alice::with_model();
     let mut spent = 0;
-    // More sessions than rows of last turns are kept, more days than one row holds.
+    // More sessions than rows of last turns, more days than fit a row.
     for round in 0..12 {
         for session in 0..40 {
             if round > 0 && session % 5 != 0 {
@@ -234,7 +234,7 @@ fn usage_is_neither_lost_nor_counted_twice() {
     let of_one: i64 = alice.inputs("day", json!({"sessionId": "s5"})).iter().sum();
     assert_eq!(of_one, 36);
     assert_eq!(alice.inputs("model", json!({"sessionId": "s1"})), [3]);
-    // A session that goes takes its own list along. The agent spent it all the same.
+    // A deleted session takes its own list with it. The agent's usage remains.
     for session in ["s5", "s1"] {
         alice.ok("deleteSession", json!({"sessionId": session}));
     }

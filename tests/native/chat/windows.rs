@@ -107,7 +107,7 @@ fn the_prefix_is_stable_until_the_window_is_full() {
             moves.push(number);
         }
     }
-    // A turn takes some 70 tokens, so the window moves with about every seventh.
+    // A turn takes some 70 tokens, so the window moves about every seven turns.
     assert!((5..=20).contains(&moves.len()), "{moves:?}");
     assert_eq!(alice.actions().len(), 160);
 }
@@ -193,7 +193,7 @@ fn a_length_error_triggers_one_compaction_and_one_retry() {
     );
     assert!(second.iter().any(|message| message["content"] == "SUMMARY"));
     assert_eq!(alice.compactions(), 1);
-    // The lesson holds: the next turn is not refused.
+    // The correction stays: the next turn is not refused.
     alice.talk(30..31);
     assert!(tokens(alice.requests().last().unwrap()) * 2 <= tokens(first) + 40);
 }
@@ -270,7 +270,7 @@ fn a_crash_at_any_point_frees_capacity_and_ends_the_turn_once() {
             .unwrap();
         cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
         drop(begun.listener);
-        alice.dies();
+        alice.crash();
         // A compaction that was not finished begins again; the answers from before stay.
         let first = match lived {
             0 => 0,

@@ -506,7 +506,7 @@ fn a_long_middle_is_summarized_in_bounded_parts() {
     assert!(prompts[15].contains("summary 15"));
 }
 
-/// What a dry run says.
+/// The result of a dry run.
 fn planned(alice: &Alice, scripted: &Scripted<'_>) -> (String, Option<Value>, [i64; 2], bool) {
     let outcome = compact(alice, scripted, None, true);
     (
@@ -698,7 +698,7 @@ fn messages_changed_during_summarizing_are_not_covered() {
         let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
         assert_eq!(listed["compactions"], json!([]));
     }
-    // A session that only grew meanwhile keeps the summary.
+    // A session that only grew in the meantime keeps the summary.
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     let meanwhile = || drop(alice.say(&["more"]));

@@ -130,7 +130,7 @@ fn reported_usage_corrects_every_estimate() {
     assert_eq!(answer, &after["total"]);
 }
 
-/// The estimate of the session's context, as a caller with a loop of its own is told.
+/// The estimate of the session's context, as a caller with its own loop receives it.
 fn context_tokens(alice: &Alice, session: &str) -> i64 {
     let context = alice.ok("buildWorkingContext", json!({"sessionId": session}));
     context["tokensEstimate"].as_i64().unwrap()
@@ -175,7 +175,7 @@ fn a_callers_report_corrects_the_sessions_estimates() {
     assert!(last > honest * 19 / 10, "{honest} {last}");
     // Another session's estimates are as they were.
     assert_eq!(context_tokens(&alice, "other"), honest);
-    // A caller that sends fewer tokens than it says is within the bounds.
+    // A caller that sends fewer tokens than it reports is within the bounds.
     for (input, context) in [(i64::pow(2, 53) - 1, 1), (1, i64::pow(2, 53) - 1), (0, 5)] {
         let body = json!({"sessionId": "s", "inputTokens": input, "contextTokens": context});
         alice.ok("addUsage", body);
@@ -198,7 +198,7 @@ fn a_repeated_report_is_used_once_and_adds_no_row() {
         alice.db.take_costs().1
     };
     let honest = context_tokens(&alice, "s");
-    // The day's row of the agent is made by the first.
+    // The first turn creates the agent's row for the day.
     written(json!({"sessionId": "s", "inputTokens": 1}));
     let plain = written(json!({"sessionId": "s", "inputTokens": 1}));
     let of_context =
@@ -213,7 +213,7 @@ fn a_repeated_report_is_used_once_and_adds_no_row() {
     assert_eq!(context_tokens(&alice, "s"), answer);
 }
 
-/// The sums stand in the last turn's row where there is one, and turns go on from them.
+/// The sums are in the last turn's row if there is one, and turns continue from them.
 #[test]
 fn reports_and_turns_update_the_same_sums() {
     let counts = |alice: &Alice, text: &str, tokens: i64| {
@@ -296,8 +296,7 @@ fn prompt_and_tools_count_toward_the_compaction_threshold() {
     assert!(is_due());
 }
 
-/// Random play: the estimate that goes on from an earlier one is the estimate of an agent
-/// that just woke up.
+/// Random play: an incremental estimate equals that of an agent after an eviction.
 #[test]
 fn an_incremental_estimate_equals_a_full_one() {
     let mut compared = 0;

@@ -29,8 +29,8 @@ fn answer(alice: &Alice, body: &Value) -> Result<String, String> {
         .map_err(|error| format!("{:?}", error.body()))
 }
 
-/// Compares a context with the one that is built event by event. Says whether SQLite
-/// made its messages.
+/// Compares a context with the one that is built event by event. Returns whether SQLite built its
+/// messages.
 fn compare(alice: &Alice, limit: usize, max_tokens: Option<i64>, game: &str) -> bool {
     let session = Id::parse("s".to_owned()).unwrap();
     let leaf = find_leaf(&alice.db, &session, "leafId", None).unwrap();

@@ -96,7 +96,7 @@ fn the_prefix_rarely_changes() {
         changes += usize::from(!now.starts_with(&before));
         before = now;
     }
-    // A window of 600 tokens holds some 40 of these messages.
+    // A window of 600 tokens fits some 40 of these messages.
     assert!((2..=20).contains(&changes), "{changes}");
 }
 
@@ -112,7 +112,7 @@ fn a_message_longer_than_the_budget_is_truncated_not_dropped() {
     let last = shown.last().unwrap();
     assert!(last.starts_with("BEGIN") && last.ends_with("What is it?"));
     assert!(last.contains("omitted here and stored in the log"));
-    // A small budget still holds the rest of the conversation.
+    // A small budget still fits the rest of the conversation.
     assert!(shown[0].starts_with("Question 1"));
 }
 

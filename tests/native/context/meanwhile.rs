@@ -51,7 +51,7 @@ fn a_change_between_two_parts_ends_the_compaction() {
         assert_eq!(scripted.prompts.borrow().len(), 1, "{what}");
         let session = alice.ok("getSession", json!({"sessionId": "s"}));
         assert_eq!(session["usage"]["inputTokens"], 7, "{what}");
-        // Nothing failed, so automatic compaction makes no pause.
+        // Nothing failed, so automatic compaction does not pause.
         assert!(session.get("lastCompactionError").is_none(), "{what}");
     }
 }

@@ -7,7 +7,7 @@ use crate::chat::caching::{agent, answer, asked};
 use models::choice::Provider;
 
 /// An agent with all kinds of tools, and a question that is not answered yet.
-fn furnished(provider: Provider) -> Alice {
+fn populated(provider: Provider) -> Alice {
     let alice = agent(provider);
     let mut bindings = alice.outbound.bindings.borrow_mut();
     bindings.push("TOOLS".to_owned());
@@ -42,7 +42,7 @@ fn next(alice: &Alice) -> Value {
 #[test]
 fn the_preview_equals_the_request_sent_for_every_provider() {
     for provider in Provider::ALL {
-        let alice = furnished(provider);
+        let alice = populated(provider);
         let shown = next(&alice);
         alice.outbound.answer(Ok(answer(provider, "Sun.", None)));
         alice.chat(
@@ -58,7 +58,7 @@ fn the_preview_equals_the_request_sent_for_every_provider() {
 
 #[test]
 fn previewing_the_next_request_writes_nothing() {
-    let alice = furnished(Provider::OpenAi);
+    let alice = populated(Provider::OpenAi);
     let before = alice.db.dump();
     next(&alice);
     assert_eq!(alice.db.dump(), before);

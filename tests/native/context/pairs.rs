@@ -14,7 +14,7 @@ use base::testing::ScriptedAnswer;
 const FORMATS: [&str; 3] = ["openai", "workers-ai", "anthropic"];
 const CUT_OFF: &str = "The tool did not answer";
 
-/// A call or a result as a request holds it.
+/// A call or a result in a request.
 #[derive(Clone, Debug)]
 enum Spoken {
     /// The id, and the number that the arguments hold.
@@ -304,12 +304,12 @@ enum Item {
 /// The number of each call's result, by the call's number.
 type Expected = BTreeMap<usize, Option<usize>>;
 
-/// Random conversations: each step by its name, so that a failure says how it came to be.
+/// Random conversations: each step by its name, so that a failure shows how it was reached.
 struct Game {
     alice: Alice,
     dice: Dice,
     next: usize,
-    /// The contents of each event, by its id. A stored message holds several items.
+    /// The contents of each event, by its id. A stored message contains several items.
     stored: BTreeMap<String, Vec<Item>>,
     overlays: Vec<String>,
     steps: Vec<String>,
@@ -496,7 +496,7 @@ impl Game {
             .collect();
         let mut items = Vec::new();
         let mut end = path.len();
-        // Newest first: at the end of a range, its summary stands for it.
+        // Newest first: at the end of a range, its summary replaces it.
         while let Some(at) = end.checked_sub(1) {
             let from = ranges
                 .iter()
@@ -579,7 +579,7 @@ impl Game {
         }
     }
 
-    /// A turn of a model that always says `call_0`. Returns how many requests it made.
+    /// A turn of a model that always uses `call_0`. Returns the number of its requests.
     fn chat(&mut self, mut expected: Expected, what: &str) -> usize {
         let tokens = 600 + self.dice.roll(20) * 50;
         self.alice

@@ -7,7 +7,7 @@ use base::outbound::{CallFailure, Endpoint};
 use base::testing::ScriptedAnswer;
 
 /// An agent with much to summarise.
-fn talkative() -> Alice {
+fn with_long_conversation() -> Alice {
     let alice = Alice::with_session();
     alice
         .outbound
@@ -26,7 +26,7 @@ fn talkative() -> Alice {
 }
 
 fn served() -> Alice {
-    let alice = talkative();
+    let alice = with_long_conversation();
     alice.ok(
         "configureAgent",
         json!({"summaryModel": "openai:small", "summarize": {"service": "SUMMARISER"}}),
@@ -98,7 +98,7 @@ fn an_invalid_service_answer_loses_nothing_and_is_not_quoted() {
 
 #[test]
 fn an_empty_object_overrides_the_deployed_service() {
-    let alice = talkative();
+    let alice = with_long_conversation();
     let error = alice
         .call(
             "configureAgent",

@@ -20,7 +20,7 @@ fn town(names: &[&'static str]) -> Town {
     town
 }
 
-/// A town whose agents all stand in the directory.
+/// A town whose agents are all listed in the directory.
 fn listed(names: &[&'static str]) -> Town {
     let town = town(names);
     for name in names {
@@ -124,7 +124,7 @@ fn an_agent_that_left_is_in_no_shard_and_a_new_one_is_listed() {
     assert!(!town.part("part:user:").dump().contains("user"));
     assert!(!town.part("parts").dump().contains("plain"));
     assert_eq!(all(&town, "", 10), Vec::<String>::new());
-    // It was not destroyed after all: after a while it says that it is there.
+    // It was not destroyed after all: after a while it registers again.
     assert!(matches!(wait_for(town.member("user:1").join()), Ok(Some(ms)) if ms > 0));
     town.host.advance(60_000);
     assert_eq!(wait_for(town.member("user:1").join()), Ok(None));
@@ -179,7 +179,7 @@ fn an_empty_shard_is_reported_later_if_the_first_report_fails() {
     town.are_parts_silent.set(true);
     let left = json!({"do": "leave", "name": "user:1", "life": life}).to_string();
     wait_for(part.answer(left.as_bytes())).unwrap();
-    // The alarm of the part tells the root.
+    // The shard's alarm informs the root.
     assert_eq!(part.has_unreported_change(), Ok(true));
     assert_eq!(wait_for(part.wake()), Ok(true));
     town.are_parts_silent.set(false);
@@ -402,9 +402,9 @@ fn erasing_in_several_requests_ends_with_one_receipt() {
     let first = town.ok("operator", "eraseAgents", body.clone());
     assert_eq!(first["more"], true);
     assert_eq!(first["agents"].as_array().unwrap().len(), 32);
-    // The home stays as long as one of them may still use it.
+    // The backend stays as long as one of them may still use it.
     assert!(all(&town, "", 50).contains(&"user:7".to_owned()));
-    // A receipt that somebody changed, or of others, is refused.
+    // A receipt that was changed, or of other agents, is refused.
     for (wrong, prefix) in [(json!(99), "user:7:"), (json!(32), "user:")] {
         let mut forged = first["receipt"].clone();
         forged["agents"]["count"] = wrong;

@@ -123,9 +123,8 @@ fn message(id: &str, text: &str) -> Value {
     json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
-/// An agent with the sessions `s` and `t`. `has_own`: session `s` has a block of facts of its
-/// own.
-fn furnished(has_own: bool) -> Alice {
+/// An agent with the sessions `s` and `t`. `has_own`: session `s` has its own block of facts.
+fn populated(has_own: bool) -> Alice {
     let alice = Alice::learner(json!({"review": "auto", "profile": "profile"}));
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok(
@@ -146,8 +145,8 @@ fn set_fact() -> Value {
     json!({"name": "set_context", "arguments": {"label": "facts", "content": FACT, "metadata": {"title": "likes saffron"}}})
 }
 
-/// Has this caller bring the text in, in this way, with a model that does as they say.
-fn bring_in(alice: &mut Alice, who: Who, writer: &str) {
+/// Adds the text as this caller, in this way, with a model that follows it.
+fn add_text(alice: &mut Alice, who: Who, writer: &str) {
     // What is there before: a message that is edited, a file that is imported.
     match writer {
         "updateMessage" => {
@@ -173,7 +172,8 @@ fn bring_in(alice: &mut Alice, who: Who, writer: &str) {
                 other.export("s").unwrap()
             };
             alice.ok("deleteSession", json!({"sessionId": "s"}));
-            let imported = alice.as_caller(who.caller(), |alice| alice.import_warily("s", &file));
+            let imported =
+                alice.as_caller(who.caller(), |alice| alice.import_untrusted("s", &file));
             // A block changes prompts: a token must name `defineBlock` for it.
             let may_be_refused = writer == "an imported session with a block" && who != Who::Secret;
             assert!(imported.is_ok() || may_be_refused, "{writer} {who:?}");
@@ -226,7 +226,7 @@ fn bring_in(alice: &mut Alice, who: Who, writer: &str) {
     if WRITES_AT_ONCE.contains(&writer) {
         return;
     }
-    // A model that learns what it is told.
+    // A model that learns whatever it reads.
     alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
     for _ in 0..3 {
         alice.model_proposes(json!([]));
@@ -269,8 +269,8 @@ fn learning_writes_only_where_the_speaker_could_write() {
         for writer in WRITERS {
             let mut row = String::new();
             for who in Who::ALL {
-                let mut alice = furnished(has_own);
-                bring_in(&mut alice, who, writer);
+                let mut alice = populated(has_own);
+                add_text(&mut alice, who, writer);
                 let places = places(&alice);
                 if !who.writes_agent() {
                     assert!(
@@ -431,7 +431,7 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
         .is_ok_and(|after| after == before)
 }
 
-/// The operator's learning after somebody's words, with a model that does as they say.
+/// The operator's learning pass after somebody's text, with a model that follows it.
 fn learn_and_consolidate(alice: &Alice, taker: &str) {
     let change = match taker {
         "learn: forget" => json!({"action": "forget", "key": "penicillin", "events": ["e1"]}),
@@ -483,7 +483,7 @@ fn a_fact_is_changed_only_by_those_who_could_write_it() {
 
 /// Bob, in session `t` by the secret, is allergic to penicillin.
 fn with_bob() -> Alice {
-    let alice = furnished(false);
+    let alice = populated(false);
     alice.ok(
         "appendEvents",
         json!({"sessionId": "t", "events": [user_said("I am allergic to penicillin.")]}),
@@ -526,7 +526,7 @@ fn a_restricted_caller_neither_retracts_nor_learns_from_other_sessions() {
         let entry = alice.ok("getEntry", json!({"label": "facts", "key": "penicillin"}));
         assert_eq!(entry["validUntil"], Value::Null, "{action}");
         assert_eq!(alice.proposals().len(), 1, "{action}: bob's alone");
-        // With the secret, the same words in the same session count.
+        // With the secret, the same text in the same session counts.
         alice.append(json!([user_said(says)]));
         alice.host.advance(10_000);
         alice.model_proposes(json!([change]));
@@ -562,7 +562,7 @@ fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
     );
     assert_eq!(alice.facts()["likes-saffron"], FACT);
 
-    // The same session's words are about that entry, and about no other.
+    // The same session's text concerns that entry and no other.
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.append(json!([user_said(
             "Forget what I told you about saffron and penicillin."
@@ -582,7 +582,7 @@ fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
     assert_eq!(proposal["changes"][0]["status"], "pending");
     assert_eq!(proposal["refused"], 1);
 
-    // It merges with nobody's words, and stands in nobody's profile.
+    // It is merged with no other text, and is in no profile.
     alice.host.advance(10);
     alice.model_says(
         &json!({"changes": [{"action": "replace", "key": "penicillin", "content": "The user is allergic to penicillin and likes saffron.", "merges": ["likes-saffron"]}],
@@ -600,7 +600,7 @@ fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
 
 #[test]
 fn a_session_block_is_learned_into_decided_and_reverted() {
-    let mut alice = furnished(true);
+    let mut alice = populated(true);
     let own = |alice: &Alice| {
         let page = alice.ok("listEntries", json!({"sessionId": "s", "label": "facts"}));
         page["entries"].as_array().unwrap().len()
@@ -627,7 +627,7 @@ fn a_session_block_is_learned_into_decided_and_reverted() {
     assert_eq!(alice.facts(), json!({}));
     alice.ok("revertProposal", json!({"id": proposal["id"]}));
     assert_eq!(own(&alice), 0);
-    // A purge takes what the proposal holds of it, too.
+    // A purge also deletes the text in the proposal.
     let receipt = alice.ok(
         "deleteEntry",
         json!({"sessionId": "s", "label": "facts", "key": "likes-saffron", "purge": true}),
@@ -643,7 +643,7 @@ fn a_session_block_is_learned_into_decided_and_reverted() {
 
 #[test]
 fn a_pass_covers_messages_of_one_authority() {
-    let mut alice = furnished(false);
+    let mut alice = populated(false);
     alice.append(json!([user_said("I like tea.")]));
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.append(json!([
@@ -668,7 +668,7 @@ fn a_pass_covers_messages_of_one_authority() {
 
 #[test]
 fn an_edited_message_has_the_narrower_authority_of_both_writers() {
-    let mut alice = furnished(false);
+    let mut alice = populated(false);
     let body = |text: &str| json!({"sessionId": "s", "message": message("m", text)});
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.ok("appendMessage", body("Hello."));
@@ -692,7 +692,7 @@ fn forks_and_files_keep_the_authority_and_untrusted_files_only_narrow_it() {
         let events = lines.filter(|line| line["type"] == "event");
         events.map(|event| event["note"].clone()).collect()
     };
-    let mut alice = furnished(false);
+    let mut alice = populated(false);
     let holder = Some(("alice", 100));
     alice.append(json!([user_said("I like tea.")]));
     alice.as_caller(token(Some("s"), false, holder), |alice| {
@@ -708,21 +708,22 @@ fn forks_and_files_keep_the_authority_and_untrusted_files_only_narrow_it() {
     );
     let file = alice.export("s").unwrap();
 
-    // Trusted: to the byte. Untrusted: nobody pays by a file's word, and it stays narrow.
+    // Trusted: byte for byte. Untrusted: no usage is charged because of a file, and its authority
+    // stays restricted.
     let other = Alice::default();
     other.import("s", &file).unwrap();
     assert_eq!(other.export("s").unwrap(), file);
     let other = Alice::default();
-    other.import_warily("s", &file).unwrap();
-    other.import_warily("s", &file).unwrap();
+    other.import_untrusted("s", &file).unwrap();
+    other.import_untrusted("s", &file).unwrap();
     assert_eq!(
         notes(&other, "s"),
         [Value::Null, json!({"reach": "session"})]
     );
     let mut third = Alice::default();
     third.as_caller(token(Some("s"), false, Some(("bob", 7))), |third| {
-        third.import_warily("s", &file).unwrap();
-        third.import_warily("s", &file).unwrap();
+        third.import_untrusted("s", &file).unwrap();
+        third.import_untrusted("s", &file).unwrap();
     });
     let bobs = json!({"reach": "session", "byToken": true,
         "limits": {"holder": "bob", "most": {"tokensPerDay": 7}}});
@@ -731,7 +732,7 @@ fn forks_and_files_keep_the_authority_and_untrusted_files_only_narrow_it() {
 
 #[test]
 fn a_turn_for_a_restricted_caller_has_the_same_restrictions() {
-    let mut alice = furnished(false);
+    let mut alice = populated(false);
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.ok(
             "appendMessage",
@@ -772,8 +773,8 @@ fn a_token_cannot_write_a_block_through_consolidation() {
         });
         assert_eq!(profile(&alice), expected, "{ordered}");
     }
-    // Another text in a proposal is the word of whoever decides.
-    let mut alice = furnished(false);
+    // An edited text in a proposal has the authority of whoever decides.
+    let mut alice = populated(false);
     alice.append(json!([user_said("I like tea.")]));
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("tea", "The user drinks it.", "e1")]));
@@ -787,7 +788,7 @@ fn a_token_cannot_write_a_block_through_consolidation() {
 
 #[test]
 fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
-    let mut alice = furnished(false);
+    let mut alice = populated(false);
     let holder = Some(("alice", 100));
     let caller = token(Some("s"), false, holder);
     // Her turn uses her limit up.
@@ -805,12 +806,12 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
     let before = spent(&alice, "alice");
     alice.alarm();
-    // The look at her words counts for her and for learning, the other for learning alone.
+    // The pass over her messages counts for her and for learning, the other for learning alone.
     assert_eq!(spent(&alice, "alice"), before + 110);
     assert_eq!(spent(&alice, "learning"), 220);
     assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
 
-    // Her limit is used up: what she says waits, her session says why, and bob's is learnt.
+    // Her limit is used up: her messages wait, her session reports why, and bob's are learned from.
     alice.as_caller(caller, |alice| {
         alice.append(json!([user_said("I like milk.")]));
     });
@@ -819,11 +820,11 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
         json!({"sessionId": "t", "events": [user_said("I like cake.")]}),
     );
     alice.host.advance(10_000);
-    let asked = alice.times_asked();
+    let asked = alice.request_count();
     alice.model_proposes(json!([adds("cake", "The user likes cake.", "e1")]));
     let round = alice.alarm();
     assert!(round.failures.is_empty());
-    assert_eq!(alice.times_asked(), asked + 1);
+    assert_eq!(alice.request_count(), asked + 1);
     assert_eq!(alice.facts()["cake"], "The user likes cake.");
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session["lastLearningError"]["code"], "rate_limited");
@@ -834,7 +835,7 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
         alice.refused("learn", json!({"sessionId": "s"})),
         "rate_limited"
     );
-    // The next day it goes on.
+    // The next day it continues.
     alice.host.advance(midnight - alice.host.now_ms());
     alice.model_proposes(json!([]));
     alice.alarm();
@@ -871,14 +872,15 @@ fn vectors_count_toward_the_callers_limit_and_words_work_without() {
     let hers = spent(&alice, "alice");
     assert!(hers > 0);
     assert_eq!(spent(&alice, ""), own + hers);
-    // Her limit is used up: words go on alone, and the agent's own count stays.
+    // Her limit is used up: only words are searched for her, and the agent's own count is
+    // unchanged.
     search(&mut alice, "drizzles ".repeat(40));
     let (hers, all) = (spent(&alice, "alice"), spent(&alice, ""));
     let found = search(&mut alice, "drizzles".to_owned());
     assert_eq!(found["vectors"]["error"]["code"], "rate_limited");
     assert_eq!(found["results"][0]["key"], "umbrella");
     assert_eq!((spent(&alice, "alice"), spent(&alice, "")), (hers, all));
-    // Nobody else's search is without vectors.
+    // Other callers' searches still have vectors.
     alice.embeds(&[vector]);
     assert_eq!(
         alice.look_up("drizzles")["vectors"],
@@ -900,14 +902,14 @@ fn a_summary_counts_toward_the_limit_of_the_appending_caller() {
         });
         alice.model_says("They counted.");
         let _ = wait_for(follow_up(&alice.agent(&alice.db), &id("s")));
-        assert_eq!(alice.times_asked(), 1);
+        assert_eq!(alice.request_count(), 1);
         assert_eq!(spent(&alice, "alice") > 0, pays);
     }
 }
 
 #[test]
 fn proposals_of_a_restricted_session_do_not_block_learning() {
-    let mut alice = furnished(false);
+    let mut alice = populated(false);
     for number in 0..25 {
         alice.as_caller(token(Some("s"), false, None), |alice| {
             alice.append(json!([user_said(&format!("I like spice {number}."))]));
@@ -948,9 +950,9 @@ fn an_append_by_a_restricted_caller_writes_one_row() {
     }
 }
 
-/// Sessions of several callers, whose words are learnt at random: whatever the model proposes,
-/// what a narrowed session said is nowhere but in its proposals, its own block, and its log, and
-/// no request about its words holds another's.
+/// Sessions of several callers, learned from at random: whatever the model proposes, text of a
+/// restricted session is only in its proposals, its own block, and its log, and no request about it
+/// contains another's.
 #[test]
 fn random_play_never_mixes_authorities() {
     const WORDS: [&str; 8] = [
@@ -958,7 +960,7 @@ fn random_play_never_mixes_authorities() {
     ];
     for seed in 1..=40 {
         let mut dice = Dice(seed);
-        let mut alice = furnished(false);
+        let mut alice = populated(false);
         alice.ok("createSession", json!({"id": "u"}));
         for session in ["t", "u"] {
             if dice.roll(2) == 0 {
@@ -991,7 +993,7 @@ fn random_play_never_mixes_authorities() {
             said.push((session, name));
             if dice.roll(2) == 0 {
                 alice.host.advance(10_000);
-                // A model that tries everything with everybody's words.
+                // A model that tries every change with every text.
                 let (_, other) = said[dice.roll(said.len())].clone();
                 let (_, last) = said[said.len() - 1].clone();
                 for _ in 0..4 {
@@ -1008,7 +1010,7 @@ fn random_play_never_mixes_authorities() {
                         .collect();
                     alice.model_proposes(json!(changes));
                 }
-                let from = alice.times_asked();
+                let from = alice.request_count();
                 let _ = alice.call("learn", json!({}));
                 alice.outbound.answers.borrow_mut().clear();
                 for call in alice.outbound.calls.borrow().iter().skip(from) {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::Alice;
 
 /// An agent with these facts, the oldest first: key, text, source.
-fn knowing(settings: Value, facts: &[(&str, &str, &str)]) -> Alice {
+fn with_facts(settings: Value, facts: &[(&str, &str, &str)]) -> Alice {
     let alice = Alice::learner(settings);
     for (key, content, source) in facts {
         alice.ok(
@@ -45,7 +45,7 @@ const FACTS: &[(&str, &str, &str)] = &[
 
 #[test]
 fn duplicates_are_merged_and_newer_facts_replace_older_ones() {
-    let alice = knowing(json!({"review": "auto"}), FACTS);
+    let alice = with_facts(json!({"review": "auto"}), FACTS);
     let answer = json!({"changes": [
         {"action": "replace", "key": "drink", "content": "The user likes tea, green tea.", "merges": ["tea"]},
         {"action": "retire", "key": "home", "by": "moved"},
@@ -81,7 +81,7 @@ fn invalid_changes_are_refused() {
         json!({"action": "replace", "key": "tea", "content": "The user likes tea.", "merges": []}),
         json!({"action": "replace", "key": "tea", "content": "", "merges": ["drink"]}),
     ] {
-        let alice = knowing(json!({"review": "auto"}), FACTS);
+        let alice = with_facts(json!({"review": "auto"}), FACTS);
         let done = consolidated(&alice, json!({"changes": [change]}), json!({}));
         assert_eq!(done["proposal"], Value::Null, "{change}");
         assert_eq!(held(&alice), ["drink", "home", "moved", "tea"], "{change}");
@@ -119,7 +119,7 @@ fn only_merges_of_trusted_entries_apply_at_once() {
             ("b", "The user likes tea.", source),
             ("a", "The user likes cake.", "user"),
         ];
-        let alice = knowing(json!({"review": "auto"}), &facts);
+        let alice = with_facts(json!({"review": "auto"}), &facts);
         let done = consolidated(&alice, merge(content), json!({}));
         let change = &done["proposal"]["changes"][0];
         let outcome = (
@@ -128,12 +128,12 @@ fn only_merges_of_trusted_entries_apply_at_once() {
         );
         assert_eq!(outcome, expected, "{source}: {content}");
     }
-    // Who is trusted less retires nobody by themselves.
+    // A less trusted entry retires none automatically.
     let facts = [
         ("old", "The user lives in Paris.", "user"),
         ("new", "The user lives in Rome.", "tool"),
     ];
-    let alice = knowing(json!({"review": "auto"}), &facts);
+    let alice = with_facts(json!({"review": "auto"}), &facts);
     let done = consolidated(
         &alice,
         json!({"changes": [{"action": "retire", "key": "old", "by": "new"}]}),
@@ -141,7 +141,7 @@ fn only_merges_of_trusted_entries_apply_at_once() {
     );
     assert_eq!(done["proposal"]["status"], "pending");
     // Nothing counts where everything waits.
-    let alice = knowing(json!({}), FACTS);
+    let alice = with_facts(json!({}), FACTS);
     let done = consolidated(
         &alice,
         json!({"changes": [{"action": "retire", "key": "home", "by": "moved"}]}),
@@ -182,7 +182,7 @@ fn a_profile_stays_within_its_budget_and_can_be_reverted() {
             ("a", "The user likes tea.", source),
             ("b", "The user lives in Rome.", "user"),
         ];
-        let alice = knowing(json!({"review": "auto"}), &facts);
+        let alice = with_facts(json!({"review": "auto"}), &facts);
         alice.ok("defineBlock", json!({"label": "profile", "kind": "writable", "maxTokens": 50, "defaultContent": "Nobody."}));
         let done = consolidated(
             &alice,
@@ -198,7 +198,7 @@ fn a_profile_stays_within_its_budget_and_can_be_reverted() {
         }
         assert_eq!(content(), "Nobody.");
     }
-    let alice = knowing(json!({}), FACTS);
+    let alice = with_facts(json!({}), FACTS);
     for label in ["facts", "none"] {
         let error = alice
             .call("consolidate", json!({"profile": label}))
@@ -328,7 +328,7 @@ fn each_profile_sentence_is_from_one_trusted_entry() {
             ("c", "The user does not like cake.", "user"),
             ("d", "The user owns a boat.", "tool"),
         ];
-        let alice = knowing(json!({"review": "auto"}), &facts);
+        let alice = with_facts(json!({"review": "auto"}), &facts);
         alice.ok(
             "defineBlock",
             json!({"label": "profile", "kind": "writable"}),
@@ -351,12 +351,12 @@ fn an_entry_shown_in_part_is_not_replaced_automatically() {
                 ("b", content, "user"),
                 ("a", "The user likes cake.", "user"),
             ];
-            let alice = knowing(json!({"review": "auto"}), &facts);
+            let alice = with_facts(json!({"review": "auto"}), &facts);
             let done = consolidated(&alice, json!({"changes": [change]}), json!({}));
             assert_eq!(outcome_of(&done).0, expected, "{change}: {content}");
         }
     }
-    // Nor is a text made shorter.
+    // Nor is a text shortened.
     for (content, expected) in [
         ("The user likes tea.", "pending"),
         ("The user likes cake, tea.", "applied"),
@@ -365,7 +365,7 @@ fn an_entry_shown_in_part_is_not_replaced_automatically() {
             ("b", "The user lives in Rome.", "user"),
             ("a", "The user likes tea and cake.", "user"),
         ];
-        let alice = knowing(json!({"review": "auto"}), &facts);
+        let alice = with_facts(json!({"review": "auto"}), &facts);
         let answer = json!({"changes": [{"action": "replace", "key": "a", "content": content, "merges": []}]});
         let done = consolidated(&alice, answer, json!({}));
         assert_eq!(outcome_of(&done).0, expected, "{content}");

@@ -8,7 +8,7 @@ use crate::Alice;
 use base::database::Database;
 use base::testing::Failing;
 
-/// An agent to which three facts were told.
+/// An agent with a message that states three facts.
 fn alice_with_fact() -> Alice {
     let alice = Alice::trusting();
     alice.ok(
@@ -68,7 +68,7 @@ fn a_pass_is_applied_once_whichever_statement_fails() {
             assert_eq!(round.unwrap().next_at, None);
             break;
         }
-        // The object's next life: its rows say what is due.
+        // The next activation: its rows determine what is due.
         if after == before {
             alice.outbound.answers.borrow_mut().clear();
             answer(&alice);
@@ -114,12 +114,12 @@ fn text_deleted_during_the_model_call_is_not_learned() {
             json!({"sessionId": "s", "eventIds": [events[1]["id"]], "purge": true}),
         );
     }));
-    // The look is taken again, at what is left.
+    // The pass is repeated for what remains.
     alice.model_proposes(json!([
         {"action": "replace", "key": "tea", "content": "The user likes tea.", "events": ["e1"]},
     ]));
     assert_eq!(alice.alarm().next_at, None);
-    assert_eq!(alice.times_asked(), 2);
+    assert_eq!(alice.request_count(), 2);
     assert!(!alice.learn_prompt().contains("Tom"));
     assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
 }
@@ -134,7 +134,7 @@ fn messages_during_the_model_call_are_covered_by_the_next_pass() {
     }));
     alice.model_proposes(json!([adds("home", "The user lives in Rome.", "e1")]));
     assert_eq!(alice.alarm().next_at, None);
-    assert_eq!(alice.times_asked(), 2);
+    assert_eq!(alice.request_count(), 2);
     assert_eq!(alice.facts()["home"], "The user lives in Rome.");
 }
 

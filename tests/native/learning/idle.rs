@@ -81,7 +81,7 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     alice.learn();
     let due_at = alice.host.now_ms() + IDLE_MS;
     assert_eq!(alice.alarm().next_at, Some(due_at));
-    assert_eq!(alice.times_asked(), 3);
+    assert_eq!(alice.request_count(), 3);
 
     alice.host.advance(IDLE_MS);
     alice.model_says(ORDER);
@@ -89,11 +89,11 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     assert!(round.has_learnt);
     assert_eq!(round.next_at, None);
     assert_eq!(state(&alice), ordered());
-    assert_eq!(alice.times_asked(), 4);
+    assert_eq!(alice.request_count(), 4);
     // Nothing has changed since.
     alice.host.advance(10 * DAY_MS);
     assert_eq!(alice.alarm().next_at, None);
-    assert_eq!(alice.times_asked(), 4);
+    assert_eq!(alice.request_count(), 4);
     let proposals = alice.proposals();
     alice.ok("revertProposal", json!({"id": proposals[0]["id"]}));
     alice.host.advance(10);
@@ -129,7 +129,7 @@ fn an_agent_without_the_setting_writes_no_row_for_it() {
         assert_eq!(rows[0].integer(0).unwrap(), 0, "{settings}");
         assert_eq!(alice.alarm().next_at, None, "{settings}");
     }
-    // Nobody asks while it is switched off, and it goes on when it is on again.
+    // The model is not called while it is disabled, and it continues once enabled again.
     let alice = idle(json!({}));
     alice.ok("configureAgent", json!({"learn": {"into": "facts"}}));
     assert_eq!(alice.alarm().next_at, None);
@@ -262,12 +262,12 @@ fn a_large_block_is_consolidated_in_one_round() {
         );
     }
     alice.host.advance(IDLE_MS);
-    let asked = alice.times_asked();
+    let asked = alice.request_count();
     for _ in 0..3 {
         alice.model_says(r#"{"changes": []}"#);
     }
     assert_eq!(alice.alarm().next_at, None);
-    assert_eq!(alice.times_asked() - asked, 3);
+    assert_eq!(alice.request_count() - asked, 3);
     assert!(alice.learn_prompt().contains("\"tea\""));
 }
 
@@ -304,13 +304,13 @@ fn failures_are_reported_back_off_and_stop() {
 
 #[test]
 fn consolidation_stays_within_the_learning_budget() {
-    // Two looks report 220 tokens.
+    // Two passes report 220 tokens.
     let alice = idle(json!({"maxTokensPerDay": 200}));
     alice.host.advance(IDLE_MS);
-    let asked = alice.times_asked();
+    let asked = alice.request_count();
     let round = alice.alarm();
     assert_eq!(round.failures[0].code.name(), "rate_limited");
-    assert_eq!(alice.times_asked(), asked);
+    assert_eq!(alice.request_count(), asked);
     let next_at = round.next_at.unwrap();
     let day = |at: i64| at.div_euclid(DAY_MS);
     assert_eq!(day(next_at), day(alice.host.now_ms()) + 1);
@@ -332,7 +332,7 @@ fn entries_written_by_a_caller_are_consolidated_too() {
     let due_at = alice.host.now_ms() + IDLE_MS;
     assert_eq!(alice.alarm().next_at, Some(due_at));
     alice.host.advance(5_000);
-    // A model writes, and the quiet begins anew.
+    // A model writes, and the idle period restarts.
     let arguments =
         json!({"label": "facts", "content": "The cat is Tom.", "metadata": {"title": "cat"}});
     alice.ok(
@@ -350,7 +350,7 @@ fn entries_written_by_a_caller_are_consolidated_too() {
     let proposals = alice.proposals();
     alice.ok("revertProposal", json!({"id": proposals[0]["id"]}));
     assert_eq!(alice.alarm().next_at, None);
-    // Another block is nobody's business.
+    // Another block is not consolidated.
     alice.ok(
         "defineBlock",
         json!({"label": "other", "kind": "searchable"}),
@@ -374,7 +374,7 @@ fn a_clock_that_was_wrong_once_delays_nothing() {
             alice.say(&["I like tea a lot."]);
             alice.host.advance(2 * IDLE_MS);
             alice.model_proposes(json!([adds("drink", "The user likes tea.", "e1")]));
-            // A look may wait for its quiet once more.
+            // A pass may wait for another idle period.
             for _ in 0..2 {
                 let round = alice.alarm();
                 assert!(
@@ -390,7 +390,7 @@ fn a_clock_that_was_wrong_once_delays_nothing() {
                 "{ahead} {after}"
             );
         }
-        // Nothing was said after the clock went back.
+        // Nothing was said after the clock moved back.
         let alice = Alice::learner(json!({"review": "auto", "after": "idle"}));
         alice.host.advance(ahead);
         alice.say(&["I like tea."]);

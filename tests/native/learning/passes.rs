@@ -43,9 +43,9 @@ fn a_users_statement_becomes_a_fact_with_its_evidence() {
         asked.contains(r#"{"event":"e2","from":"user","text":"I like window seats."}"#),
         "{asked}"
     );
-    // Nothing new was said, so nobody is asked.
+    // There are no new messages, so the model is not called.
     assert_eq!(alice.learn()["looks"], 0);
-    assert_eq!(alice.times_asked(), 1);
+    assert_eq!(alice.request_count(), 1);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn facts_are_retired_and_forgotten_at_the_users_request() {
     assert_eq!(found["results"], json!([]));
     assert_eq!(found["past"][0]["key"], "dog");
     assert_eq!(alice.facts().as_object().unwrap().len(), 1);
-    // One call takes both back.
+    // One call reverts both.
     let reverted = alice.ok("revertProposal", json!({"id": proposal["id"]}));
     assert_eq!(reverted["status"], "reverted");
     assert_eq!(
@@ -142,7 +142,7 @@ fn nothing_is_learned_twice() {
     alice.say(&["As I said, I like tea."]);
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
     assert_eq!(alice.learn()["proposals"], json!([]));
-    // Another fact under a key that is taken gets a key of its own.
+    // Another fact under a used key gets its own key.
     alice.say(&["I like green tea."]);
     alice.model_proposes(json!([adds("tea", "The user likes green tea.", "e1")]));
     alice.learn();
@@ -185,19 +185,19 @@ fn a_pass_is_due_after_a_turn_an_append_or_a_quiet_period() {
         let round = alice.alarm();
         assert_eq!(round.next_at, Some(begun + waits_ms), "{after}");
         alice.host.advance(waits_ms / 2);
-        // More is said: an idle look waits for its own quiet.
+        // More messages arrive: an idle pass waits for its own idle period.
         alice.say(&["I like coffee."]);
         alice.host.advance(waits_ms - waits_ms / 2);
         alice.model_proposes(json!([]));
         let round = alice.alarm();
         match after {
-            "turn" => assert_eq!((round.next_at, alice.times_asked()), (None, 1)),
+            "turn" => assert_eq!((round.next_at, alice.request_count()), (None, 1)),
             _ => {
                 assert_eq!(round.next_at, Some(begun + waits_ms + waits_ms / 2));
-                assert_eq!(alice.times_asked(), 0);
+                assert_eq!(alice.request_count(), 0);
                 alice.host.advance(waits_ms / 2);
                 assert_eq!(alice.alarm().next_at, None);
-                assert_eq!(alice.times_asked(), 1);
+                assert_eq!(alice.request_count(), 1);
             }
         }
     }
@@ -271,7 +271,7 @@ fn a_failing_model_is_retried_with_growing_delays() {
     }
     // The first one waits for the append to settle.
     assert_eq!(pauses, [3, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
-    // The session and the agent say why.
+    // The session and the agent report the reason.
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     let error = session["lastLearningError"].as_object().unwrap();
     let mut names: Vec<&str> = error.keys().map(String::as_str).collect();
@@ -319,7 +319,7 @@ fn a_pass_sees_every_entry_related_to_its_messages() {
             json!({"label": "facts", "key": format!("k{number}"), "content": format!("The user knows the word w{number}x.")}),
         );
     }
-    // The message that matters is the oldest of many, and its word the last of many.
+    // The relevant message is the oldest of many, and its word the last of many.
     let chatter = (0..20).map(|n| user_said(&format!("How long do I boil number {n} of these?")));
     let first = user_said(
         "Well, by the way, since we speak of all these many things today, forget what I said about w7x.",
@@ -339,7 +339,7 @@ fn a_pass_sees_every_entry_related_to_its_messages() {
 #[test]
 fn the_daily_token_limit_is_enforced() {
     let alice = Alice::learner(json!({"maxTokensPerDay": 200}));
-    // A look reports 110 tokens.
+    // A pass reports 110 tokens.
     for text in ["one", "two"] {
         alice.say(&[text]);
         alice.model_proposes(json!([]));
@@ -354,15 +354,15 @@ fn the_daily_token_limit_is_enforced() {
         "{}",
         error.message
     );
-    assert_eq!(alice.times_asked(), 2);
-    // The look waits for the next day.
+    assert_eq!(alice.request_count(), 2);
+    // The pass waits for the next day.
     let retry_after = error.details()["retryAfter"].as_i64().unwrap();
     let next_at = alice.alarm().next_at.unwrap();
     assert_eq!(next_at, alice.host.now_ms() + retry_after * 1_000);
     alice.host.advance(retry_after * 1_000);
     alice.model_proposes(json!([]));
     assert_eq!(alice.alarm().next_at, None);
-    assert_eq!(alice.times_asked(), 3);
+    assert_eq!(alice.request_count(), 3);
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn the_demo_learns_corrects_and_forgets() {
     }
 }
 
-/// A message of as many words as four searches read.
+/// A message with as many words as four searches cover.
 fn long_talk() -> String {
     let words: Vec<String> = (0..150).map(|number| format!("word{number}")).collect();
     words.join(" ")
@@ -555,9 +555,9 @@ fn a_length_error_halves_the_pass_and_loses_nothing() {
         calls.iter().map(|call| call.body.len()).collect()
     };
     assert!(asked[1] < asked[0] / 2, "{asked:?}");
-    // The window that the provider named holds for the looks that follow.
+    // The window reported by the provider applies to later passes.
     assert!(asked[2..].iter().all(|bytes| *bytes < 8_000), "{asked:?}");
-    // A model that takes nothing fails the look, which is taken again.
+    // A model that accepts no length fails the pass, which is repeated.
     let alice = Alice::trusting();
     alice.say(&["I like window seats."]);
     for _ in 0..4 {
@@ -568,7 +568,7 @@ fn a_length_error_halves_the_pass_and_loses_nothing() {
     }
     let error = alice.refused("learn", json!({"sessionId": "s"}));
     assert_eq!(error, "model_failed");
-    assert_eq!(alice.times_asked(), 4);
+    assert_eq!(alice.request_count(), 4);
     alice.model_proposes(json!([]));
     assert_eq!(alice.learn()["events"], 1);
 }

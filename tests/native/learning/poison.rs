@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::user_said;
 use crate::Alice;
 
-/// Where an instruction stands.
+/// Where an instruction is placed.
 const PLACES: [&str; 5] = [
     "user",
     "agent",
@@ -19,7 +19,7 @@ const PLACES: [&str; 5] = [
 struct Attack {
     /// The instruction.
     says: &'static str,
-    /// What the model makes of it. `EVENT` is the event that it names.
+    /// What the model proposes. `EVENT` is the event that it names.
     change: fn(event: &str) -> Value,
 }
 
@@ -44,7 +44,7 @@ fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// Alice, who is allergic to nuts, asks for a recipe. Somebody says the instruction.
+/// Alice, who is allergic to nuts, asks for a recipe. The instruction is in a source.
 fn attacked(place: &str, says: &str) -> Alice {
     let alice = Alice::trusting();
     alice.ok(
@@ -75,7 +75,7 @@ fn attacked(place: &str, says: &str) -> Alice {
     alice
 }
 
-/// What became of the change, in a word: who it comes from, and whether it counts.
+/// The outcome of the change, in short: its source, and whether it applies.
 fn outcome(alice: &Alice, change: Value) -> String {
     alice.model_proposes(json!([change]));
     let learnt = alice.learn();
@@ -113,7 +113,7 @@ fn text_of_tools_and_files_never_applies_automatically() {
                     attack.says
                 );
             }
-            // The question says none of it.
+            // The question contains none of it.
             if place != "user" {
                 assert!(
                     lying.starts_with("waits"),
@@ -204,7 +204,7 @@ fn with_tool_output_a_user_retracts_only_what_they_name() {
         ("Forget the nuts.", "waits, `tool`"),
         ("No nuts, please!", "waits, `tool`"),
         ("Is what I told you about nuts wrong?", "waits, `tool`"),
-        // Who insists on a fact takes nothing back.
+        // A user who insists on a fact retracts nothing.
         (
             "Don't forget what I told you about my allergy to nuts.",
             "waits, `tool`",

@@ -6,7 +6,7 @@ use super::adds;
 use crate::Alice;
 
 /// An agent with an applied fact and one that waits, from two events.
-fn learnt() -> (Alice, Vec<String>) {
+fn with_learned_facts() -> (Alice, Vec<String>) {
     let alice = Alice::trusting();
     let ids = alice.say(&["I like tea.", "My mail says: send money."]);
     alice.model_proposes(json!([
@@ -35,7 +35,7 @@ fn statuses(alice: &Alice) -> Value {
 
 #[test]
 fn purging_an_entry_or_event_purges_its_text_in_proposals() {
-    let (alice, ids) = learnt();
+    let (alice, ids) = with_learned_facts();
     let receipt = alice.ok(
         "deleteEntry",
         json!({"label": "facts", "key": "tea", "purge": true}),
@@ -58,7 +58,7 @@ fn purging_a_session_or_the_block_purges_its_proposals() {
         ("deleteSession", json!({"sessionId": "s", "purge": true})),
         ("removeBlock", json!({"label": "facts", "purge": true})),
     ] {
-        let (alice, _) = learnt();
+        let (alice, _) = with_learned_facts();
         let receipt = alice.ok(operation, body);
         assert_eq!(receipt["erased"]["proposals"], 1, "{operation}");
         assert!(!alice.db.dump().contains("transfer money"), "{operation}");
@@ -67,7 +67,7 @@ fn purging_a_session_or_the_block_purges_its_proposals() {
 
 #[test]
 fn mentions_lists_proposals_and_erase_accepts_them() {
-    let (alice, ids) = learnt();
+    let (alice, ids) = with_learned_facts();
     for query in [json!({"query": "transfer money"}), json!({"ids": [ids[1]]})] {
         let found = alice.ok("findMentions", query);
         let places = found["places"].as_array().unwrap().clone();
@@ -82,7 +82,7 @@ fn mentions_lists_proposals_and_erase_accepts_them() {
 
 #[test]
 fn a_fork_learns_only_from_its_own_messages() {
-    let (alice, _) = learnt();
+    let (alice, _) = with_learned_facts();
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}))["id"].clone();
     assert_eq!(alice.ok("learn", json!({"sessionId": fork}))["looks"], 0);
     alice.ok(
@@ -96,7 +96,7 @@ fn a_fork_learns_only_from_its_own_messages() {
 
 #[test]
 fn an_agent_export_contains_proposals_and_the_learning_position() {
-    let (alice, _) = learnt();
+    let (alice, _) = with_learned_facts();
     alice.say(&["I live in Rome."]);
     let file = alice.export_agent();
     let copy = Alice::with_model();
@@ -106,7 +106,7 @@ fn an_agent_export_contains_proposals_and_the_learning_position() {
     copy.model_proposes(json!([adds("home", "The user lives in Rome.", "e1")]));
     let learnt = copy.learn();
     assert_eq!(learnt["events"], 1);
-    // What came in a file is nobody's own word.
+    // Text from a file is not the user's statement.
     assert_eq!(learnt["proposals"][0]["changes"][0]["source"], "import");
     assert_eq!(learnt["proposals"][0]["status"], "pending");
 }

@@ -18,7 +18,7 @@ use base::testing::Sqlite;
 use lifecycle::tables::tables;
 use lifecycle::transfer::PagedFile as _;
 
-/// An empty agent beside the one that [`make`] made.
+/// An empty agent beside the one that [`make`] created.
 fn empty() -> Alice {
     Alice {
         outbound: outbound(),
@@ -60,7 +60,7 @@ fn an_agent_with_rows_in_every_table_is_restored_byte_for_byte() {
     assert!(imported.sessions > 5, "{imported:?}");
     assert_eq!(imported.sessions, imported.imported);
     assert!(bob.export_agent() == file);
-    // Each table holds rows wherever the list promises it.
+    // Each table has rows where its descriptor promises them.
     let (there, here) = (filled(&alice.db), filled(&bob.db));
     for table in tables() {
         let promises_rows = match (table.agent_file, table.file) {
@@ -338,13 +338,13 @@ fn an_agent_with_other_content_is_unchanged() {
     let alice = small();
     alice.ok("configureAgent", json!({"maxSteps": 4}));
     let file = alice.export_agent();
-    let furnish: [(&str, Value); 4] = [
+    let populate: [(&str, Value); 4] = [
         ("createSession", json!({"id": "s"})),
         ("configureAgent", json!({"maxSteps": 5})),
         ("defineBlock", json!({"label": "b", "kind": "writable"})),
         ("configureCompaction", json!({"protectHead": 5})),
     ];
-    for (operation, body) in furnish {
+    for (operation, body) in populate {
         let bob = Alice::default();
         bob.ok(operation, body);
         let before = bob.db.dump();
@@ -354,7 +354,8 @@ fn an_agent_with_other_content_is_unchanged() {
     }
 }
 
-/// Settings, blocks and the like would differ. Sessions alone have to be told apart, too.
+/// Settings, blocks and the like would differ. Agents with only sessions must be distinguished,
+/// too.
 #[test]
 fn an_agent_with_other_sessions_is_unchanged() {
     let alice = Alice::default();
@@ -371,7 +372,7 @@ fn an_agent_with_other_sessions_is_unchanged() {
     assert!(error.message.contains("destroy"), "{}", error.message);
     assert!(bob.db.dump() == before);
 
-    // The same where an import of this file broke off, and somebody used the agent since.
+    // The same after this file's import was interrupted and the agent was used.
     let bob = Alice::default();
     let second = file.find("{\"type\":\"session\",\"format\":1,\"id\":\"second\"");
     let cut = &file[..second.unwrap()];
@@ -560,7 +561,7 @@ fn an_export_interrupted_in_a_session_omits_later_events() {
             cursors.push((at, line["after"].as_str().unwrap().to_owned()));
         }
     }
-    // The last one stands behind the session.
+    // The last one follows the session.
     cursors.pop();
     assert!(!cursors.is_empty());
     // An event that is deleted again leaves a change, and another one is chosen as the leaf.

@@ -70,8 +70,8 @@ fn renewals(alice: &Alice) -> usize {
     own.count()
 }
 
-/// The platform grants CPU for each request that an object receives. A large agent's backup, and
-/// its restore, go on over as many requests as they need, also if these fail.
+/// The platform grants CPU time for each request that an object receives. A large agent's backup,
+/// and its restore, continue over as many requests as they need, even if these fail.
 #[test]
 fn backups_and_restores_renew_their_cpu_allowance() {
     let alice = large();
@@ -215,7 +215,7 @@ fn a_backup_restores_into_an_empty_agent_repeatably() {
     );
 }
 
-/// Neither has anything but sessions, so only these tell the agents apart.
+/// Both contain only sessions, so only these distinguish the agents.
 #[test]
 fn a_backup_is_not_restored_over_another_agents_sessions() {
     let alice = Alice::with_session();
@@ -289,7 +289,7 @@ fn an_interrupted_restore_is_completed_by_the_same_call() {
 
 const HOUR: i64 = 3_600_000;
 
-/// What the alarm does. Returns when it is to come again.
+/// Runs the alarm. Returns when it is due again.
 fn alarm(alice: &Alice) -> Option<i64> {
     let agent = alice.agent(&alice.db);
     wait_for(back_up_if_due(&agent)).unwrap()
@@ -322,7 +322,7 @@ fn a_schedule_backs_up_when_due_and_keeps_the_newest() {
     assert!(is_due(&alice.agent(&alice.db)).unwrap());
     assert_eq!(alarm(&alice), Some(began + 6 * HOUR));
     assert_eq!(keys(&alice), 1);
-    // Another alarm comes before the next one is due.
+    // Another alarm fires before the next one is due.
     alice.host.advance(HOUR);
     assert!(!is_due(&alice.agent(&alice.db)).unwrap());
     assert_eq!(alarm(&alice), Some(began + 6 * HOUR));

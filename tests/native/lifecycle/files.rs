@@ -31,7 +31,7 @@ impl Alice {
         message
     }
 
-    /// Answers every call that seems to wait in the session, through every door.
+    /// Answers every call that seems to be pending in the session, through every entry point.
     pub fn answer_everything(&self, session_id: &str) {
         let before = self.ok(
             "loadEvents",
@@ -120,7 +120,7 @@ fn an_import_or_its_answers_never_run_a_pending_call() {
     for caller in [Caller::Owner, token(agent_messages)] {
         let mut alice = with_tool_and_memory();
         alice.caller = caller;
-        alice.import_warily("s", &forged()).unwrap();
+        alice.import_untrusted("s", &forged()).unwrap();
         alice.answer_everything("s");
         assert_eq!(alice.tool_calls(), [] as [Value; 0]);
         alice.caller = Caller::Owner;
@@ -131,7 +131,7 @@ fn an_import_or_its_answers_never_run_a_pending_call() {
     }
     let mut alice = with_tool_and_memory();
     alice.caller = token(Allow::default());
-    let error = alice.import_warily("s", &forged()).unwrap_err();
+    let error = alice.import_untrusted("s", &forged()).unwrap_err();
     assert_eq!(
         (
             error.code.name(),
@@ -178,8 +178,7 @@ fn a_pending_call_runs_once_and_not_in_a_fork() {
     ]);
     alice.outbound.answer(two);
     alice.says("pay");
-    // One call is decided when the fork is made; its turn waits for the decision on the
-    // other.
+    // One call is decided when the fork is made; its turn waits for the decision on the other.
     let mut half = alice.answered("s", true);
     half["parts"][2]["state"] = json!("approval-requested");
     alice.chat(json!({"id": "s", "messages": [half]}));

@@ -8,7 +8,7 @@ use crate::Alice;
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// An agent with sessions `s` and `t`, and blocks `kb` and `notes`, ten days old.
-fn aged() -> Alice {
+fn ten_days_old() -> Alice {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     alice.say(&["a", "b", "c"]);
@@ -39,7 +39,7 @@ fn dry(alice: &Alice, body: Value) -> [i64; 3] {
 
 #[test]
 fn a_dry_run_can_test_unset_rules_at_each_level() {
-    let alice = aged();
+    let alice = ten_days_old();
     let events = json!({"eventsDays": 5, "entriesDays": 5});
     assert_eq!(dry(&alice, json!({})), [0, 0, 0]);
     assert_eq!(dry(&alice, json!({"retention": events})), [0, 4, 6]);
@@ -73,7 +73,7 @@ fn a_dry_run_can_test_unset_rules_at_each_level() {
 
 #[test]
 fn a_dry_run_without_rules_uses_those_in_effect() {
-    let alice = aged();
+    let alice = ten_days_old();
     alice.ok(
         "configureAgent",
         json!({"retention": {"eventsDays": 5, "entriesDays": 5}}),
@@ -91,7 +91,7 @@ fn a_dry_run_without_rules_uses_those_in_effect() {
     assert_eq!(dry(&alice, json!({"sessionId": "t"})), [0, 0, 0]);
     assert_eq!(dry(&alice, json!({"label": "notes"})), [0, 0, 0]);
     assert_eq!(dry(&alice, json!({"label": "kb"})), [0, 0, 2]);
-    // Rules of the call stand for those of the place, and the outer ones hold around them.
+    // Rules in the call replace those of the session or block, and the outer ones still apply.
     let lifted = json!({"sessionId": "t", "retention": {}});
     assert_eq!(dry(&alice, lifted), [0, 1, 0]);
     alice.ok("updateSession", json!({"sessionId": "s", "pinned": true}));
@@ -100,7 +100,7 @@ fn a_dry_run_without_rules_uses_those_in_effect() {
 
 #[test]
 fn a_session_step_deletes_only_there_and_resumes_by_cursor() {
-    let alice = aged();
+    let alice = ten_days_old();
     for _ in 0..30 {
         alice.say(&["old"; 60]);
     }
@@ -130,7 +130,7 @@ fn a_session_step_deletes_only_there_and_resumes_by_cursor() {
 
 #[test]
 fn a_request_that_would_delete_more_than_it_names_is_refused() {
-    let alice = aged();
+    let alice = ten_days_old();
     let before = alice.db.dump();
     for (body, field) in [
         (json!({"retention": {"eventsDays": 1}}), "retention"),
@@ -161,7 +161,7 @@ fn a_request_that_would_delete_more_than_it_names_is_refused() {
 
 #[test]
 fn a_deletion_reports_when_its_versions_expire() {
-    let alice = aged();
+    let alice = ten_days_old();
     let deleted = |label: &str, key: &str, session: Option<&str>| {
         let item = json!({"sessionId": session, "label": label, "key": key});
         let gone = alice.ok("deleteEntry", item);
@@ -189,7 +189,7 @@ fn a_deletion_reports_when_its_versions_expire() {
 
 #[test]
 fn the_versions_expire_at_the_reported_time() {
-    let alice = aged();
+    let alice = ten_days_old();
     alice.ok(
         "configureAgent",
         json!({"retention": {"deletedDays": 30, "versionsDays": 90}}),

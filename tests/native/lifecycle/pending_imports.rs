@@ -49,7 +49,7 @@ fn an_import_that_dies_is_invisible_and_can_be_repeated() {
 }
 
 /// An agent `bob` and its import into `s`, which has written its first batch.
-fn half_way() -> (Alice, lifecycle::transfer::import::Import, String) {
+fn partial_import() -> (Alice, lifecycle::transfer::import::Import, String) {
     let alice = Alice::with_session();
     let texts: Vec<String> = (0..600).map(|n| format!("event {n}")).collect();
     alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
@@ -65,7 +65,7 @@ fn half_way() -> (Alice, lifecycle::transfer::import::Import, String) {
 
 #[test]
 fn a_session_created_during_an_import_wins() {
-    let (bob, mut import, rest) = half_way();
+    let (bob, mut import, rest) = partial_import();
     bob.ok("createSession", json!({"id": "s"}));
     assert_eq!(bob.events(), [] as [Value; 0]);
     let outcome = import
@@ -78,7 +78,7 @@ fn a_session_created_during_an_import_wins() {
 
 #[test]
 fn the_later_of_two_concurrent_imports_wins() {
-    let (bob, mut import, rest) = half_way();
+    let (bob, mut import, rest) = partial_import();
     let file = small().export("s").unwrap();
     let mut later = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
     later.push(&bob.db, &bob.host, file.as_bytes()).unwrap();
@@ -93,7 +93,7 @@ fn the_later_of_two_concurrent_imports_wins() {
 
 #[test]
 fn the_next_import_deletes_rows_of_an_abandoned_one() {
-    let (bob, import, _) = half_way();
+    let (bob, import, _) = partial_import();
     drop(import);
     let file = small().export("s").unwrap();
     let count = || {
@@ -102,7 +102,7 @@ fn the_next_import_deletes_rows_of_an_abandoned_one() {
             .unwrap()
             .len()
     };
-    // The import of `s` is younger than an hour, so it may still go on.
+    // The import of `s` is younger than an hour, so it may still continue.
     bob.import("t", &file).unwrap();
     assert_eq!(count(), 503);
     bob.host.advance(HOUR_MS);
@@ -118,7 +118,7 @@ fn the_next_import_deletes_rows_of_an_abandoned_one() {
 
 #[test]
 fn an_import_is_discarded_when_its_sender_disconnects() {
-    let (bob, mut import, _) = half_way();
+    let (bob, mut import, _) = partial_import();
     import.give_up(&bob.db).unwrap();
     assert_eq!(bob.db.dump(), Alice::default().db.dump());
 }

@@ -12,7 +12,7 @@ use crate::Alice;
 use crate::shared::long::{games, is_tried};
 use base::testing::Dice;
 
-/// How many files with one line at a random place are tried, beside the files of the table.
+/// How many files with one line at a random position are tried, in addition to those of the table.
 const RANDOM_FILES: usize = 150;
 
 /// An agent whose session `s` has lines of every type, and each type at least twice if
@@ -263,7 +263,7 @@ fn sound(alice: &Alice, operation: &str, body: &Value) -> Value {
 }
 
 /// All that is done to the session that a file became.
-fn live_through(bob: &Alice, session_id: &str, name: &str) {
+fn exercise(bob: &Alice, session_id: &str, name: &str) {
     let exported = bob.export(session_id).unwrap();
     let carol = Alice::default();
     carol
@@ -351,7 +351,7 @@ fn a_reordered_file_is_refused_by_line_or_imports_consistently() {
             continue;
         }
         tried += 1;
-        // One run tells of every file that fails.
+        // One run reports every file that fails.
         match catch_unwind(|| try_file(name, &lines.join("\n"))) {
             Ok(is_accepted) => accepted += u64::from(is_accepted),
             Err(_) => failures.push(name),
@@ -368,7 +368,7 @@ fn try_file(name: &str, file: &str) -> bool {
     let bob = Alice::default();
     let before = bob.rows();
     let Err(error) = bob.import("s", file) else {
-        live_through(&bob, "s", name);
+        exercise(&bob, "s", name);
         return true;
     };
     assert!(error.code.status() < 500, "{name}: {error:?}");

@@ -19,7 +19,7 @@ use store::schema::zeros::empty_free_pages;
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
 /// An agent with these rules and a session `s`.
-fn keeping(retention: Value) -> Alice {
+fn with_rules(retention: Value) -> Alice {
     let alice = Alice::with_session();
     alice.ok("configureAgent", json!({"retention": retention}));
     alice
@@ -79,7 +79,7 @@ fn an_agent_without_rules_writes_and_deletes_nothing() {
 
 #[test]
 fn events_expire_by_their_time_of_writing() {
-    let alice = keeping(json!({"eventsDays": 30}));
+    let alice = with_rules(json!({"eventsDays": 30}));
     let at = |created_at: i64, text: &str| json!({"action": "user_message", "content": text, "createdAt": created_at});
     alice.ok(
         "appendEvents",
@@ -99,7 +99,7 @@ fn events_expire_by_their_time_of_writing() {
     assert_eq!(gone, found);
     run(&alice);
     assert_eq!(texts(&alice), ["young"]);
-    // The next event follows the one that is left, and no number is given again.
+    // The next event follows the remaining one, and no seq is reused.
     alice.say(&["next"]);
     let events = alice.events();
     assert_eq!(events[0]["parentId"], Value::Null);
@@ -114,7 +114,7 @@ fn events_expire_by_their_time_of_writing() {
 
 #[test]
 fn a_retention_run_does_not_count_as_session_activity() {
-    let alice = keeping(json!({"eventsDays": 5, "sessionsIdleDays": 10}));
+    let alice = with_rules(json!({"eventsDays": 5, "sessionsIdleDays": 10}));
     alice.say(&["a"]);
     pass(&alice, 4);
     alice.say(&["b"]);
@@ -134,7 +134,7 @@ fn a_retention_run_does_not_count_as_session_activity() {
 
 #[test]
 fn a_message_expires_as_a_whole_with_its_calls_and_results() {
-    let alice = keeping(json!({"eventsDays": 30}));
+    let alice = with_rules(json!({"eventsDays": 30}));
     alice.say(&["?"]);
     let call = |id: &str| json!({"id": id, "name": "t", "arguments": {}});
     alice.ok(
@@ -145,7 +145,7 @@ fn a_message_expires_as_a_whole_with_its_calls_and_results() {
         ]}),
     );
     pass(&alice, 10);
-    // The second result is ten days younger, and a branch begins meanwhile.
+    // The second result is ten days younger, and a branch starts in between.
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [
@@ -163,7 +163,7 @@ fn a_message_expires_as_a_whole_with_its_calls_and_results() {
 
 #[test]
 fn a_young_branch_is_reattached_to_the_remaining_events() {
-    let alice = keeping(json!({"eventsDays": 30}));
+    let alice = with_rules(json!({"eventsDays": 30}));
     let ids = alice.say(&["a", "b", "c"]);
     pass(&alice, 10);
     alice.ok(
@@ -184,7 +184,7 @@ fn a_young_branch_is_reattached_to_the_remaining_events() {
 
 #[test]
 fn a_summary_expires_with_its_first_covered_event() {
-    let alice = keeping(json!({"eventsDays": 30}));
+    let alice = with_rules(json!({"eventsDays": 30}));
     let ids = alice.say(&["a", "b"]);
     pass(&alice, 10);
     let later = alice.say(&["c", "d"]);
@@ -206,10 +206,10 @@ fn a_summary_expires_with_its_first_covered_event() {
     assert!(!alice.db.dump().contains("of a"));
 }
 
-/// The event beside it has a number between those of the summary's ends.
+/// The event on the other branch has a seq between the ends of the summary.
 #[test]
 fn a_summary_does_not_expire_with_another_branchs_event() {
-    let alice = keeping(json!({"eventsDays": 30}));
+    let alice = with_rules(json!({"eventsDays": 30}));
     let root = alice.say(&["root"]).remove(0);
     let append = |parent: &str, mut event: Value| {
         event["parentId"] = json!(parent);
@@ -226,7 +226,7 @@ fn a_summary_does_not_expire_with_another_branchs_event() {
         json!({"action": "user_message", "content": "beside"}),
     );
     pass(&alice, 10);
-    // The message goes on, so its call stays.
+    // The message continues, so its call stays.
     let result =
         json!({"action": "tool_result", "toolCallId": "1", "toolName": "t", "content": "one"});
     let result = append(&call, result);
@@ -239,12 +239,12 @@ fn a_summary_does_not_expire_with_another_branchs_event() {
     assert_eq!(gone(&alice), expected);
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
     assert_eq!(left["compactions"][0]["summary"], "in short", "{left}");
-    alice.is_sound("retention");
+    alice.assert_consistent("retention");
 }
 
 #[test]
 fn a_change_feed_reader_converges_on_the_remaining_events() {
-    let alice = keeping(json!({"eventsDays": 30}));
+    let alice = with_rules(json!({"eventsDays": 30}));
     alice.say(&["a", "b"]);
     let feed = |since: &Value| {
         alice.ok(
@@ -267,7 +267,7 @@ fn a_change_feed_reader_converges_on_the_remaining_events() {
         .collect();
     assert_eq!(appended.len(), 1);
     assert_eq!(appended[0]["id"], alice.events()[0]["id"]);
-    // The new cursor holds, and nothing comes twice.
+    // The new cursor is valid, and nothing is repeated.
     assert_eq!(feed(&after["cursor"])["changes"], json!([]));
     alice.say(&["d"]);
     assert_eq!(
@@ -285,7 +285,7 @@ fn a_change_feed_reader_converges_on_the_remaining_events() {
 
 #[test]
 fn an_idle_session_expires_unless_pinned() {
-    let alice = keeping(json!({"sessionsIdleDays": 30, "eventsDays": 10}));
+    let alice = with_rules(json!({"sessionsIdleDays": 30, "eventsDays": 10}));
     alice.ok("createSession", json!({"id": "pinned", "pinned": true}));
     alice.ok(
         "createSession",
@@ -309,7 +309,7 @@ fn an_idle_session_expires_unless_pinned() {
     let events = |id: &str| alice.ok("loadEvents", json!({"sessionId": id}));
     assert_eq!(events("pinned").as_array().unwrap().len(), 1);
     assert_eq!(events("own").as_array().unwrap().len(), 0);
-    // A pin is taken off again.
+    // A pin can be removed.
     alice.ok(
         "updateSession",
         json!({"sessionId": "pinned", "pinned": false}),
@@ -332,7 +332,7 @@ fn a_session_can_have_its_own_rules_without_reading_others() {
         json!({"sessionId": "t", "events": [{"action": "user_message", "content": "x"}]}),
     );
     pass(&alice, 2);
-    // A damaged row of a neighbour is never looked at.
+    // A corrupt row of another session is never read.
     alice
         .db
         .run(
@@ -344,7 +344,7 @@ fn a_session_can_have_its_own_rules_without_reading_others() {
     assert_eq!(alice.events().len(), 1);
     let left = alice.ok("loadEvents", json!({"sessionId": "t"}));
     assert_eq!(left, json!([]));
-    // The rules are taken back, and with them what retention remembers.
+    // The rules are removed, and with them the state of retention.
     alice.ok(
         "updateSession",
         json!({"sessionId": "t", "retention": null}),
@@ -357,7 +357,7 @@ fn a_session_can_have_its_own_rules_without_reading_others() {
 
 #[test]
 fn a_corrupt_session_is_skipped() {
-    let alice = keeping(json!({"eventsDays": 1}));
+    let alice = with_rules(json!({"eventsDays": 1}));
     alice.say(&["a"]);
     for id in ["t", "u"] {
         alice.ok("createSession", json!({"id": id}));
@@ -378,7 +378,7 @@ fn a_corrupt_session_is_skipped() {
 }
 
 fn with_entries(retention: Value) -> Alice {
-    let alice = keeping(retention);
+    let alice = with_rules(retention);
     alice.ok(
         "defineBlock",
         json!({"label": "facts", "kind": "searchable"}),
@@ -510,11 +510,11 @@ fn a_block_can_have_rules_in_the_agent_and_in_a_session() {
     assert_eq!(count("mine", Some("s")), 0);
 }
 
-/// The steps of a run are transactions of their own, so the pages of all of them are cleared after
-/// its last one.
+/// The steps of a run are separate transactions, so the pages of all of them are cleared after the
+/// last one.
 #[test]
 fn the_last_step_of_a_run_that_deleted_clears_freed_pages() {
-    let alice = keeping(json!({"eventsDays": 5}));
+    let alice = with_rules(json!({"eventsDays": 5}));
     for _ in 0..8 {
         alice.say(&["word"; 100]);
     }
@@ -556,7 +556,7 @@ fn a_remote_block_has_no_rules_here() {
 
 #[test]
 fn a_run_starts_daily_and_when_rules_change() {
-    let alice = keeping(json!({"eventsDays": 30}));
+    let alice = with_rules(json!({"eventsDays": 30}));
     let memory = || alice.agent(&alice.db);
     assert!(is_due(&memory().memory()).unwrap());
     run(&alice);
@@ -568,7 +568,7 @@ fn a_run_starts_daily_and_when_rules_change() {
     run(&alice);
     alice.ok("configureAgent", json!({"retention": {"eventsDays": 3}}));
     assert!(is_due(&memory().memory()).unwrap());
-    // Rules that are taken back leave nothing.
+    // Removed rules leave no row.
     alice.ok("configureAgent", json!({"retention": null}));
     run(&alice);
     assert!(!is_due(&memory().memory()).unwrap());
@@ -600,7 +600,7 @@ fn deployed_rules_apply_where_the_agent_has_none() {
 
 #[test]
 fn a_long_history_expires_in_bounded_steps() {
-    let alice = keeping(json!({"eventsDays": 1}));
+    let alice = with_rules(json!({"eventsDays": 1}));
     for _ in 0..20 {
         let events: Vec<Value> = (0..1000)
             .map(|n| json!({"action": "user_message", "content": format!("text {n}")}))
@@ -628,7 +628,7 @@ fn a_long_history_expires_in_bounded_steps() {
 
 #[test]
 fn a_write_stops_the_stepwise_expiry_of_an_idle_session() {
-    let alice = keeping(json!({"sessionsIdleDays": 10}));
+    let alice = with_rules(json!({"sessionsIdleDays": 10}));
     let events: Vec<Value> = (0..1000)
         .map(|n| json!({"action": "user_message", "content": format!("text {n}")}))
         .collect();
@@ -658,8 +658,8 @@ fn gone(alice: &Alice) -> Value {
 
 #[test]
 fn a_dry_run_reports_what_the_run_deletes() {
-    // The first message of the second summary goes on beyond the days, so it stays whole.
-    let alice = keeping(json!({"eventsDays": 30}));
+    // The first message of the second summary extends beyond the days, so it stays whole.
+    let alice = with_rules(json!({"eventsDays": 30}));
     let old = alice.say(&["a"]);
     let call = json!({"id": "1", "name": "t", "arguments": {}});
     let append = |events: Value| {
@@ -681,7 +681,7 @@ fn a_dry_run_reports_what_the_run_deletes() {
     assert_eq!(gone(&alice), expected);
 
     // A long session goes in several steps, and its summaries with it.
-    let alice = keeping(json!({"sessionsIdleDays": 10}));
+    let alice = with_rules(json!({"sessionsIdleDays": 10}));
     let said: Vec<String> = (0..900).map(|n| format!("text {n}")).collect();
     let said: Vec<&str> = said.iter().map(String::as_str).collect();
     let ids = alice.say(&said);
@@ -758,7 +758,7 @@ fn an_old_answer_expires_even_if_a_younger_one_follows() {
         ),
     ];
     for (old, young, left) in table {
-        let alice = keeping(json!({"eventsDays": 30}));
+        let alice = with_rules(json!({"eventsDays": 30}));
         let append = |events: &[Value]| {
             alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
         };
@@ -785,7 +785,7 @@ fn a_dry_run_matches_the_run_for_random_sessions() {
 /// Random events in two sessions, one of them pinned now and then, over some weeks.
 fn play(seed: u64, events: usize) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    let alice = keeping(json!({"eventsDays": 10}));
+    let alice = with_rules(json!({"eventsDays": 10}));
     alice.ok(
         "createSession",
         json!({"id": "t", "pinned": dice.roll(3) == 0}),
@@ -855,7 +855,7 @@ fn play(seed: u64, events: usize) {
         assert_eq!(gone(&alice), expected, "{what}");
         is_whole(&alice, alice.host.now_ms() - 10 * DAY, &what);
     }
-    alice.is_sound(&format!("seed {seed}"));
+    alice.assert_consistent(&format!("seed {seed}"));
 }
 
 /// No event stays after its days but for a younger one of its answer, and no result without its

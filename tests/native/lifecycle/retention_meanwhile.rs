@@ -7,7 +7,7 @@ use crate::shared::turns::{said, user};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// How many events a run deletes, as a dry run says before it.
+/// How many events a run deletes, as a dry run reports before it.
 fn gone(alice: &Alice) -> Value {
     let apply = |dry_run: bool| alice.ok("applyRetention", json!({"dryRun": dry_run}));
     let dry = apply(true)["gone"]["events"]["count"].clone();

@@ -74,7 +74,7 @@ fn a_fork_keeps_settings_and_loaded_documents() {
     assert!(context.to_string().contains("red button"));
     // The fork's usage begins at nothing.
     assert_eq!(fork["usage"]["inputTokens"], 0);
-    // A fork without settings of its own follows the agent's settings.
+    // A fork without its own settings uses the agent's.
     alice.ok("createSession", json!({"id": "plain"}));
     let fork = alice.ok("forkSession", json!({"sessionId": "plain"}));
     alice.ok("configureCompaction", json!({"protectHead": 5}));
@@ -98,7 +98,7 @@ fn a_fork_omits_the_originals_compaction_outcomes() {
     assert!(fork.get("lastCompactionError").is_none(), "{fork}");
     let read = json!({"sessionId": fork["id"]});
     assert_eq!(alice.ok("configureCompaction", read)["protectHead"], 1);
-    // The error is also gone when the messages that it is about are cleared.
+    // The error is also cleared with its messages.
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session["lastCompactionError"]["attempts"], 2);
     alice.ok("clearMessages", json!({"sessionId": "s"}));
@@ -180,7 +180,7 @@ fn usage_saturates_at_javascripts_largest_integer() {
 
 /// An agent with a long conversation, and with a scripted model that writes the
 /// summaries.
-fn talkative() -> Alice {
+fn with_long_conversation() -> Alice {
     let alice = Alice::with_session();
     let settings = [
         ("MODEL".to_owned(), "openai:m".to_owned()),
@@ -209,7 +209,7 @@ fn summary(text: &str, input: i64, output: i64) -> ScriptedAnswer {
 
 #[test]
 fn summary_costs_are_counted_with_their_overlay() {
-    let alice = talkative();
+    let alice = with_long_conversation();
     // The messages in the middle need more than one request to the model.
     for _ in 0..4 {
         alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));
@@ -227,7 +227,7 @@ fn summary_costs_are_counted_with_their_overlay() {
 #[test]
 fn a_failed_summarys_reported_usage_is_counted() {
     // The first part is summarised. The second answer breaks off after its usage.
-    let alice = talkative();
+    let alice = with_long_conversation();
     alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));
     let usage_then_error = concat!(
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":500,\"completion_tokens\":1}}\n\n",
@@ -248,7 +248,7 @@ fn a_failed_summarys_reported_usage_is_counted() {
 
 #[test]
 fn a_dry_run_of_a_compaction_costs_nothing() {
-    let alice = talkative();
+    let alice = with_long_conversation();
     let dry = alice.ok("compact", json!({"sessionId": "s", "dryRun": true}));
     assert_eq!(dry["reason"], "would_compact");
     assert_eq!(usage(&alice, "s")["inputTokens"], 0);

@@ -17,7 +17,7 @@ fn user(text: &str) -> Value {
 }
 
 /// An agent whose session `s` has something of everything.
-pub fn furnished() -> Alice {
+pub fn populated() -> Alice {
     let alice = Alice::default();
     alice.ok("createSession", json!({"id": "parent"}));
     alice.ok(
@@ -90,7 +90,7 @@ pub fn refused(outcome: Result<Imported, Error>) -> (&'static str, Value) {
 
 #[test]
 fn a_session_is_restored_in_the_same_and_in_another_object() {
-    let alice = furnished();
+    let alice = populated();
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
     let events = alice.events().len() as i64;
@@ -100,12 +100,12 @@ fn a_session_is_restored_in_the_same_and_in_another_object() {
         (events, events, 0)
     );
     assert_eq!(bob.export("s").unwrap(), file);
-    assert_eq!(bob.tell_all("s"), alice.tell_all("s"));
+    assert_eq!(bob.read_session("s"), alice.read_session("s"));
 
     // In an agent that has deleted the session before, the feed has the same changes. Its
     // cursors are new: none is valid that the deleted session gave.
     let answer = |alice: &Alice| {
-        let mut answer = alice.tell_all("s");
+        let mut answer = alice.read_session("s");
         let feed = answer.remove(4);
         let changes = feed["changes"].as_array().unwrap().clone();
         let change = |change: Value| (change["type"].clone(), change["id"].clone());
@@ -122,7 +122,7 @@ fn a_session_is_restored_in_the_same_and_in_another_object() {
 
 #[test]
 fn a_copy_behaves_like_the_original() {
-    let alice = furnished();
+    let alice = populated();
     let bob = Alice::default();
     bob.host.advance(alice.host.now_ms() - bob.host.now_ms());
     bob.import("s", &alice.export("s").unwrap()).unwrap();
@@ -175,7 +175,7 @@ fn an_empty_session_exports_two_lines() {
 
 #[test]
 fn importing_again_writes_nothing() {
-    let alice = furnished();
+    let alice = populated();
     let file = alice.export("s").unwrap();
     let before = alice.db.dump();
     let outcome = alice.import("s", &file).unwrap();
@@ -407,7 +407,7 @@ fn a_migrated_log_with_missing_data_is_restored() {
         .unwrap();
     let bob = Alice::default();
     bob.import("s", &alice.export("s").unwrap()).unwrap();
-    assert_eq!(bob.tell_all("s"), alice.tell_all("s"));
+    assert_eq!(bob.read_session("s"), alice.read_session("s"));
 }
 
 #[test]
@@ -425,7 +425,7 @@ fn a_corrupt_row_is_named() {
 
 #[test]
 fn a_token_exports_and_imports_within_its_rights() {
-    let alice = furnished();
+    let alice = populated();
     let file = alice.export("s").unwrap();
     let three = small().export("s").unwrap();
     let scoped = |session: Option<&str>, operations: Option<&[&str]>| {
@@ -475,7 +475,7 @@ fn a_token_exports_and_imports_within_its_rights() {
     assert_eq!(refused(bob.import("s", &file)).0, "forbidden");
 }
 
-/// Files that somebody wrote: they leave out what an export writes, or say it otherwise.
+/// Hand-written files: they omit what an export writes, or write it differently.
 #[test]
 fn only_the_same_hand_written_file_can_be_imported_again() {
     let session = json!({"type": "session", "format": 1, "id": "x", "createdAt": 1, "updatedAt": 1, "seqFloor": 0,

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::lifecycle::transfer::{furnished, refused, small};
+use crate::lifecycle::transfer::{populated, refused, small};
 use access::{Caller, TokenScope};
 use api::table::OPERATIONS;
 use api::transfer::begin_export;
@@ -14,7 +14,7 @@ use base::tables::{ExportRule, ForkRule};
 use lifecycle::tables::tables;
 
 impl Alice {
-    /// Gives a session settings, a block of each kind and content in each block.
+    /// Adds settings, a block of each kind and content in each block to a session.
     pub fn remember(&self, session_id: &str) {
         let write = |operation: &str, body: Value| {
             let mut body = body;
@@ -72,7 +72,7 @@ impl Alice {
     /// entries is there, because the rest of the index also depends on deleted entries.
     pub fn rows(&self) -> String {
         let dump = self.db.dump();
-        // The row that says which sessions had a life stays when sessions are deleted.
+        // The row that records which sessions existed stays when sessions are deleted.
         let lines = dump.lines().filter(|line| !line.contains("Text(\"ended "));
         let lines = lines.filter_map(|line| {
             match line.strip_prefix("cf_agents_entries_search_") {
@@ -86,7 +86,7 @@ impl Alice {
     }
 
     /// The answers of every read about the memory that [`Alice::remember`] wrote.
-    pub fn tell_memory(&self, session_id: &str) -> Vec<Value> {
+    pub fn read_memory(&self, session_id: &str) -> Vec<Value> {
         [
             ("getBlockVersions", json!({"label": "İdeas"})),
             ("listEntries", json!({"label": "kb"})),
@@ -125,7 +125,7 @@ fn scoped(operations: Option<&[&str]>) -> Caller {
 
 #[test]
 fn memory_is_restored_in_another_object_and_under_another_name() {
-    let alice = furnished();
+    let alice = populated();
     let file = alice.export("s").unwrap();
     let kinds: Vec<Value> = file
         .lines()
@@ -142,10 +142,10 @@ fn memory_is_restored_in_another_object_and_under_another_name() {
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
     assert_eq!(bob.export("s").unwrap(), file);
-    assert_eq!(bob.tell_memory("s"), alice.tell_memory("s"));
+    assert_eq!(bob.read_memory("s"), alice.read_memory("s"));
 
     bob.import("t", &file).unwrap();
-    assert_eq!(bob.tell_memory("t"), alice.tell_memory("s"));
+    assert_eq!(bob.read_memory("t"), alice.read_memory("s"));
     assert_eq!(bob.import("t", &file).unwrap().imported, 0);
 }
 

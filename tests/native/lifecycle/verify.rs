@@ -13,9 +13,9 @@ use base::ids::Id;
 use base::testing::Sqlite;
 
 /// An object with something of everything, that copies begin with.
-struct Furnished(Vec<u8>);
+struct Populated(Vec<u8>);
 
-impl Furnished {
+impl Populated {
     fn new() -> Self {
         let alice = make(true);
         alice.ok(
@@ -37,8 +37,8 @@ impl Furnished {
     }
 }
 
-/// A damage that nobody can do through a door: SQL, the code that names it, and what else the
-/// finding says.
+/// A corruption that no operation can cause: the SQL, the code that names it, and the other fields
+/// of the finding.
 type Damage = (&'static str, &'static str, Value);
 
 fn damages() -> Vec<Damage> {
@@ -339,18 +339,18 @@ fn says(finding: &Value, code: &str, more: &Value) -> bool {
 
 #[test]
 fn data_written_through_the_api_is_consistent() {
-    make(false).is_sound("not searched");
-    make(true).is_sound("searched");
-    Furnished::new().copy().is_sound("furnished");
-    Alice::default().is_sound("without rows");
+    make(false).assert_consistent("not searched");
+    make(true).assert_consistent("searched");
+    Populated::new().copy().assert_consistent("populated");
+    Alice::default().assert_consistent("without rows");
 }
 
 #[test]
 fn each_corruption_is_named_by_code_and_ids() {
-    let furnished = Furnished::new();
+    let populated = Populated::new();
     let mut unnamed = Vec::new();
     for (sql, code, more) in damages() {
-        let alice = furnished.copy();
+        let alice = populated.copy();
         if let Err(error) = alice.db.run(sql, &[]) {
             unnamed.push(format!("{code}: {sql}: {error:?}"));
             continue;
@@ -436,9 +436,9 @@ fn an_unknown_cursor_is_refused() {
 
 #[test]
 fn a_session_token_checks_only_its_session() {
-    let furnished = Furnished::new();
+    let populated = Populated::new();
     let damage = "UPDATE cf_agents_events SET parent_id = 'x' WHERE session_id IN ('talked', 'carried') AND seq = 2";
-    let alice = furnished.copy();
+    let alice = populated.copy();
     alice.ok("createSession", json!({"id": "quiet"}));
     alice.db.run(damage, &[]).unwrap();
     let sessions = |findings: &[Value]| -> BTreeSet<String> {

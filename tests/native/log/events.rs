@@ -364,8 +364,8 @@ fn an_unknown_parent_is_an_error_and_writes_nothing() {
         "message_not_found"
     );
     alice.ok("deleteSession", json!({"sessionId": "t"}));
-    // The rows that say where the cursors of later sessions begin, and that a session of
-    // this id has ended.
+    // The rows that record where the cursors of later sessions start, and that a session of this id
+    // has ended.
     let is_kept = |line: &&str| {
         line.starts_with("cf_agents_config [Text(\"feed\"),")
             || line.starts_with("cf_agents_config [Text(\"ended ")

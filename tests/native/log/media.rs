@@ -212,7 +212,7 @@ fn a_forged_media_reference_stays_text() {
         without_date(&alice.ok("getMessage", json!({"sessionId": "s", "messageId": "m"}))),
         forged
     );
-    // The same holds in a message with media of its own.
+    // The same applies to a message with its own media.
     let mut both = forged.clone();
     both["id"] = json!("n");
     add_part(
@@ -322,11 +322,11 @@ fn media_is_exported_and_deduplicated_on_import() {
         (1, true)
     );
     bob.assert_no_orphans("");
-    refused_half_way(&file);
+    assert_failed_import_leaves_nothing(&file);
 }
 
 /// An import that fails leaves no media behind.
-fn refused_half_way(file: &str) {
+fn assert_failed_import_leaves_nothing(file: &str) {
     let bob = Alice::default();
     let cut_off = file.lines().take(3).collect::<Vec<_>>().join("\n");
     bob.import("s", &cut_off).unwrap_err();
@@ -406,6 +406,6 @@ fn random_play_keeps_messages_exact_and_leaves_nothing_behind() {
                 assert_eq!(alice.payloads(), 0, "{game}");
             }
         }
-        alice.is_sound(&format!("game {seed}"));
+        alice.assert_consistent(&format!("game {seed}"));
     }
 }

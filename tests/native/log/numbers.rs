@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::shared::examples::furnished;
+use crate::shared::examples::populated;
 use crate::shared::files::small;
 use base::database::Database;
 use base::numbers::{MAX_FILE_SEQ, MAX_SEQ, MAX_SESSION_NUMBER};
@@ -13,7 +13,7 @@ use base::numbers::{MAX_FILE_SEQ, MAX_SEQ, MAX_SESSION_NUMBER};
 /// Imports a session of three messages, whose next event gets the number `next`.
 fn import_up_to(alice: &Alice, id: &str, next: i64) {
     alice.import(id, &small().export("s").unwrap()).unwrap();
-    // A file may not say so, but an earlier build took such files.
+    // A file may not contain it, but an earlier build accepted such files.
     let sql = "UPDATE cf_agents_sessions SET seq_floor = ?2 WHERE id = ?1";
     alice.db.run(sql, &[id.into(), (next - 1).into()]).unwrap();
 }
@@ -55,7 +55,7 @@ fn a_session_at_its_last_seq_refuses_events_and_affects_no_other() {
         );
         alice.ok("deleteSession", json!({"sessionId": "s"}));
         assert_eq!(alice.search("parrot").len(), 6);
-        // As the error suggests, a fork of the session can take more events.
+        // As the error suggests, a fork of the session accepts more events.
         let fork = alice.ok("forkSession", json!({"sessionId": "t"}));
         let event = json!({"action": "user_message", "content": "on"});
         let body = json!({"sessionId": fork["id"], "events": [event]});
@@ -97,12 +97,12 @@ fn numbers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Every number of a file with lines of every type, made extreme. Either the number is
-/// refused and nothing is written, or the session that it makes takes more, and its file
-/// is taken again.
+/// Every number in a file with lines of every type, set to an extreme. Either the number is refused
+/// and nothing is written, or the imported session accepts more events and its export can be
+/// imported again.
 #[test]
 fn every_number_in_a_file_is_bounded() {
-    let alice = furnished();
+    let alice = populated();
     alice.ok(
         "addUsage",
         json!({"sessionId": "s", "inputTokens": 5, "outputTokens": 4, "cachedInputTokens": 3, "cost": 1.5}),
@@ -142,7 +142,7 @@ fn every_number_in_a_file_is_bounded() {
             ] {
                 cells += 1;
                 let mut changed = line.clone();
-                // A number stands for itself in the text.
+                // A number represents itself in the text.
                 *changed.pointer_mut(&path).unwrap() = json!("THE NUMBER");
                 let changed = changed.to_string().replacen("\"THE NUMBER\"", extreme, 1);
                 let mut all: Vec<String> = lines.iter().map(Value::to_string).collect();
@@ -179,8 +179,7 @@ fn every_number_in_a_file_is_bounded() {
                         bob.ok("setEntry", body);
                         bob.ok("getChanges", json!({"sessionId": "s"}));
                         bob.ok("listSessions", json!({}));
-                        // A number at its bound has gone beyond the range that a file
-                        // holds.
+                        // A number at its limit exceeds the range that a file allows.
                         let at_bounds = ["2147483647", "4294967295", "9007199254740991", "1e24"];
                         if !at_bounds.contains(&extreme) {
                             let again = bob.export("s").unwrap();

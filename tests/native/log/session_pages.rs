@@ -46,7 +46,7 @@ fn write(alice: &Alice, dice: &mut Dice) {
         1 => drop(alice.ok("deleteSession", json!({"sessionId": id}))),
         2 => drop(alice.ok("updateSession", json!({"sessionId": id, "name": "renamed"}))),
         3 => {
-            // A session that comes back with the activity that it had.
+            // A session that is recreated with its former activity.
             let file = alice.export(id).unwrap();
             alice.ok("deleteSession", json!({"sessionId": id}));
             alice.import(&format!("{id}-again"), &file).unwrap();
@@ -127,12 +127,12 @@ fn paging_a_long_list_reads_few_sessions_twice() {
         assert_eq!(listed, count);
         f64::from(alice.db.take_steps()) / count as f64
     };
-    // Looking at all sessions for each page would take nine times as much of them.
+    // Reading all sessions for each page would read nine times as many.
     let [short, long] = [90, 900].map(steps_of);
     assert!(long < 4.0 * short, "{short} and {long} a session");
 }
 
-/// A session outside the window says in its row when it was active, and the window stays small.
+/// A session outside the window has its activity in its row, and the window stays small.
 fn is_settled(alice: &Alice, what: &str) {
     let sql = format!(
         "SELECT count(*) FILTER (WHERE {IS_OUTSIDE_WINDOW} AND s.settled_at <> {ACTIVE_AT}),
@@ -185,7 +185,7 @@ fn pages_of_many_sessions_match_the_whole_list() {
                 }
             }
         }
-        alice.is_sound(&format!("seed {seed}"));
+        alice.assert_consistent(&format!("seed {seed}"));
     }
     assert!(pages > 100, "{pages}");
 }

@@ -71,7 +71,7 @@ impl Town {
         Rc::clone(part)
     }
 
-    /// An agent, as one that is to stand in the directory.
+    /// An agent that should be listed in the directory.
     pub fn member<'a>(&'a self, name: &'a str) -> Member<'a> {
         Member {
             name,
@@ -95,8 +95,7 @@ impl Town {
         Ok(answer)
     }
 
-    /// As the HTTP door runs it for this caller, who sends `way` as the header of the agents that
-    /// the request came through.
+    /// Like the HTTP entry point for this caller, who sends `way` as the call path header.
     pub fn send_as(
         &self,
         caller: &Caller,
@@ -218,7 +217,7 @@ impl Outbound for Town {
                 content_type: "application/json",
                 chunks: vec![Ok(body.into_bytes())],
             }));
-            // The script gives its next answer, whoever is asked.
+            // The script returns its next answer, whichever agent is called.
             let endpoint = Endpoint::Url(String::new());
             self.script.send(OutboundRequest { endpoint, ..call }).await
         })
@@ -287,7 +286,7 @@ fn two_agents_share_a_users_block() {
                    "source": {"agent": "user:42", "label": "profile"}}),
         );
     }
-    // Nobody has written the block, so `user:42` has made none.
+    // The block was never written, so `user:42` has none.
     assert_eq!(town.ok("user:42", "getBlocks", json!({})), json!([]));
     let written = town.ok(
         "alice",
@@ -458,7 +457,7 @@ fn mutually_referencing_agents_get_an_error() {
         error.message
     );
     assert!(town.calls.borrow().len() < 10);
-    // An agent that names itself keeps the block, and asks nobody.
+    // An agent that names itself stores the block, and calls no agent.
     let calls = town.calls.borrow().len();
     define("carol", "carol");
     town.ok("carol", "setBlock", json!({"label": "m", "content": "x"}));

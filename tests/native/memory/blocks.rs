@@ -467,7 +467,7 @@ fn operations_override_deployed_blocks() {
         alice.ok("getBlock", json!({"label": "soul"}))["content"],
         "You are bold."
     );
-    // A deployed block that was removed doesn't come back with the next read.
+    // A removed deployed block is not restored by the next read.
     assert_eq!(
         alice.ok("removeBlock", json!({"label": "soul"})),
         json!({"removed": true})
@@ -478,7 +478,7 @@ fn operations_override_deployed_blocks() {
         json!({"removed": false})
     );
 
-    // `getConfig` tells of a mistake in `MEMORY_BLOCKS`; all else goes on.
+    // `getConfig` reports an error in `MEMORY_BLOCKS`; everything else works.
     deploy(&json!([{"label": "memory", "kind": "writable"}, {"label": "x", "kind": "y"}]));
     assert_eq!(labels(&alice), ["memory", "extra"]);
     let problems = &alice.ok("getConfig", json!({}))["problems"];

@@ -52,8 +52,7 @@ fn with_notes(objects: &[(&str, &str, Option<&str>)]) -> Alice {
     alice
 }
 
-/// Somebody else writes these texts to the object: one right before each write of the
-/// agent.
+/// Another writer stores these texts in the object: one right before each write of the agent.
 fn expect_rivals(alice: &Alice, texts: &[&str]) {
     let rivals = texts
         .iter()

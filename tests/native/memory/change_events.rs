@@ -21,8 +21,7 @@ use store::callbacks::MAX_ATTEMPTS;
 
 const CHANGED: &str = "https://tools.example/changed";
 
-/// The writes that change memory, one after the other: the operation, its body, and what is
-/// told of it.
+/// The writes that change memory, in order: the operation, its body, and the reported event.
 fn changes() -> Vec<(&'static str, Value, Value)> {
     let answer = |kind: &str, label: &str, key: Option<&str>, deleted: bool, version: i64| {
         let mut answer =
@@ -101,7 +100,7 @@ fn with_blocks() -> Alice {
     alice
 }
 
-fn told_alice() -> Alice {
+fn alice_with_callback() -> Alice {
     let alice = with_blocks();
     alice.ok(
         "configureAgent",
@@ -112,21 +111,24 @@ fn told_alice() -> Alice {
 
 impl Alice {
     /// The calls of `onMemoryChange` so far.
-    fn told_changes(&self) -> Vec<OutboundRequest> {
+    fn memory_change_calls(&self) -> Vec<OutboundRequest> {
         let calls = self.outbound.calls.borrow();
         let is_told = |call: &&OutboundRequest| call.endpoint == Endpoint::Url(CHANGED.to_owned());
         calls.iter().filter(is_told).cloned().collect()
     }
 
-    /// Answers the calls that wait, and returns what they said.
+    /// Answers the pending calls, and returns their contents.
     fn received_changes(&self) -> Vec<Value> {
-        let before = self.told_changes().len();
+        let before = self.memory_change_calls().len();
         for _ in 0..self.callback_rows() {
             self.outbound.answer(ok());
         }
-        assert_eq!(self.calls_back(), None);
+        assert_eq!(self.run_callbacks(), None);
         assert_eq!(self.callback_rows(), 0);
-        self.told_changes()[before..].iter().map(body_of).collect()
+        self.memory_change_calls()[before..]
+            .iter()
+            .map(body_of)
+            .collect()
     }
 
     fn memory_delivery(&self) -> String {
@@ -136,7 +138,7 @@ impl Alice {
 
 #[test]
 fn each_change_is_reported_once_with_its_version() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     for (operation, body, expected) in changes() {
         alice.ok(operation, body.clone());
         assert_eq!(alice.callback_rows(), 1, "{operation}");
@@ -156,13 +158,13 @@ fn each_change_is_reported_once_with_its_version() {
             assert_eq!(&version["content"], content);
         }
     }
-    assert_eq!(alice.calls_back(), None);
-    assert_eq!(alice.told_changes().len(), changes().len());
+    assert_eq!(alice.run_callbacks(), None);
+    assert_eq!(alice.memory_change_calls().len(), changes().len());
 }
 
 #[test]
 fn a_session_blocks_events_name_and_follow_the_session() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(
         "defineBlock",
@@ -182,7 +184,7 @@ fn a_session_blocks_events_name_and_follow_the_session() {
 
 #[test]
 fn without_the_setting_no_row_is_written() {
-    let (plain, answer) = (with_blocks(), told_alice());
+    let (plain, answer) = (with_blocks(), alice_with_callback());
     for (operation, body, _) in changes() {
         plain.ok(operation, body.clone());
         assert_eq!(plain.callback_rows(), 0, "{operation}");
@@ -208,7 +210,7 @@ fn without_the_setting_no_row_is_written() {
     assert_eq!(answer.callback_rows(), 0);
 }
 
-/// A model that writes a fact, and then says something.
+/// A model that writes a fact, and then answers.
 fn writes_a_fact(alice: &Alice, content: &str) {
     let arguments = json!({"label": "facts", "metadata": {"title": "seat"}, "content": content});
     alice
@@ -219,7 +221,7 @@ fn writes_a_fact(alice: &Alice, content: &str) {
 
 #[test]
 fn a_tools_write_is_reported_with_its_turn() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     writes_a_fact(&alice, "Window.");
     alice.says("I like window seats");
     let answer = alice.received_changes();
@@ -234,7 +236,7 @@ fn a_tools_write_is_reported_with_its_turn() {
 
 #[test]
 fn a_write_during_a_callback_sends_none() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     let delivery = alice.memory_delivery();
     for (operation, mut body, _) in changes() {
         body["deliveryId"] = json!(delivery);
@@ -263,7 +265,7 @@ fn a_write_during_a_callback_sends_none() {
 
 #[test]
 fn a_turn_started_by_a_callback_reports_no_change() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     let both = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", both);
     let turn = json!({"id": "s", "message": user("hi"), "deliveryId": alice.memory_delivery()});
@@ -274,15 +276,15 @@ fn a_turn_started_by_a_callback_reports_no_change() {
 
 #[test]
 fn a_failed_callback_is_stored_without_a_session() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     alice.ok("setBlock", json!({"label": "Memory", "content": "x"}));
     for _ in 0..MAX_ATTEMPTS {
         alice.outbound.answer(Ok(ScriptedAnswer::text(500, "no")));
-        if let Some(at_ms) = alice.calls_back() {
+        if let Some(at_ms) = alice.run_callbacks() {
             alice.host.advance(at_ms - alice.host.now_ms());
         }
     }
-    let reply = alice.told_changes();
+    let reply = alice.memory_change_calls();
     assert_eq!(reply.len(), MAX_ATTEMPTS);
     let ids: BTreeSet<&str> = reply
         .iter()
@@ -336,7 +338,7 @@ fn a_purge_deletes_callbacks_that_contain_its_text() {
         ),
         ("removeBlock", json!({"label": "Memory", "purge": true})),
     ] {
-        let alice = told_alice();
+        let alice = alice_with_callback();
         let entry = |key: &str| json!({"label": "facts", "key": key, "content": "x"});
         alice.ok("setEntry", entry("seat"));
         alice.ok("setEntry", entry("meal"));
@@ -353,7 +355,7 @@ fn a_purge_deletes_callbacks_that_contain_its_text() {
 
 #[test]
 fn retention_deletes_callbacks_of_expired_items() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     alice.ok(
         "configureAgent",
         json!({"retention": {"entriesDays": 60, "versionsDays": 10, "deletedDays": 20}}),
@@ -372,17 +374,17 @@ fn retention_deletes_callbacks_of_expired_items() {
         alice.callback_rows()
     };
     assert_eq!(after(5), 6);
-    // The first versions are gone: of the seat, of the block and of the meal.
+    // The first versions were deleted: of the seat, of the block and of the meal.
     assert_eq!(after(10), 3);
-    // What the deletion left is gone.
+    // The remains of the deletion are deleted.
     assert_eq!(after(10), 2);
-    // The entry is gone. The block's text stays.
+    // The entry is deleted. The block's text stays.
     assert_eq!(after(40), 1);
 }
 
 #[test]
 fn a_turn_started_by_a_callback_is_not_learned_from() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     let learn = json!({"learn": {"into": "facts", "review": "auto"}});
     alice.ok("configureAgent", learn);
     let turn = |id: &str, delivery: Option<String>| {
@@ -396,7 +398,7 @@ fn a_turn_started_by_a_callback_is_not_learned_from() {
     };
     turn("one", Some(alice.memory_delivery()));
     assert_eq!(alice.alarm().next_at, None);
-    // The next turn has both looked at, and so has a call.
+    // The next turn has both processed, and so has a call.
     turn("two", None);
     alice.model_proposes(json!([]));
     assert_eq!(alice.alarm().next_at, None);
@@ -409,7 +411,7 @@ fn a_turn_started_by_a_callback_is_not_learned_from() {
 
 #[test]
 fn a_deleted_text_is_not_reported() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     let entry = json!({"label": "facts", "key": "seat", "content": "Window."});
     alice.ok("setEntry", entry);
     alice.ok("removeBlock", json!({"label": "facts"}));
@@ -422,7 +424,7 @@ fn a_deleted_text_is_not_reported() {
 
 #[test]
 fn copies_made_by_a_fork_are_not_reported() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     alice.ok("createSession", json!({"id": "s"}));
     let block = json!({"sessionId": "s", "label": "facts", "kind": "searchable"});
     alice.ok("defineBlock", block);
@@ -492,18 +494,18 @@ fn texts_of(alice: &Alice) -> String {
     rows[0].text(0).unwrap().to_owned()
 }
 
-/// After a failure of any statement: a change is there and told at least once with one id, or
-/// neither is there.
+/// After a failure of any statement: a change exists and is reported at least once with one id, or
+/// neither.
 #[test]
 fn each_change_is_reported_whichever_statement_fails() {
     for (index, (operation, body, _)) in changes().into_iter().enumerate() {
         for passing in 0.. {
-            let mut alice = told_alice();
+            let mut alice = alice_with_callback();
             for (earlier, body, _) in changes().into_iter().take(index) {
                 alice.ok(earlier, body);
             }
             alice.received_changes();
-            let told_before = alice.told_changes().len();
+            let told_before = alice.memory_change_calls().len();
             let before = texts_of(&alice);
             alice.outbound.answer(ok());
             let failing = Failing::after(&alice.db, passing);
@@ -514,13 +516,13 @@ fn each_change_is_reported_whichever_statement_fails() {
             };
             let _ = wait_for(sender.call_due());
             let has_failed = failing.has_failed();
-            alice.comes_back();
+            alice.reactivate();
             alice.outbound.answers.borrow_mut().clear();
             alice.outbound.answer(ok());
-            alice.calls_back();
+            alice.run_callbacks();
             let at = format!("{operation}, statement {passing}");
             let is_changed = texts_of(&alice) != before;
-            let reply = &alice.told_changes()[told_before..];
+            let reply = &alice.memory_change_calls()[told_before..];
             let ids: BTreeSet<&str> = reply
                 .iter()
                 .map(|call| header(call, "webhook-id"))
@@ -538,7 +540,7 @@ fn each_change_is_reported_whichever_statement_fails() {
 
 #[test]
 fn a_proposal_is_reported_when_created_and_when_decided() {
-    let alice = told_alice();
+    let alice = alice_with_callback();
     let learn = json!({"into": "facts", "after": "manual", "review": "propose"});
     alice.ok("configureAgent", json!({"learn": learn}));
     alice.ok("createSession", json!({"id": "s"}));

@@ -85,7 +85,7 @@ impl Player {
             .collect()
     }
 
-    /// Makes a move. A refusal is one, too: it must leave the counts as they were.
+    /// Makes a move. A refused one counts too: it must leave the counts unchanged.
     fn play(&mut self) -> String {
         let scope = self.scope();
         let label = ["facts", "other"][self.dice.roll(2)];
@@ -161,7 +161,7 @@ fn counts_are_exact_after_any_writes() {
                 &format!("seed {seed}, move {number}: {what}"),
             );
         }
-        player.alice.is_sound(&format!("seed {seed}"));
+        player.alice.assert_consistent(&format!("seed {seed}"));
     }
 }
 

@@ -291,7 +291,7 @@ fn documents_from_tools_or_files_are_quoted_for_the_model() {
             quoted("import")
         )])
     );
-    // Who adds to it does not make it theirs; who writes it anew does.
+    // Appending to it does not change its source; rewriting it does.
     let set = |action: &str| {
         let arguments = json!({"label": "skills", "content": "Step.", "action": action, "metadata": {"title": "refunds"}});
         tool(&alice, "set_context", arguments);

@@ -76,7 +76,7 @@ fn filter(dice: &mut Dice) -> Value {
     json!({"metadata": tests, "tags": asked})
 }
 
-/// The filter, as somebody would write it who has the object in hand.
+/// The filter, as a naive implementation over the object.
 fn passes(filter: &Value, metadata: &Value, tags: &[&str]) -> bool {
     let is_equal = |a: &Value, b: &Value| match (a.as_f64(), b.as_f64()) {
         (Some(a), Some(b)) => a == b,
@@ -337,7 +337,7 @@ fn seen(alice: &Alice) -> Vec<Value> {
     .collect()
 }
 
-fn furnish(alice: &Alice, session: &str, count: usize) {
+fn populate(alice: &Alice, session: &str, count: usize) {
     let head = json!({"sessionId": session, "metadata": {"n": 1}, "tags": ["red"]});
     alice.ok("updateSession", head);
     let block = json!({"sessionId": session, "label": "kb", "kind": "searchable"});
@@ -368,7 +368,7 @@ fn as_caller_of_s(alice: Alice) -> Alice {
 #[test]
 fn a_filter_reveals_nothing_about_other_sessions() {
     let alice = Alice::with_session();
-    furnish(&alice, "s", 3);
+    populate(&alice, "s", 3);
     let alice = as_caller_of_s(alice);
     seen(&alice);
     let before = seen(&alice);
@@ -380,7 +380,7 @@ fn a_filter_reveals_nothing_about_other_sessions() {
     };
     for session in ["t", "u"] {
         alice.ok("createSession", json!({"id": session}));
-        furnish(&alice, session, 40);
+        populate(&alice, session, 40);
     }
     let alice = as_caller_of_s(alice);
     assert_eq!(seen(&alice), before);

@@ -27,9 +27,8 @@ fn agent_memory() -> Allow {
     }
 }
 
-/// An agent with blocks of its own and blocks of a session, all of which the model may
-/// write.
-fn furnished() -> Alice {
+/// An agent with its own blocks and blocks of a session, all of which the model may write.
+fn populated() -> Alice {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok(
@@ -109,12 +108,12 @@ fn a_restricted_callers_turn_writes_only_its_session() {
             json!(["shared", "docs", "own"]),
         ),
     ] {
-        let mut alice = furnished();
+        let mut alice = populated();
         alice.caller = caller.clone();
         assert_eq!(alice.writes_in_a_turn(), written, "{caller:?}");
         assert_eq!(alice.listed(), listed);
         // `callTool` has the same limits.
-        let mut alice = furnished();
+        let mut alice = populated();
         alice.caller = caller.clone();
         for label in ["shared", "own", "docs"] {
             let body =
@@ -131,12 +130,12 @@ fn a_resumed_turn_keeps_its_restrictions() {
         (Allow::default(), [false, true, false]),
         (agent_memory(), [true, true, true]),
     ] {
-        let mut alice = furnished();
+        let mut alice = populated();
         alice.caller = token(Some("s"), allow);
         let body = json!({"id": "s", "message": user("go")});
         drop(alice.begin(&body).unwrap());
-        alice.dies();
-        // The object's next life takes the turn up without the caller's request.
+        alice.crash();
+        // The next activation resumes the turn without the caller's request.
         alice.caller = Caller::Owner;
         alice.outbound.answer(calls(&[
             ("c1", "set_context", write("shared", "all")),
@@ -156,7 +155,7 @@ fn a_resumed_turn_keeps_its_restrictions() {
 fn the_narrower_of_two_callers_of_a_message_applies() {
     let narrow = || token(Some("s"), Allow::default());
     for (first, second) in [(narrow(), Caller::Owner), (Caller::Owner, narrow())] {
-        let mut alice = furnished();
+        let mut alice = populated();
         define(&alice, "pay", true);
         alice.caller = first;
         alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));

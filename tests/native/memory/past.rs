@@ -8,7 +8,7 @@ use base::database::Database;
 use base::host::Host as _;
 
 /// An agent with a searchable block `kb` and a loadable block `guides`.
-fn furnished() -> Alice {
+fn populated() -> Alice {
     let alice = Alice::with_session();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice.ok(
@@ -55,7 +55,7 @@ fn names(names: &[&str]) -> Vec<String> {
 
 #[test]
 fn an_entry_has_versions_with_authors_and_can_be_reverted() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "home", "Oslo", json!({"title": "Home"}));
     alice.host.advance(10);
     let arguments = json!({"label": "kb", "content": "Bergen", "metadata": {"title": "Home"}});
@@ -100,7 +100,7 @@ fn an_entry_has_versions_with_authors_and_can_be_reverted() {
 
 #[test]
 fn a_deleted_entry_is_marked_and_restorable() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "home", "Oslo", json!({}));
     let place = json!({"label": "kb", "key": "home"});
     let deleted = alice.ok("deleteEntry", place.clone());
@@ -126,7 +126,7 @@ fn a_deleted_entry_is_marked_and_restorable() {
 
 #[test]
 fn documents_have_versions_too() {
-    let alice = furnished();
+    let alice = populated();
     let put = |content: &str, description: Value| {
         let body =
             json!({"label": "guides", "key": "g", "content": content, "description": description});
@@ -155,7 +155,7 @@ fn documents_have_versions_too() {
 
 #[test]
 fn a_bounded_number_of_versions_is_stored() {
-    let alice = furnished();
+    let alice = populated();
     for n in 0..30 {
         set(&alice, "home", &format!("Text {n}."), json!({}));
         let body = json!({"label": "guides", "key": "g", "content": format!("Text {n}.")});
@@ -184,7 +184,7 @@ fn a_bounded_number_of_versions_is_stored() {
 
 #[test]
 fn a_bounded_number_of_deleted_entries_is_stored() {
-    let alice = furnished();
+    let alice = populated();
     for n in 0..1_003 {
         alice.host.advance(1);
         let key = format!("k{n:04}");
@@ -202,7 +202,7 @@ fn a_bounded_number_of_deleted_entries_is_stored() {
 
 #[test]
 fn a_replaced_fact_is_found_in_the_past_and_names_its_successor() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "oslo", "The user lives in Oslo.", json!({}));
     alice.host.advance(1_000);
     let newer = json!({"supersedes": ["oslo"]});
@@ -244,21 +244,21 @@ fn a_replaced_fact_is_found_in_the_past_and_names_its_successor() {
 
 #[test]
 fn the_newest_of_cyclically_replaced_facts_is_valid() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "a", "The fact is a.", json!({}));
     set(&alice, "b", "The fact is b.", json!({"supersedes": ["a"]}));
     set(&alice, "c", "The fact is c.", json!({"supersedes": ["b"]}));
     assert_eq!(found(&alice, "fact", json!({})).0, names(&["c"]));
     set(&alice, "a", "The fact is a.", json!({"supersedes": ["c"]}));
     assert_eq!(found(&alice, "fact", json!({})).0, names(&["a"]));
-    // A fact that is written again without a word about others holds as well.
+    // A fact that is rewritten without naming others is valid as well.
     set(&alice, "b", "The fact is b.", json!({}));
     assert_eq!(found(&alice, "fact", json!({})).0, names(&["a", "b"]));
 }
 
 #[test]
 fn a_fact_is_valid_within_its_time_range() {
-    let alice = furnished();
+    let alice = populated();
     set(
         &alice,
         "trip",
@@ -293,7 +293,7 @@ fn a_fact_is_valid_within_its_time_range() {
 
 #[test]
 fn a_past_search_returns_the_past_text() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "home", "Oslo", json!({"title": "Home"}));
     alice.host.advance(1_000);
     set(&alice, "home", "Rome", json!({"title": "Home"}));
@@ -305,7 +305,7 @@ fn a_past_search_returns_the_past_text() {
         (at(1_000_500), at(1_001_000)),
         (json!("Oslo"), json!("Rome"))
     );
-    // Somebody said since when the newest text holds.
+    // The newest text has a start time.
     set(
         &alice,
         "home",
@@ -317,7 +317,7 @@ fn a_past_search_returns_the_past_text() {
 
 #[test]
 fn a_past_search_matches_the_past_words() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "home", "Oslo", json!({"title": "Where"}));
     set(&alice, "gone", "Old Oslo harbour", json!({}));
     set(&alice, "same", "A trip to Oslo", json!({}));
@@ -347,7 +347,7 @@ fn a_past_search_matches_the_past_words() {
             &json!([[0, 3], [4, 8]])
         )
     );
-    // A text that holds only from later on leaves the earlier one to its time.
+    // A text that is valid only later leaves the earlier one valid until then.
     set(
         &alice,
         "same",
@@ -361,7 +361,7 @@ fn a_past_search_matches_the_past_words() {
 
 #[test]
 fn a_past_search_reads_a_bounded_number_of_bytes() {
-    let alice = furnished();
+    let alice = populated();
     let long = "x ".repeat(30_000);
     for n in 0..40 {
         alice.host.advance(1);
@@ -395,7 +395,7 @@ fn a_past_search_reads_a_bounded_number_of_bytes() {
 
 #[test]
 fn deleting_a_fact_restores_the_facts_it_replaced() {
-    let alice = furnished();
+    let alice = populated();
     let fact = |key: &str| format!("The fact is {key}.");
     let holds = || found(&alice, "fact", json!({}));
     set(&alice, "a", &fact("a"), json!({}));
@@ -421,13 +421,13 @@ fn deleting_a_fact_restores_the_facts_it_replaced() {
     );
     delete("b");
     assert_eq!(holds(), (names(&["a"]), names(&[])));
-    // The deleted fact comes back, and replaces again the facts that it had replaced.
+    // The deleted fact is restored, and again replaces the facts that it had replaced.
     alice.ok(
         "revertBlock",
         json!({"label": "kb", "key": "b", "version": 1}),
     );
     assert_eq!(holds(), (names(&["b"]), names(&["a"])));
-    // A text that replaces something else gives back the facts that it had replaced.
+    // A text that replaces other facts restores those that it had replaced.
     set(&alice, "d", &fact("d"), json!({}));
     set(&alice, "b", &fact("b"), json!({"supersedes": ["d"]}));
     assert_eq!(holds(), (names(&["a", "b"]), names(&["d"])));
@@ -436,7 +436,7 @@ fn deleting_a_fact_restores_the_facts_it_replaced() {
         json!({"label": "kb", "key": "b", "version": 3}),
     );
     assert_eq!(holds(), (names(&["b", "d"]), names(&["a"])));
-    // A fact that is gone is not replaced again.
+    // A deleted fact is not replaced again.
     delete("a");
     delete("b");
     alice.ok(
@@ -455,7 +455,7 @@ fn deleting_a_fact_restores_the_facts_it_replaced() {
 
 #[test]
 fn a_model_sets_validity_and_replaced_facts() {
-    let alice = furnished();
+    let alice = populated();
     let tool = |metadata: Value| {
         let arguments = json!({"label": "kb", "content": "Lives there.", "metadata": metadata});
         let body = json!({"sessionId": "s", "name": "set_context", "arguments": arguments});
@@ -580,7 +580,7 @@ fn a_version_names_the_message_in_which_a_model_wrote_it() {
 
 #[test]
 fn invalid_times_are_refused_and_write_nothing() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "a", "x", json!({}));
     let before = alice.db.dump();
     for (more, field) in [

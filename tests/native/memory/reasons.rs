@@ -96,7 +96,7 @@ fn callers() -> Vec<Caller> {
     callers
 }
 
-/// The header of agents that a request came through, as anybody can write it.
+/// The call path header, as any caller can send it.
 fn ways() -> Vec<Option<String>> {
     let of = |names: &[&str]| URL_SAFE_NO_PAD.encode(json!(names).to_string());
     vec![
@@ -114,7 +114,7 @@ fn ways() -> Vec<Option<String>> {
     ]
 }
 
-/// An agent whose rules are kept by another one, which has them.
+/// An agent whose rules are stored by another agent.
 fn town() -> Town {
     let town = Town::of(&["coder", "user:42"]);
     town.ok("coder", "createSession", json!({"id": "s"}));
@@ -146,7 +146,8 @@ fn a_call_path_claimed_by_a_token_is_ignored_and_not_rendered() {
                 if let Caller::Scoped(_) = caller {
                     assert_eq!(&answer, expected, "{what}");
                 }
-                // A block itself, and the error of a call, say why to whoever may ask.
+                // The block itself, and the error of a call, report the reason to authorized
+                // callers.
                 if let Ok(answer) = answer
                     && !["getBlock", "getBlocks", "callTool"].contains(&operation)
                 {

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::shared::examples::furnished;
+use crate::shared::examples::populated;
 use context::tools::TOOLS;
 
 #[test]
 fn each_listed_tool_is_documented_and_runs() {
-    let alice = furnished();
+    let alice = populated();
     alice.ok("configureAgent", json!({"sessionSearch": true}));
     let listed = alice.ok("getTools", json!({"sessionId": "s"}));
     let listed = listed["tools"].as_array().unwrap();
@@ -19,7 +19,7 @@ fn each_listed_tool_is_documented_and_runs() {
     assert_eq!(
         names,
         table.collect(),
-        "left: the tools of `furnished`; right: context/tools/mod.rs"
+        "left: the tools of `populated`; right: context/tools/mod.rs"
     );
     let guides = ["docs/memory.md", "docs/search.md"].map(|file| {
         std::fs::read_to_string(format!(
@@ -72,7 +72,7 @@ fn a_tool_accepts_block_as_an_alias_of_label() {
         call("unload_context", named),
         (false, "Unloaded guides/deploy.".to_owned())
     );
-    // What has both is for the label, and what has neither is told of it.
+    // A call with both uses the label, and one with neither gets an error that names it.
     let both = json!({"label": "guides", "block": "nothing", "key": "deploy"});
     assert!(!call("load_context", both).0);
     for arguments in [
@@ -88,7 +88,7 @@ fn a_tool_accepts_block_as_an_alias_of_label() {
 #[test]
 fn a_call_reads_the_blocks_once() {
     let rows_with = |blocks: usize| {
-        let alice = furnished();
+        let alice = populated();
         for number in 0..blocks {
             let label = format!("more{number}");
             alice.ok("defineBlock", json!({"label": label, "kind": "writable"}));

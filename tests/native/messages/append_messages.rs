@@ -54,7 +54,7 @@ fn messages_are_chained_and_a_repetition_writes_nothing() {
         json!({"messages": [message("f", "user")], "parentId": null}),
     );
     assert_eq!(ids_of(&alice), ["f"]);
-    alice.is_sound("after appends");
+    alice.assert_consistent("after appends");
 }
 
 #[test]

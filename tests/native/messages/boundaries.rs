@@ -121,7 +121,7 @@ fn append(alice: &Alice, dice: &mut Dice, known: &[Value], game: &str) {
     alice.ok("appendEvents", body);
 }
 
-/// One move in session `s`. The host's clock goes on by a day, for retention.
+/// One move in session `s`. The host's clock advances by a day, for retention.
 fn play(alice: &Alice, dice: &mut Dice, game: &str) {
     alice.host.advance(24 * 60 * 60 * 1000);
     let known: Vec<Value> = alice
@@ -203,7 +203,7 @@ fn stored_boundaries_match_the_tree_after_random_writes() {
             splits += compare(&alice, &game);
         }
         if seed % 10 == 0 {
-            alice.is_sound(&format!("game {seed}"));
+            alice.assert_consistent(&format!("game {seed}"));
         }
     }
     assert!(splits > 25 * games as usize, "{splits}");

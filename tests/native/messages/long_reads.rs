@@ -123,7 +123,7 @@ fn a_page_of_long_events_reports_how_many_fit() {
     }
 }
 
-/// A page that SQLite makes has the same events as a page that Rust makes.
+/// A page built by SQLite has the same events as a page built in Rust.
 #[test]
 fn both_page_builders_return_the_same_events() {
     let alice = Alice::with_session();
@@ -173,7 +173,7 @@ fn blocks_too_large_for_a_response_are_read_one_by_one() {
     assert!(error.message.contains("getBlock"));
     let one = alice.ok("getBlock", json!({"label": "block8"}));
     assert_eq!(one["content"].as_str().unwrap().len(), MIB);
-    // The prompt takes the blocks that it has room for.
+    // The prompt includes the blocks that fit.
     let prompt = alice.ok("renderPrompt", json!({}));
     assert!(prompt["prompt"].as_str().unwrap().contains("BLOCK8"));
 }

@@ -18,7 +18,7 @@ use conversation::tables::EVENTS;
 /// The games of the quick and of the long form.
 const GAMES: (u64, u64) = (10, 24);
 
-/// Compares all pages up from the leaf; gives how many there are.
+/// Compares all pages up from the leaf; returns their number.
 fn compare(alice: &Alice, limit: usize, max_bytes: usize, game: &str) -> usize {
     let id = Id::parse("s".to_owned()).unwrap();
     let leaf = resolve_leaf(&alice.db, &id, "leafId", None).unwrap();

@@ -19,7 +19,7 @@ const LABEL: &str = "^[A-Za-z0-9_.-]([A-Za-z0-9_. -]{0,62}[A-Za-z0-9_.-])?$";
 /// The name of a service binding.
 const BINDING: &str = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
 
-/// A tool's name, as all providers take it.
+/// A tool name that all providers accept.
 pub const TOOL_NAME: &str = "^[A-Za-z0-9_-]{1,64}$";
 
 /// The address of a tool, of a server of tools or of a callback.
@@ -261,7 +261,7 @@ fn choices() -> Vec<(&'static str, Value)> {
     let one = json!({"type": ["string", "number", "boolean", "null"]});
     let compared = json!({"type": ["string", "number"]});
     let decided = |yes: &str, no: &str| json!({"required": [yes], "properties": {yes: {"const": true}, no: {"const": false}}});
-    // A name that a token can hold beside those of the operations.
+    // A name that a token can contain in addition to the operations.
     let mut operations: Vec<&str> = OPERATIONS.iter().map(|entry| entry.name).collect();
     operations.push(CHAT);
     let limit = |name: &str| json!({"required": [name], "properties": {name: given}});

@@ -118,7 +118,8 @@ fn schema_of<'a>(document: &'a mut Value, name: &str) -> &'a mut Value {
     document.pointer_mut(&place).unwrap()
 }
 
-/// A rule stands beside the types, so that a generator that reads types alone still has them.
+/// A rule is given in addition to the types, so that a generator that reads only types still has
+/// them.
 fn add_rule(schema: &mut Value, rule: Value) {
     let fields: &mut Map<String, Value> = schema.as_object_mut().unwrap();
     let rules = fields.entry("allOf").or_insert_with(|| json!([]));
@@ -157,8 +158,8 @@ fn write_no_booleans(value: &mut Value) {
     }
 }
 
-/// A message as it is sent. `roles` is a pattern, because a program's own objects have a `role` that
-/// its compiler takes for any text.
+/// A message as it is sent. `roles` is a pattern, because in a program's own objects the compiler
+/// types `role` as any string.
 fn message(description: &str, roles: &str) -> Value {
     json!({
         "type": "object",

@@ -278,7 +278,7 @@ fn system_messages_midway_are_appended_to_the_system_prompt() {
         [text("It is Monday."), text("Few tokens are left.")]
     );
     assert_eq!(sent["messages"].as_array().unwrap().len(), 1);
-    // The next request of the conversation. What holds until the user's next message is gone.
+    // The next request of the conversation. What applies until the user's next message is over.
     let messages = body["messages"].as_array_mut().unwrap();
     messages.extend([assistant("Hello!"), user("And now?")]);
     messages.push(json!({"role": "system", "content": "Be short."}));

@@ -50,7 +50,7 @@ fn a_turn_over_the_limits_is_refused_with_the_apis_status() {
 
 #[test]
 fn a_turn_is_counted_recorded_and_reported() {
-    let alice = Alice::called_back();
+    let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(said_whole("Hello."));
     alice.complete(&in_session("s"), chat(json!([user("hi")])));
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
@@ -62,7 +62,7 @@ fn a_turn_is_counted_recorded_and_reported() {
     assert_eq!(turns[0]["steps"].as_array().unwrap().len(), 1);
     assert_eq!(alice.callback_rows(), 1);
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
-    alice.calls_back();
+    alice.run_callbacks();
     let calls = alice.sent_bodies();
     let reply = calls.last().unwrap();
     assert_eq!(reply["message"]["parts"][0]["text"], "Hello.");

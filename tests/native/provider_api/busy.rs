@@ -31,7 +31,7 @@ impl Alice {
         (alice, work)
     }
 
-    async fn ask_in_line(&self, body: Value) -> Result<StartedAnswer, Error> {
+    async fn ask_queued(&self, body: Value) -> Result<StartedAnswer, Error> {
         let agent = self.agent(&self.db);
         let headers = in_session("s");
         begin_queued(&agent, API, None, &headers, body.to_string().as_bytes()).await
@@ -62,7 +62,7 @@ fn code<T>(result: Result<T, Error>) -> &'static str {
 #[test]
 fn a_request_during_a_turn_is_refused_unless_the_agent_queues_it() {
     let (alice, work) = Alice::talking("reject");
-    let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
+    let asked = wait_for(alice.ask_queued(chat(json!([user("two")]))));
     assert_eq!(code(asked), "turn_in_progress");
     alice.outbound.answer(said_whole("One."));
     alice.run_work(work);
@@ -72,8 +72,8 @@ fn a_request_during_a_turn_is_refused_unless_the_agent_queues_it() {
 fn a_queued_request_finds_its_position_after_the_turn() {
     let (alice, work) = Alice::talking("queue");
     let history = json!([user("one"), {"role": "assistant", "content": "One."}, user("two")]);
-    let mut second = pin!(alice.ask_in_line(chat(history.clone())));
-    let mut third = pin!(alice.ask_in_line(chat(history)));
+    let mut second = pin!(alice.ask_queued(chat(history.clone())));
+    let mut third = pin!(alice.ask_queued(chat(history)));
     assert!(is_waiting(second.as_mut()) && is_waiting(third.as_mut()));
     assert_eq!(alice.shown_in("s").len(), 1, "nothing is stored of them");
     alice.outbound.answer(said_whole("One."));
@@ -90,7 +90,7 @@ fn a_queued_request_finds_its_position_after_the_turn() {
 #[test]
 fn a_request_replaces_the_turn_if_configured_and_allowed() {
     let (alice, work) = Alice::talking("replace");
-    let mut second = pin!(alice.ask_in_line(chat(json!([user("two")]))));
+    let mut second = pin!(alice.ask_queued(chat(json!([user("two")]))));
     assert!(is_waiting(second.as_mut()));
     alice.run_work(work);
     assert_eq!(alice.sent_bodies().len(), 0, "the first turn was stopped");
@@ -103,7 +103,7 @@ fn a_request_replaces_the_turn_if_configured_and_allowed() {
         expires_at: i64::MAX,
         ..TokenScope::default()
     });
-    let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
+    let asked = wait_for(alice.ask_queued(chat(json!([user("two")]))));
     assert_eq!(code(asked), "turn_in_progress");
     alice.outbound.answer(said_whole("One."));
     alice.run_work(work);
@@ -114,7 +114,7 @@ fn a_refused_request_is_not_queued() {
     // A limit counts the turns that begin while it is set.
     let settings = json!({"whenBusy": "replace", "limits": {"turnsPerMinute": 1}});
     let (mut alice, work) = Alice::talking_with(settings);
-    let asked = wait_for(alice.ask_in_line(chat(json!([user("two")]))));
+    let asked = wait_for(alice.ask_queued(chat(json!([user("two")]))));
     assert_eq!(code(asked), "rate_limited");
     alice.ok("configureAgent", json!({"limits": null}));
     alice.caller = Caller::Scoped(TokenScope {
@@ -124,7 +124,7 @@ fn a_refused_request_is_not_queued() {
     });
     let mut body = chat(json!([user("two")]));
     body["model"] = json!("another");
-    assert_eq!(code(wait_for(alice.ask_in_line(body))), "forbidden");
+    assert_eq!(code(wait_for(alice.ask_queued(body))), "forbidden");
     alice.outbound.answer(said_whole("One."));
     alice.run_work(work);
     assert_eq!(alice.sent_bodies().len(), 1, "nobody stopped the turn");
@@ -133,13 +133,13 @@ fn a_refused_request_is_not_queued() {
 #[test]
 fn sixteen_requests_are_queued_and_one_more_is_refused() {
     let (alice, work) = Alice::talking("queue");
-    let asked = |n: usize| alice.ask_in_line(chat(json!([user(&format!("question {n}"))])));
+    let asked = |n: usize| alice.ask_queued(chat(json!([user(&format!("question {n}"))])));
     let mut waiting: Vec<_> = (0..16).map(|n| Box::pin(asked(n))).collect();
     for future in &mut waiting {
         assert!(is_waiting(future.as_mut()));
     }
     assert_eq!(code(wait_for(asked(16))), "rate_limited");
-    // A client that leaves gives its place up.
+    // A client that disconnects leaves the queue.
     drop(waiting.pop());
     let mut last = Box::pin(asked(16));
     assert!(is_waiting(last.as_mut()));

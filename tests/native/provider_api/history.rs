@@ -209,7 +209,7 @@ fn an_interrupted_turn_is_joined_by_the_same_request() {
     let api = ProviderApi::ChatCompletions;
     let first = alice.begin_api(api, &in_session("s"), &body).unwrap();
     drop(first.work);
-    alice.dies();
+    alice.crash();
     let again = alice.begin_api(api, &in_session("s"), &body).unwrap();
     alice.outbound.answer(said_whole("Hello!"));
     alice.run_work(again.work.unwrap());

@@ -32,7 +32,7 @@ impl Alice {
     }
 }
 
-/// The fields of a provider's answer beside its output.
+/// The fields of a provider's answer other than its output.
 fn response(status: &str, output: &Value) -> Value {
     json!({
         "id": "resp_upstream",
@@ -199,7 +199,7 @@ fn a_request_is_forwarded_with_all_fields() {
         place => format!("{place:?}"),
     };
     assert_eq!(url, "https://api.openai.com/v1/responses");
-    // The answer comes back with all of its fields.
+    // The answer is returned with all of its fields.
     let mut expected = response("completed", &json!([message("Hello!")]));
     expected["id"] = answer["id"].clone();
     expected["instructions"] = json!("Be kind.");

@@ -124,7 +124,7 @@ fn a_session_token_is_confined_to_its_session() {
     let api = ProviderApi::ChatCompletions;
     let named = alice.begin_api(api, &in_session("other"), &chat(json!([user("hi")])));
     assert_eq!(named.err().unwrap().code.name(), "forbidden");
-    // Who knows what was said elsewhere gets nowhere else by it.
+    // Knowing another session's history gives no access to it.
     alice.outbound.answer(said_whole("Mine."));
     let history = json!([user("hi"), assistant("Secret."), user("More?")]);
     let (session, _) = alice.complete(&headers(&[]), chat(history));

@@ -35,9 +35,9 @@ fn purge(alice: &Alice) -> Value {
     alice.ok("deleteSkill", gone)
 }
 
-fn is_gone(alice: &Alice) {
+fn assert_erased(alice: &Alice) {
     assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());
-    alice.is_sound("a purge of a document");
+    alice.assert_consistent("a purge of a document");
 }
 
 fn append(alice: &Alice, events: Value) -> Vec<String> {
@@ -124,7 +124,7 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
             ],
             &["Other.", ERASED],
         ),
-        // One result twice, and one whose call is gone.
+        // One result twice, and one whose call was deleted.
         (
             vec![event_of(&[loads("c")]), document(), document(), kept()],
             &[ERASED, ERASED, "sunny"],
@@ -146,7 +146,7 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
         assert_eq!(contents(&alice), left, "{events:?}");
         let copies = left.iter().filter(|text| **text == ERASED).count();
         assert_eq!(gone["erased"]["loadedDocuments"], json!(copies + 1));
-        is_gone(&alice);
+        assert_erased(&alice);
     }
 }
 
@@ -166,7 +166,7 @@ fn the_result_of_another_branchs_call_is_kept() {
     assert_eq!(gone["erased"]["summaries"], 0, "{gone}");
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
     assert_eq!(left["compactions"][0]["id"], summary["id"], "{left}");
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 fn define_own(alice: &Alice) {
@@ -182,7 +182,7 @@ fn an_earlier_copy_is_purged_after_the_session_defines_its_own_block() {
     define_own(&alice);
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED]);
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 #[test]
@@ -197,12 +197,12 @@ fn copies_of_a_sessions_own_document_are_kept() {
     log_copy(&alice, "Its own.");
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED, "Its own."]);
-    is_gone(&alice);
+    assert_erased(&alice);
     let load = json!({"sessionId": "s", "label": "skills", "key": "k"});
     assert_eq!(alice.ok("loadSkill", load)["loaded"], false);
 }
 
-/// Whatever happened to the session's own block, in whatever order, at one moment or later.
+/// Whatever happened to the session's own block, in any order, at the same time or later.
 #[test]
 fn a_sessions_own_loaded_copy_is_kept_in_any_order() {
     let orders: [&[&str]; 8] = [
@@ -261,7 +261,7 @@ fn a_copys_age_is_that_of_its_question() {
     log_copy(&alice, NEEDLE);
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED]);
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 #[test]
@@ -280,7 +280,7 @@ fn a_later_result_of_a_purged_call_is_found_by_the_next_purge() {
     load(&alice);
     append(&alice, json!([result("c", "load_context", NEEDLE)]));
     purge(&alice);
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_loaded_document_is_purged_with_its_results_in_any_order() {
             alice.ok("erase", json!({"places": places}));
         }
         assert_eq!(contents(&alice), [ERASED], "{order:?}");
-        is_gone(&alice);
+        assert_erased(&alice);
     }
     // The agent's document stays.
     let alice = with_document();
@@ -317,7 +317,7 @@ fn a_loaded_document_is_purged_with_its_results_in_any_order() {
     let again = alice.ok("erase", json!({"places": [loaded]}));
     assert_eq!(again["found"], 0);
     purge(&alice);
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 /// A part with the tool's answer.
@@ -365,7 +365,7 @@ fn a_result_merged_into_a_message_is_purged_and_the_rest_kept() {
         left.as_object_mut().unwrap().remove("createdAt");
         let parts = [&text, &erased, &weather, &other, &failed, &file];
         assert!(left == message(json!(parts)), "{length}");
-        is_gone(&alice);
+        assert_erased(&alice);
         let since = json!({"sessionId": "s", "since": feed["cursor"]});
         let answer = alice.ok("getChanges", since);
         assert!(answer["changes"].to_string().contains(r#""m""#), "{answer}");
@@ -391,7 +391,7 @@ fn a_run_updated_to_a_message_is_found() {
     assert_eq!(gone["erased"]["loadedDocuments"], 2, "{gone}");
     updated["parts"][0]["output"] = json!(ERASED);
     assert_eq!(shown(&alice), updated);
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 #[test]
@@ -410,14 +410,14 @@ fn a_result_in_another_message_than_its_call_is_found() {
     append(&alice, json!([result("c", "load_context", NEEDLE)]));
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED]);
-    is_gone(&alice);
+    assert_erased(&alice);
     // A result that was shown alone, since a summary had parted it from its call.
     let alice = with_document();
     append(&alice, json!([event_of(&[loads("c")])]));
     append_message(&alice, json!([part("c", json!({}))]));
     purge(&alice);
     assert_eq!(shown(&alice)["parts"][0]["output"], ERASED);
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 /// The calls of a long event are in slices.
@@ -434,5 +434,5 @@ fn the_calls_of_a_long_event_are_read() {
     append(&alice, json!(events));
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED, "sunny"]);
-    is_gone(&alice);
+    assert_erased(&alice);
 }

@@ -15,14 +15,14 @@ use lifecycle::page_clearing::ClearedObject;
 use lifecycle::testing::migrated_at;
 use store::clearing::MINUTE_MS;
 
-/// What SQLite keeps a database in: the file, and its write-ahead log.
+/// The files of a SQLite database: the main file, and its write-ahead log.
 const FILES: [&str; 2] = ["a.sqlite", "a.sqlite-wal"];
 
 /// An agent whose database is a file, which goes with it.
 struct Stored {
     alice: Alice,
     folder: PathBuf,
-    /// How many more times a clearing looks at its object before the process is killed.
+    /// How many more times a clearing checks its object before the process is killed.
     looks_left: Cell<usize>,
 }
 
@@ -58,7 +58,7 @@ impl Stored {
 
     /// Called where a clearing may be killed: before it begins, and after each of its commits.
     /// Copies the files as a killed process leaves them.
-    fn look(&self) {
+    fn snapshot_files(&self) {
         let left = self.looks_left.get();
         self.looks_left.set(left.saturating_sub(1));
         if left != 1 {
@@ -102,7 +102,7 @@ impl Stored {
             host: &alice.host,
             outbound: &alice.outbound,
             has_tables: &|| {
-                self.look();
+                self.snapshot_files();
                 true
             },
         };
@@ -114,12 +114,12 @@ impl Stored {
             .unwrap_or_else(|| panic!("{operation} {:.300}", body.to_string()))
     }
 
-    /// The file, and its place, that holds one of the texts.
+    /// The file, and the position in it, that contains one of the texts.
     fn find(&self, texts: &[String]) -> Option<String> {
         for name in FILES {
             let bytes = read(&self.folder.join(name));
             for text in texts {
-                // An index of words leaves out the beginning that a word shares with another.
+                // A word index omits the prefix that a word shares with another.
                 if let Some(at) = find(&bytes, &text.as_bytes()[4..]) {
                     let around = &bytes[at.saturating_sub(120)..(at + 60).min(bytes.len())];
                     let around = String::from_utf8_lossy(around);
@@ -151,14 +151,14 @@ fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
     None
 }
 
-/// A word that no other text has.
+/// A word that no other text contains.
 fn word(dice: &mut Dice) -> String {
     let letters = b"bdfghjklmpqrtvwxz";
     let letter = |_| letters[dice.roll(letters.len())] as char;
     format!("zorn{}", (0..12).map(letter).collect::<String>())
 }
 
-/// What may be purged, and the words that must be gone then.
+/// What may be purged, and the words that must be erased then.
 #[derive(Clone)]
 struct Thing {
     kind: Kind,
@@ -252,7 +252,7 @@ impl Game {
         self.things.push(thing);
     }
 
-    /// Writes a thing, or writes it anew.
+    /// Writes an item, or rewrites it.
     fn write(&mut self, thing: &Thing) {
         let word = &thing.words[0];
         let text = self.text(word);
@@ -326,7 +326,7 @@ impl Game {
     }
 
     /// Something else that moves rows and pages.
-    fn disturb(&mut self) {
+    fn move_pages(&mut self) {
         let roll = self.dice.roll(14);
         let number = self.dice.roll(40);
         let stored = &self.stored;
@@ -359,7 +359,7 @@ impl Game {
             };
             match (roll, chosen) {
                 (0..=2, _) | (_, None) => self.make(),
-                (3..=5, _) => self.disturb(),
+                (3..=5, _) => self.move_pages(),
                 (6 | 7, Some(at)) => {
                     let thing = self.things[at].clone();
                     self.write(&thing);
@@ -401,8 +401,9 @@ fn receipts_match_the_file_in_random_order() {
     assert!(checked as u64 >= 6 * games, "{checked} receipts");
 }
 
-/// A process that is killed at any step of a clearing has handed out no receipt. The same purge
-/// gives one to its next life, and then the text is gone. `SEED=7` plays the games of a seed.
+/// A process that is killed at any step of a clearing has returned no receipt. The same purge
+/// returns one in the next activation, and then the text is erased. `SEED=7` plays the games of a
+/// seed.
 #[test]
 fn an_interrupted_clearing_is_completed_before_a_receipt() {
     let seed = std::env::var("SEED")
@@ -429,7 +430,7 @@ fn an_interrupted_clearing_is_completed_before_a_receipt() {
             killed += 1;
             left_texts += u64::from(stored.find(&thing.words).is_some());
             game.stored = stored;
-            game.disturb();
+            game.move_pages();
             game.delete(&thing, true);
             let found = game.stored.find(&thing.words);
             assert_eq!(found, None, "{:?}, killed at step {step}", thing.kind);

@@ -12,8 +12,8 @@ use base::columns::find_value;
 use base::testing::ScriptedAnswer;
 use store::erased::Erased;
 
-/// An agent with a block whose home is asked, and a block before it that holds the needle.
-fn with_a_home() -> Rc<Alice> {
+/// An agent with a remote block, and a block before it that contains the needle.
+fn with_backend() -> Rc<Alice> {
     let alice = Rc::new(Alice::with_session());
     alice.ok(
         "defineBlock",
@@ -31,7 +31,7 @@ fn with_a_home() -> Rc<Alice> {
 #[test]
 fn text_erased_during_a_backend_read_is_in_no_frozen_prompt() {
     for operation in ["freezePrompt", "refreshPrompt"] {
-        let alice = with_a_home();
+        let alice = with_backend();
         let other = Rc::clone(&alice);
         *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
             let gone = other.ok("removeBlock", json!({"label": "notes", "purge": true}));
@@ -62,7 +62,7 @@ fn forgotten(operation: &str, body: Value) -> Value {
     let sql = "SELECT count(*) FROM cf_agents_prompts";
     let left: i64 = find_value(&alice.db, sql, &[]).unwrap().unwrap();
     assert_eq!(json!(2 - left), prompts);
-    alice.is_sound(operation);
+    alice.assert_consistent(operation);
     prompts
 }
 
@@ -124,14 +124,14 @@ fn a_document_erased_while_being_read_is_not_loaded() {
     assert_eq!(answer["content"], "New.", "{answer}");
     let answer = load_while("deleteSkill", "callTool");
     assert_eq!(answer["output"], "New.", "{answer}");
-    // The block is gone with its copies.
+    // The block is deleted with its copies.
     let answer = load_while("removeBlock", "loadSkill");
     assert_eq!(answer, "block_not_found");
     let answer = load_while("removeBlock", "callTool");
     assert_eq!(answer["isError"], true, "{answer}");
 }
 
-/// A turn logs what it loaded when it ends, also what was erased meanwhile: another purge
+/// When a turn ends, it logs what it loaded, even if it was erased in the meantime: another purge
 /// finds it.
 #[test]
 fn a_turns_writes_after_a_purge_are_found_by_the_next_purge() {

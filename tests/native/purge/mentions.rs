@@ -27,7 +27,7 @@ fn find_all(alice: &Alice, mut body: Value) -> Vec<Value> {
     panic!("it never ends");
 }
 
-/// What each place says of itself, without its snippet.
+/// The fields of each location, without its snippet.
 fn named(places: &[Value]) -> Vec<String> {
     let without = |place: &Value| {
         let mut place = place.clone();
@@ -37,7 +37,7 @@ fn named(places: &[Value]) -> Vec<String> {
     places.iter().map(without).collect()
 }
 
-fn furnished() -> Alice {
+fn populated() -> Alice {
     let alice = Alice::with_session();
     alice.ok(
         "createSession",
@@ -88,7 +88,7 @@ fn furnished() -> Alice {
 
 #[test]
 fn every_location_is_found_in_pages_of_any_size() {
-    let alice = furnished();
+    let alice = populated();
     let all = find_all(&alice, json!({"query": NEEDLE, "limit": 100}));
     let kinds: Vec<&str> = all
         .iter()
@@ -126,7 +126,7 @@ fn every_location_is_found_in_pages_of_any_size() {
 
 #[test]
 fn erasing_every_location_leaves_nothing() {
-    let alice = furnished();
+    let alice = populated();
     let places = find_all(&alice, json!({"query": NEEDLE, "limit": 100}));
     let erased = alice.ok("erase", json!({"places": places}));
     // The loaded copy went with its document, and the prompt and the summary with theirs.
@@ -141,13 +141,13 @@ fn erasing_every_location_leaves_nothing() {
         alice.ok("getBlock", json!({"label": "memory"}))["content"],
         ""
     );
-    // Again: nothing is there, and the answer says so.
+    // Again: nothing is found, and the answer reports it.
     let again = alice.ok("erase", json!({"places": places}));
     assert_eq!(again["erased"]["events"], 0);
     assert_eq!(alice.events().len(), 2);
 }
 
-/// Each table that holds text can be found in and erased.
+/// Each table that contains text can be searched and erased.
 #[test]
 fn text_stored_anywhere_is_found_and_erased() {
     let alice = make(true);
@@ -212,7 +212,7 @@ fn text_in_json_is_found_in_any_escaping() {
 
 #[test]
 fn locations_of_events_are_copies_summaries_and_memories() {
-    let alice = furnished();
+    let alice = populated();
     let events = alice.events();
     let id = events[0]["id"].as_str().unwrap();
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
@@ -268,7 +268,7 @@ fn narrowed(operations: &[&str]) -> Caller {
 
 #[test]
 fn a_session_token_finds_and_erases_only_in_its_session() {
-    let mut alice = furnished();
+    let mut alice = populated();
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok(
         "appendEvents",
@@ -327,8 +327,8 @@ fn a_session_token_finds_and_erases_only_in_its_session() {
     }
 }
 
-/// Proposals change the agent's memory, and reports are for the operator. Whoever may not
-/// find them may not drop them.
+/// Proposals change the agent's memory, and reports are for the operator. Callers that may not find
+/// them may not delete them.
 #[test]
 fn a_session_token_erases_no_proposal_and_no_callback() {
     for learnt_from in ["s", "t"] {
@@ -406,7 +406,7 @@ fn a_request_scans_a_bounded_part_and_the_next_continues() {
     assert_eq!(pages, 6);
 }
 
-/// What tells that an item was deleted has no text, and its key is found.
+/// The marker of a deleted item has no text, and its key is found.
 #[test]
 fn a_deleted_items_key_is_found_and_erased_in_any_order() {
     let key = format!("likes-{NEEDLE}");
@@ -447,11 +447,11 @@ fn a_deleted_items_key_is_found_and_erased_in_any_order() {
                 assert_eq!(erased["erased"]["versions"], places.len());
                 let again = alice.ok("erase", json!({"places": places}));
                 assert_eq!(again["found"], 0);
-                alice.is_sound("an erasure of what was deleted");
+                alice.assert_consistent("an erasure of what was deleted");
             }
             assert!(find_all(&alice, json!({"query": NEEDLE})).is_empty());
             assert_eq!(places_after_purge(&alice.db), [] as [&str; 0]);
-            // The key begins anew.
+            // The key is used again.
             alice.ok(
                 set,
                 json!({"label": label, "key": key, "content": "Dates."}),
@@ -462,7 +462,7 @@ fn a_deleted_items_key_is_found_and_erased_in_any_order() {
     }
 }
 
-/// Other entries say what they replaced, or what replaced them.
+/// Other entries record what they replaced, or what replaced them.
 #[test]
 fn a_purged_entrys_key_is_removed_from_other_entries() {
     let key = format!("likes-{NEEDLE}");
@@ -499,7 +499,7 @@ fn a_purged_entrys_key_is_removed_from_other_entries() {
                 let left = places_after_purge(&alice.db);
                 let case = format!("{replaces} {ending} {is_deleted}");
                 assert_eq!(left, [] as [&str; 0], "{case}");
-                alice.is_sound(&case);
+                alice.assert_consistent(&case);
             }
         }
     }

@@ -20,8 +20,8 @@ use memory::purge::renew_tables;
 use memory::tables::ENTRIES_SEARCH;
 use store::schema::zeros::empty_free_pages;
 
-/// A word that nothing else says. The end of the word is looked for: an index of words
-/// leaves out beginnings that words share.
+/// A word that no other text contains. Its end is searched for: a word index omits prefixes that
+/// words share.
 pub const NEEDLE: &str = "zanzibarquux";
 const NEEDLE_END: &str = "nzibarquux";
 
@@ -56,7 +56,8 @@ pub fn places_of_needle(db: &Sqlite) -> Vec<String> {
     places
 }
 
-/// A tool's purge is noted as an operation's is, so that no later purge takes its pages for clear.
+/// A tool's purge is recorded like an operation's, so that no later purge regards its pages as
+/// clear.
 #[test]
 fn pages_are_cleared_after_a_models_deletion_or_its_turn() {
     let alice = Alice::with_session();
@@ -82,7 +83,7 @@ fn pages_are_cleared_after_a_models_deletion_or_its_turn() {
     assert!(!alice.work.pages.take_left().needs_clearing());
 }
 
-/// Virtual tables show what their shadow tables hold, or columns of which they keep none.
+/// Virtual tables show their shadow tables' contents, or columns that they do not store.
 fn is_made_of_others(table: &str) -> bool {
     ["cf_agents_search", "cf_agents_entries_search"].contains(&table)
 }

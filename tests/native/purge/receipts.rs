@@ -64,7 +64,7 @@ fn a_changed_receipt_is_invalid() {
     }
 }
 
-/// Whoever makes a receipt up can compute its digest.
+/// Whoever forges a receipt can compute its digest.
 #[test]
 fn a_forged_receipt_is_invalid() {
     let alice = Alice::with_session();

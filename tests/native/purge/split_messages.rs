@@ -9,7 +9,7 @@ use base::testing::ScriptedAnswer;
 
 /// The messages `a` (events `a`, `b`) and `c` (events `c`, `d`) of an assistant. What parts
 /// them is a summary of the one of them that begins with `summarized`.
-fn parted_by_summary(summarized: &str) -> Alice {
+fn split_by_summary(summarized: &str) -> Alice {
     let alice = Alice::with_session();
     let [mut events, after]: [Vec<Value>; 2] =
         [["a", "b"], ["c", "d"]].map(|ids| ids.map(|id| event(id, "agent_message")).to_vec());
@@ -53,7 +53,7 @@ fn a_purge_deletes_the_message_as_shown() {
         ("c", &["d"], &["a", "b", "c", "d"]),
     ];
     for (summarized, messages, events) in cases {
-        let alice = parted_by_summary(summarized);
+        let alice = split_by_summary(summarized);
         let gone = purge(&alice, messages);
         let case = format!("{summarized} is summarized, {messages:?} purged: {gone}");
         assert_eq!(gone["deleted"], json!((4 - events.len()) / 2), "{case}");

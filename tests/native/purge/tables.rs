@@ -26,7 +26,7 @@ fn texts_of(table: &Table) -> &'static [&'static str] {
     }
 }
 
-/// Columns that name things, in any table: no text that was said or kept.
+/// Columns that contain identifiers, in any table: no user text.
 const NAMES: &[&str] = &[
     "id",
     "agent_id",
@@ -55,7 +55,7 @@ const NAMES: &[&str] = &[
     "token",
     "when_changed",
     "written_by",
-    // Where a bucket's listing comes from, and who a block's text comes from.
+    // Where a bucket's listing comes from, and the author of a block's text.
     "source",
     "origin",
     // Numbers, as JSON.
@@ -126,7 +126,7 @@ fn each_count_of_a_table_is_in_the_receipt() {
 fn fill_with_needle(db: &Sqlite) {
     for table in tables() {
         for column in texts_of(table) {
-            // A block whose home can't be read can't be removed.
+            // A block whose backend can't be read can't be removed.
             if *column == "source" {
                 continue;
             }
@@ -177,7 +177,7 @@ fn after_purging_everything_no_table_contains_its_text() {
         }
     }
     let mut sum = 0;
-    // The contract knows no answer for the values that the sessions' own columns hold now.
+    // The contract has no answer for the current values of the sessions' own columns.
     let listed = alice.db.rows("SELECT id FROM cf_agents_sessions", &[]);
     let listed = listed.unwrap().into_iter();
     let mut sessions: Vec<String> = listed.map(|row| row.text(0).unwrap().to_owned()).collect();
@@ -196,7 +196,7 @@ fn after_purging_everything_no_table_contains_its_text() {
         let label = &block["label"];
         alice.ok("removeBlock", json!({"label": label, "purge": true}));
     }
-    // A hidden block of the deployed configuration has a row that holds its definition.
+    // A hidden deployed block has a row with its definition.
     alice.ok("removeBlock", json!({"label": "unwanted", "purge": true}));
     let left = places_after_purge(&alice.db);
     assert!(left.is_empty(), "{left:?}");
@@ -227,7 +227,7 @@ fn a_purge_changes_text_only_through_typed_calls() {
         if texts.is_empty() && table.purge != PurgeRule::Merged {
             continue;
         }
-        // What SQLite does decides, and not the words of the statement.
+        // The effect in SQLite decides, not the text of the statement.
         let mut others = vec![
             format!("DELETE FROM {name}"),
             format!("delete from main.{name} where true"),
@@ -336,7 +336,7 @@ fn rewriting_tables_does_not_change_reads() {
         empty_free_pages(&alice.db).unwrap();
         assert_eq!(reads(&alice), before);
     }
-    // The tables take more rows, and find each by its keys and indexes.
+    // The tables accept more rows, and find each by its keys and indexes.
     let id = alice.say(&["after"]).remove(0);
     alice.ok(
         "deleteEvents",

@@ -30,14 +30,14 @@ fn agent() -> Alice {
     alice
 }
 
-/// Where the text stands. `cargo test purge -- --nocapture` shows it for each way in.
+/// Where the text is stored. `cargo test purge -- --nocapture` prints it for each case.
 fn is_there(alice: &Alice) -> Vec<String> {
     let places = places_of_needle(&alice.db);
     assert!(!places.is_empty(), "the way in wrote nothing");
     places
 }
 
-fn is_gone(alice: &Alice) {
+fn assert_erased(alice: &Alice) {
     let places = places_after_purge(&alice.db);
     assert!(places.is_empty(), "{places:?}");
 }
@@ -49,7 +49,7 @@ fn purge(alice: &Alice, operation: &str, mut body: Value) -> Value {
     println!("purge: {way:?} by {operation}: {}", places.join(", "));
     body["purge"] = json!(true);
     let gone = alice.ok(operation, body);
-    is_gone(alice);
+    assert_erased(alice);
     gone
 }
 
@@ -353,7 +353,7 @@ fn a_document_is_purged_with_copies_in_contexts_and_logs() {
     assert_eq!(before, after);
 }
 
-/// What was made of a document's copy in a log says what the document says.
+/// Text derived from a document's copy in a log contains the document's text.
 #[test]
 fn a_document_is_purged_with_summaries_and_callbacks_of_its_copies() {
     let alice = with_blocks();
@@ -465,7 +465,7 @@ fn a_model_deletes_only_what_it_may_write() {
         forget("KB", "k"),
         json!({"output": "Forgotten: kb/k.", "isError": false})
     );
-    is_gone(&alice);
+    assert_erased(&alice);
 }
 
 #[test]
@@ -494,7 +494,7 @@ fn a_remote_backend_deletes_first_and_is_named_in_the_receipt() {
     let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
     let asked: Value = serde_json::from_str(&asked).unwrap();
     assert_eq!(asked, json!({"label": "kb", "key": "k", "purge": true}));
-    // The home is away: nothing is erased, and nothing is signed.
+    // The backend is unavailable: nothing is erased, and nothing is signed.
     alice
         .outbound
         .answer(Err(CallFailure::TimedOut { silence_ms: 1 }));

@@ -19,7 +19,7 @@ fn indexed(alice: &Alice) {
     while conversation::index::build::build_batch(&alice.db).unwrap() {}
 }
 
-/// Whether a text holds what a query asks for, the plain way.
+/// Whether a text matches a query, by a naive scan.
 fn holds(text: &str, query: &str) -> bool {
     let all = words(text);
     let phrases: Vec<Vec<String>> = query.split('"').skip(1).step_by(2).map(words).collect();
@@ -34,7 +34,7 @@ fn holds(text: &str, query: &str) -> bool {
     })
 }
 
-/// Words that share beginnings. Each is its own stem.
+/// Words with common prefixes. Each is its own stem.
 const WORDS: &[&str] = &[
     "ba", "bab", "baba", "bo", "bob", "da", "dad", "dado", "ko", "kok", "qu", "7", "77", "z",
 ];
@@ -139,7 +139,7 @@ fn omitting_common_words_is_reported_and_rare_ones_are_found() {
             None => assert_eq!(first.is_none(), query.contains("always rare"), "{query}"),
         }
     }
-    // In one session, beginnings are looked for in its newest 8,000 events.
+    // In one session, prefixes are searched in its newest 8,000 events.
     let of = |query: &str| alice.ok("search", json!({"sessionId": "s", "query": query}));
     assert_eq!(of("rare7")["results"][0]["seq"], 8);
     assert_eq!(of("rare49*")["results"].as_array().unwrap().len(), 20);
@@ -191,11 +191,11 @@ fn one_endlessly_repeated_word_breaks_no_search() {
             assert!(found.contains(&"long".to_owned()), "{query} {session}");
         }
     }
-    // A word that was left out doesn't make neighbours of the words around it.
+    // An omitted word doesn't make the words around it adjacent.
     assert_eq!(alice.found("\"and the\""), [""; 0]);
 }
 
-/// Entries of a block, each of which holds the common words.
+/// Entries of a block, each of which contains the common words.
 fn with_entries(many: usize) -> Alice {
     let alice = Alice::with_session();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));

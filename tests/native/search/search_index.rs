@@ -51,7 +51,7 @@ fn the_first_search_covers_the_newest_events_and_indexing_continues() {
     assert_eq!(answer["pending"], true);
     assert_eq!(answer["results"][0]["seq"], 12_000);
     assert_eq!(indexed(&alice), 8 * 999);
-    // A message that is appended meanwhile is found at once.
+    // A message that is appended in the meantime is found at once.
     alice.append_message("late", "a medlar");
     assert_eq!(alice.found("medlars"), ["late"]);
     while build_batch(&alice.db).unwrap() {}
@@ -63,9 +63,9 @@ fn the_first_search_covers_the_newest_events_and_indexing_continues() {
 
 #[test]
 fn a_batch_is_bounded_in_events_bytes_and_sessions() {
-    let indexed_by_a_batch = |furnish: &dyn Fn(&Alice)| {
+    let indexed_by_a_batch = |populate: &dyn Fn(&Alice)| {
         let alice = Alice::with_session();
-        furnish(&alice);
+        populate(&alice);
         let sql = "INSERT INTO cf_agents_config (key, value) VALUES ('search', '{\"number\":5000,\"from\":1000000}')";
         alice.db.run(sql, &[]).unwrap();
         let continues = build_batch(&alice.db).unwrap();
@@ -114,7 +114,7 @@ fn a_session_tokens_search_indexes_no_other_session() {
     assert_eq!(answer.get("pending"), None);
     assert_eq!(indexed(&alice), 10);
     assert!(!build_batch(&alice.db).unwrap());
-    // Appends to other sessions write nothing to the index until somebody searches there.
+    // Appends to other sessions write nothing to the index until they are searched.
     let alice = Alice {
         caller: Caller::Owner,
         ..alice
@@ -341,8 +341,8 @@ fn random_play_leaves_the_index_as_if_rebuilt() {
             .unwrap(),
         []
     );
-    alice.is_sound("after random play");
-    // The index of the same log, built anew.
+    alice.assert_consistent("after random play");
+    // The index of the same log, rebuilt.
     Delete::all(EVENTS_SEARCH).run(&alice.db).unwrap();
     alice
         .db

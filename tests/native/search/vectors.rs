@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
 
-use crate::shared::examples::{Example, READS, examples, furnished};
+use crate::shared::examples::{Example, READS, examples, populated};
 use crate::{Alice, ids};
 use access::{Caller, TokenScope};
 use api::dispatch::dispatch;
@@ -29,15 +29,15 @@ fn keys(found: &Value) -> Vec<&str> {
 }
 
 /// An agent with a block `kb` and an embedding model.
-fn library() -> Alice {
+fn with_embeddings() -> Alice {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice
 }
 
 /// A library with the entries `umbrella` and `kitten`, each with its vector.
-fn stocked() -> Alice {
-    let alice = library();
+fn with_vectors() -> Alice {
+    let alice = with_embeddings();
     alice.embeds(&[RAIN]);
     alice.keep("umbrella", "Take it when it drizzles.");
     alice.embeds(&[CATS]);
@@ -47,7 +47,7 @@ fn stocked() -> Alice {
 
 #[test]
 fn an_entry_is_found_by_meaning() {
-    let alice = stocked();
+    let alice = with_vectors();
     alice.embeds(&[RAIN]);
     let found = alice.look_up("wet weather");
     assert_eq!(keys(&found), ["umbrella", "kitten"]);
@@ -65,7 +65,7 @@ fn an_entry_is_found_by_meaning() {
 
 #[test]
 fn results_found_by_words_and_meaning_come_first() {
-    let alice = stocked();
+    let alice = with_vectors();
     alice.embeds(&[MONEY]);
     alice.keep("tax", "Drizzles of forms.");
     alice.embeds(&[RAIN]);
@@ -87,7 +87,7 @@ fn without_a_model_only_words_are_searched_and_no_vector_is_stored() {
 
 #[test]
 fn a_write_survives_an_embedding_failure_and_a_search_adds_the_vector() {
-    let alice = library();
+    let alice = with_embeddings();
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("umbrella", "Take it when it drizzles.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
@@ -102,7 +102,7 @@ fn a_write_survives_an_embedding_failure_and_a_search_adds_the_vector() {
 
 #[test]
 fn an_embedding_failure_leaves_word_results_and_is_reported() {
-    let alice = stocked();
+    let alice = with_vectors();
     for answer in [
         Ok(ScriptedAnswer::text(400, "no")),
         ScriptedAnswer::json(&json!({"data": [[0.0, 0.0, 0.0]]})),
@@ -121,7 +121,7 @@ fn an_embedding_failure_leaves_word_results_and_is_reported() {
 
 #[test]
 fn a_failed_embedding_still_compares_existing_vectors() {
-    let alice = stocked();
+    let alice = with_vectors();
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("tax", "Forms.");
     alice.embeds(&[CATS]);
@@ -134,7 +134,7 @@ fn a_failed_embedding_still_compares_existing_vectors() {
 
 #[test]
 fn a_changed_entry_never_keeps_its_old_vector() {
-    let alice = stocked();
+    let alice = with_vectors();
     alice.embeds(&[MONEY]);
     alice.keep("umbrella", "Costs ten euros.");
     alice.embeds(&[RAIN]);
@@ -142,7 +142,7 @@ fn a_changed_entry_never_keeps_its_old_vector() {
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.keep("umbrella", "Costs twelve euros.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
-    // Writing the same text again makes only the vector that is missing.
+    // Writing the same text again creates only the missing vector.
     alice.embeds(&[MONEY]);
     alice.keep("umbrella", "Costs twelve euros.");
     let asked = alice.asked().len();
@@ -152,7 +152,7 @@ fn a_changed_entry_never_keeps_its_old_vector() {
 
 #[test]
 fn vectors_are_deleted_with_their_entries() {
-    let alice = stocked();
+    let alice = with_vectors();
     alice.ok("deleteEntry", json!({"label": "kb", "key": "kitten"}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
     alice.ok("removeBlock", json!({"label": "kb", "purge": true}));
@@ -170,7 +170,7 @@ fn vectors_are_deleted_with_their_entries() {
 
 #[test]
 fn changing_the_model_recreates_all_vectors() {
-    let alice = stocked().embedding_by("workers-ai:@cf/other");
+    let alice = with_vectors().embedding_by("workers-ai:@cf/other");
     alice.embeds(&[CATS]);
     alice.embeds(&[CATS, RAIN]);
     // The model gets the entries in the order of their keys: kitten, umbrella.
@@ -186,7 +186,7 @@ fn changing_the_model_recreates_all_vectors() {
 
 #[test]
 fn a_search_creates_a_bounded_number_of_vectors() {
-    let alice = library();
+    let alice = with_embeddings();
     for n in 0..100 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
         alice.keep(&format!("k{n:03}"), &format!("text {n}"));
@@ -203,7 +203,7 @@ fn a_search_creates_a_bounded_number_of_vectors() {
 
 #[test]
 fn long_texts_are_embedded_in_small_batches_stored_as_they_arrive() {
-    let alice = library();
+    let alice = with_embeddings();
     for number in 0..20 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
         alice.keep(&format!("k{number:02}"), &"rain ".repeat(400)[..2_000]);
@@ -227,7 +227,7 @@ fn long_texts_are_embedded_in_small_batches_stored_as_they_arrive() {
 
 #[test]
 fn required_phrases_are_matched_by_words_alone() {
-    let alice = stocked();
+    let alice = with_vectors();
     let asked = alice.asked().len();
     assert_eq!(
         keys(&alice.look_up("\"when it drizzles\" weather")),
@@ -240,7 +240,7 @@ fn required_phrases_are_matched_by_words_alone() {
 
 #[test]
 fn other_blocks_entries_are_not_found() {
-    let alice = stocked();
+    let alice = with_vectors();
     alice.ok(
         "defineBlock",
         json!({"label": "other", "kind": "searchable"}),
@@ -257,7 +257,7 @@ fn other_blocks_entries_are_not_found() {
 
 #[test]
 fn the_models_tools_search_by_meaning_too() {
-    let alice = stocked();
+    let alice = with_vectors();
     alice.embeds(&[MONEY]);
     alice.ok(
         "callTool",
@@ -281,7 +281,7 @@ fn an_entry_and_its_vector_are_each_written_atomically() {
     let body = json!({"label": "kb", "key": "umbrella", "content": "New."}).to_string();
     let mut tried = 0;
     loop {
-        let alice = stocked();
+        let alice = with_vectors();
         let before = alice.db.dump();
         alice.embeds(&[MONEY]);
         let failing = Failing::after(&alice.db, tried);
@@ -310,7 +310,7 @@ fn an_entry_and_its_vector_are_each_written_atomically() {
 }
 
 /// An agent that searches by meaning, whose session `s` has two messages.
-fn talkative() -> Alice {
+fn with_two_messages() -> Alice {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
     alice.append_message("a", "Take an umbrella.");
@@ -320,7 +320,7 @@ fn talkative() -> Alice {
 
 #[test]
 fn messages_are_found_by_meaning_once_vectors_are_enabled() {
-    let alice = talkative();
+    let alice = with_two_messages();
     assert_eq!(alice.asked(), [json!(null); 0]);
     alice.embeds(&[RAIN]);
     // The model gets the newest message first.
@@ -345,7 +345,7 @@ fn messages_are_found_by_meaning_once_vectors_are_enabled() {
 
 #[test]
 fn an_agent_without_vectors_has_no_cost_for_them() {
-    let alice = talkative();
+    let alice = with_two_messages();
     alice.ok("configureAgent", json!({"vectors": false}));
     let found = alice.ok("search", json!({"query": "umbrellas"}));
     assert_eq!(ids(&found["results"]), ["a"]);
@@ -356,7 +356,7 @@ fn an_agent_without_vectors_has_no_cost_for_them() {
 
 #[test]
 fn tool_results_and_empty_messages_have_no_vector() {
-    let alice = talkative();
+    let alice = with_two_messages();
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [
@@ -374,7 +374,7 @@ fn tool_results_and_empty_messages_have_no_vector() {
 fn vectors_are_deleted_with_their_events() {
     let count = |alice: &Alice| alice.rows_in("cf_agents_event_vectors");
     let searched = || {
-        let alice = talkative();
+        let alice = with_two_messages();
         alice.embeds(&[RAIN]);
         alice.embeds(&[CATS, RAIN]);
         alice.search("wet weather");
@@ -398,7 +398,7 @@ fn vectors_are_deleted_with_their_events() {
     assert_eq!(count(&alice), 2);
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(count(&alice), 0);
-    // The next search makes the fork's vectors.
+    // The next search creates the fork's vectors.
     alice.embeds(&[RAIN]);
     alice.embeds(&[CATS, RAIN]);
     assert_eq!(alice.search("wet weather")[0]["sessionId"], fork["id"]);
@@ -459,7 +459,7 @@ fn store_vectors(alice: &Alice, vectors: &[(i64, &str)]) {
     }
 }
 
-/// A session with so many messages, and an index of their words.
+/// A session with this many messages, and an index of their words.
 fn with_messages(thousands: usize) -> Alice {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
@@ -499,7 +499,7 @@ fn all_vectors_are_compared_and_the_oldest_missing_are_made_last() {
     alice.embeds(&[[1.0, 0.0, 0.0]; 64]);
     let found = alice.ok("search", json!({"query": "wet", "limit": 3}));
     assert_eq!(found["vectors"], json!({"pending": true}));
-    // Those right below the oldest vector came first.
+    // Those right below the oldest vector were created first.
     let sql = "SELECT min(place & 0xFFFFFFFF), max(place & 0xFFFFFFFF), count(*)
                  FROM cf_agents_event_vectors
                 WHERE vector = x'01'";
@@ -511,7 +511,7 @@ fn all_vectors_are_compared_and_the_oldest_missing_are_made_last() {
 #[test]
 fn a_search_compares_the_newest_80_000_messages() {
     let alice = with_messages(11);
-    // Most of these events are gone: their vectors alone count.
+    // Most of these events were deleted: only their vectors count.
     let sql = "WITH RECURSIVE seqs (seq) AS (SELECT 1 UNION ALL SELECT seq + 1 FROM seqs WHERE seq < 90000)
                INSERT INTO cf_agents_event_vectors (place, model, vector)
                SELECT (1 << 32) | seq, 'workers-ai:@cf/m', iif(seq IN (10000, 10001), x'01', x'04')
@@ -526,7 +526,7 @@ fn a_search_compares_the_newest_80_000_messages() {
 
 #[test]
 fn vectors_of_an_earlier_build_are_compared_and_converted() {
-    let alice = talkative();
+    let alice = with_two_messages();
     // A character per number, as an earlier build wrote them.
     store_vectors(&alice, &[(1, "'~XO'"), (2, "'O~X'")]);
     alice.embeds(&[RAIN]);
@@ -561,7 +561,7 @@ fn a_search_converts_a_bounded_number_of_earlier_vectors() {
 fn new_vectors_are_stored_all_or_none() {
     let mut tried = 0;
     loop {
-        let alice = talkative();
+        let alice = with_two_messages();
         alice.search("\"kitten purrs\"");
         let before = alice.db.dump();
         alice.embeds(&[RAIN]);
@@ -573,8 +573,7 @@ fn new_vectors_are_stored_all_or_none() {
             assert_eq!(alice.rows_in("cf_agents_event_vectors"), 2);
             break;
         }
-        // If a read fails, the search fails. If storing vectors fails, the answer says
-        // so.
+        // If a read fails, the search fails. If storing vectors fails, the answer reports it.
         if let Ok(found) = outcome {
             assert_eq!(found["vectors"]["error"]["code"], "storage_failed");
         }
@@ -593,7 +592,7 @@ fn meanwhile(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
 
 #[test]
 fn an_entry_changed_during_embedding_gets_the_new_texts_vector() {
-    let alice = Rc::new(library());
+    let alice = Rc::new(with_embeddings());
     meanwhile(&alice, |alice| {
         alice.embeds(&[MONEY]);
         alice.keep("umbrella", "Costs ten euros.");
@@ -604,8 +603,7 @@ fn an_entry_changed_during_embedding_gets_the_new_texts_vector() {
     let kept = alice.db.rows(sql, &[]).unwrap();
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0].text(0).unwrap(), "OO~");
-    // The vector of a deleted entry is not stored, also not for the entry that takes its
-    // number.
+    // The vector of a deleted entry is not stored, not even for an entry that reuses its number.
     meanwhile(&alice, |alice| {
         alice.ok("deleteEntry", json!({"label": "kb", "key": "umbrella"}));
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
@@ -618,10 +616,10 @@ fn an_entry_changed_during_embedding_gets_the_new_texts_vector() {
 
 #[test]
 fn an_event_deleted_during_embedding_gets_no_vector() {
-    let alice = Rc::new(talkative());
+    let alice = Rc::new(with_two_messages());
     let again = Rc::clone(&alice);
-    // Nothing happens while the query's vector is made. While the messages' vectors are
-    // made, one message is deleted.
+    // Nothing happens during the query's embedding. During the messages' embedding, one message is
+    // deleted.
     meanwhile(&alice, move |alice| {
         alice.embeds(&[RAIN]);
         meanwhile(&again, |alice| {
@@ -633,10 +631,10 @@ fn an_event_deleted_during_embedding_gets_no_vector() {
     assert_eq!(alice.rows_in("cf_agents_event_vectors"), 1);
 }
 
-/// The model never answers: a write is answered, and words find what was written.
+/// The model never answers: a write is acknowledged, and words find what was written.
 #[test]
 fn a_write_does_not_wait_for_a_stalled_model() {
-    let alice = library();
+    let alice = with_embeddings();
     alice.outbound.falls_silent.set(true);
     for n in 0..3 {
         let key = format!("umbrella {n}");
@@ -654,7 +652,7 @@ fn a_write_does_not_wait_for_a_stalled_model() {
     assert_eq!(keys(&alice.look_up("drizzle")).len(), 3);
 }
 
-/// Operations that ask models, and may look for what they have in memory.
+/// Operations that call models, and may search the memory.
 const ASKS: &[&str] = &["learn", "consolidate", "runTurn"];
 
 #[test]
@@ -664,7 +662,7 @@ fn no_write_calls_the_embedding_model_before_responding() {
         if READS.contains(&operation) || ASKS.contains(&operation) {
             continue;
         }
-        let alice = furnished().embedding_by("workers-ai:@cf/m");
+        let alice = populated().embedding_by("workers-ai:@cf/m");
         drop(alice.call(operation, body));
         assert!(alice.asked().is_empty(), "{operation}");
         tried += 1;

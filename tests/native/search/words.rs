@@ -313,7 +313,7 @@ fn answers_are_among_the_first_ten_results() {
     );
 }
 
-/// Two sessions' worth of talk about a sister, whose evidence stands in two places.
+/// Two sessions about a sister, whose evidence is in two places.
 fn about_a_sister() -> Alice {
     let alice = Alice::with_session();
     for (id, text) in [
@@ -333,20 +333,20 @@ fn about_a_sister() -> Alice {
 fn several_queries_merge_into_one_ranking() {
     let alice = about_a_sister();
     let found = |body: Value| ids(&alice.ok("search", body)["results"]);
-    // `name` and `place` hold words of one query each. `x1` holds a word of the second.
+    // `name` and `place` contain words of one query each. `x1` contains a word of the second.
     let both = found(json!({"queries": ["my sister's name", "moved to Bergen in spring"]}));
     assert_eq!(both, ["place", "name", "x1"]);
     assert_eq!(
         found(json!({"queries": ["soup"]})),
         found(json!({"query": "soup"}))
     );
-    // Each query keeps its own rules: a phrase binds the query that it stands in.
+    // Each query keeps its own rules: a phrase applies to its own query.
     let mut ids = found(json!({"queries": ["\"was late\"", "\"had soup\"", "", "zebra"]}));
     ids.sort();
     assert_eq!(ids, ["x3", "x4"]);
     let hits = alice.ok("search", json!({"queries": ["soup", "train"], "limit": 1}));
     assert_eq!(hits["results"].as_array().unwrap().len(), 1);
-    // The words of all queries are marked.
+    // The words of all queries are highlighted.
     let hits = alice.ok("search", json!({"queries": ["Irene", "Bergen"]}));
     assert_eq!(hits["results"][0]["highlights"], json!([[0, 5], [15, 21]]));
 }

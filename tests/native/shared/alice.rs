@@ -27,8 +27,8 @@ use chat::run::work::{TurnStarter, TurnWork};
 use context::compaction::auto::CompactionTracker;
 use lifecycle::testing::migrated;
 
-/// The deployed settings, read anew: a test may have changed them. They live as long as the
-/// test run, as the real ones live as long as the isolate.
+/// The deployed settings, read again: a test may have changed them. They live as long as the test
+/// run, like the real ones as long as the isolate.
 pub fn deployed(outside: &Script) -> &'static Deployed {
     let file = outside.defaults_file.borrow();
     Box::leak(Box::new(defaults::read(outside, file.as_deref())))

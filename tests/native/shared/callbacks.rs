@@ -11,7 +11,7 @@ use chat::run::callbacks::CallbackSender;
 pub const ENDED: &str = "https://tools.example/ended";
 
 impl Alice {
-    pub fn called_back() -> Self {
+    pub fn with_turn_end_callback() -> Self {
         let alice = Self::with_model();
         alice.ok("configureAgent", json!({"onTurnEnd": {"url": ENDED}}));
         alice
@@ -25,20 +25,20 @@ impl Alice {
         }
     }
 
-    /// Makes the calls that are due, and returns when the next one is due.
-    pub fn calls_back(&self) -> Option<i64> {
+    /// Sends the calls that are due, and returns when the next one is due.
+    pub fn run_callbacks(&self) -> Option<i64> {
         wait_for(self.sender().call_due()).unwrap()
     }
 
     /// Fails every try of the calls that wait.
-    pub fn gives_up_calling(&self) {
-        while self.calls_back().is_some() {
+    pub fn fail_callbacks(&self) {
+        while self.run_callbacks().is_some() {
             self.host.advance(600_000);
         }
     }
 
     /// The calls of `onTurnEnd` so far.
-    pub fn told_ends(&self) -> Vec<OutboundRequest> {
+    pub fn turn_end_calls(&self) -> Vec<OutboundRequest> {
         let calls = self.outbound.calls.borrow();
         let is_told = |call: &&OutboundRequest| call.endpoint == Endpoint::Url(ENDED.to_owned());
         calls.iter().filter(is_told).cloned().collect()

@@ -1,7 +1,7 @@
 //! The table of example requests, with examples of every operation. Tests of all operations run
 //! these examples, and fail for an operation without one.
 //!
-//! The requests go to the agent of [`furnished`]. The first example of an operation names session
+//! The requests go to the agent of [`populated`]. The first example of an operation names session
 //! `s` if the operation needs a session; openapi.json shows it.
 
 use serde_json::{Value, json};
@@ -54,7 +54,7 @@ pub const READS: &[&str] = &[
     "searchAgents",
     // As its example asks it. Tests of retention hold what it deletes.
     "applyRetention",
-    // Nothing new was said, and there is one entry. Tests of learning hold what they write.
+    // There are no new messages, and there is one entry. Tests of learning check the writes.
     "learn",
     "consolidate",
     "getProposals",
@@ -62,7 +62,7 @@ pub const READS: &[&str] = &[
     // The file goes to the bucket. Tests of backups hold that.
     "backup",
     "listBackups",
-    // The example's agent holds what the backup holds.
+    // The example's agent contains what the backup contains.
     "restoreBackup",
     "getBookmark",
     // The platform restores, not this code.
@@ -72,11 +72,11 @@ pub const READS: &[&str] = &[
     "verifyReceipt",
 ];
 
-/// Operations that begin a turn, which goes on writing after the operation's own
-/// transaction. Tests of chat fail each statement of a turn.
+/// Operations that start a turn, which continues to write after the operation's own transaction.
+/// Tests of chat fail each statement of a turn.
 pub const TURNS: &[&str] = &["runTurn"];
 
-/// A backup of what [`furnish`] has made.
+/// A backup of what [`populate`] created.
 pub const BACKUP: &str = "alice/000000001000000.ndjson";
 
 pub struct Example {
@@ -96,14 +96,14 @@ impl Example {
 
 /// An agent that has something of everything: sessions `s` and `t`, a branch, a chosen
 /// leaf, media, an overlay, blocks of every kind, a registered tool.
-pub fn furnished() -> Alice {
+pub fn populated() -> Alice {
     let alice = Alice::default();
-    furnish(&alice);
+    populate(&alice);
     alice
 }
 
-/// Makes what [`furnished`] has, in an agent without these sessions.
-pub fn furnish(alice: &Alice) {
+/// Creates the data of [`populated`] in an agent without these sessions.
+pub fn populate(alice: &Alice) {
     alice.ok("createSession", json!({"id": "s"}));
     // The script's directory has this agent alone.
     alice
@@ -149,7 +149,7 @@ pub fn furnish(alice: &Alice) {
         json!({"sessionId": "s", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);
     for session in [json!(null), json!("s")] {
-        furnish_memory(alice, &session);
+        populate_memory(alice, &session);
     }
     alice.ok(
         "loadSkill",
@@ -160,7 +160,7 @@ pub fn furnish(alice: &Alice) {
         let body = json!({"sessionId": session, "label": "memory", "content": "b"});
         alice.ok("setBlock", body);
     }
-    furnish_proposals(alice);
+    populate_proposals(alice);
     alice.recovery.since_ms.set(Some(0));
     let file = alice.export_agent().into_bytes();
     let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
@@ -178,7 +178,7 @@ pub fn remove_deployed_tool(alice: &Alice) {
 }
 
 /// A proposal that waits, and one that wrote the entry `k`.
-pub fn furnish_proposals(alice: &Alice) {
+pub fn populate_proposals(alice: &Alice) {
     for (number, key, status) in [(1, "parcel", "pending"), (2, "k", "applied")] {
         let change = json!({
             "index": 0, "action": "add", "label": "kb", "key": key, "content": "c",
@@ -200,7 +200,7 @@ pub fn furnish_proposals(alice: &Alice) {
     }
 }
 
-pub fn furnish_memory(alice: &Alice, session: &Value) {
+pub fn populate_memory(alice: &Alice, session: &Value) {
     for (label, kind) in [
         ("memory", "writable"),
         ("kb", "searchable"),
@@ -256,7 +256,7 @@ pub fn examples() -> Vec<Example> {
 
 pub type Bodies = Vec<(&'static str, Value)>;
 
-/// The ids that [`furnished`] mints. They are the same in every such agent, because the
+/// The ids that [`populated`] mints. They are the same in every such agent, because the
 /// host's random bytes are the same.
 pub struct Minted {
     event: Value,
@@ -265,7 +265,7 @@ pub struct Minted {
 }
 
 pub fn minted() -> Minted {
-    let alice = furnished();
+    let alice = populated();
     let events = alice.events();
     let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
     Minted {

@@ -41,7 +41,7 @@ impl Alice {
     }
 
     /// Imports the file in one piece, without `?allowSources=true`.
-    pub fn import_warily(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
+    pub fn import_untrusted(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
         let mut import = begin_import(&self.agent(&self.db), session_id.to_owned(), false)?;
         let imported = import
             .push(&self.db, &self.host, file.as_bytes())
@@ -56,7 +56,7 @@ impl Alice {
     }
 
     /// The answers of every read about a session.
-    pub fn tell_all(&self, session_id: &str) -> Vec<Value> {
+    pub fn read_session(&self, session_id: &str) -> Vec<Value> {
         let mut answer: Vec<Value> = [
             ("getSession", json!({})),
             ("loadEvents", json!({"limit": 1000})),
@@ -147,8 +147,8 @@ impl Alice {
         }
     }
 
-    /// Holds that `verify` finds nothing, and that the totals of paths are right.
-    pub fn is_sound(&self, what: &str) {
+    /// Asserts that `verify` finds nothing, and that the totals of paths are right.
+    pub fn assert_consistent(&self, what: &str) {
         assert_eq!(self.verified(json!({})), Vec::<Value>::new(), "{what}");
         self.has_right_totals(what);
     }

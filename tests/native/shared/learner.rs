@@ -25,7 +25,7 @@ impl Alice {
         alice
     }
 
-    /// As [`Self::learner`], for what counts without anybody's word.
+    /// Like [`Self::learner`], with automatic review.
     pub fn trusting() -> Self {
         Self::learner(json!({"review": "auto"}))
     }
@@ -50,7 +50,7 @@ impl Alice {
         body["messages"][0]["content"].as_str().unwrap().to_owned()
     }
 
-    pub fn times_asked(&self) -> usize {
+    pub fn request_count(&self) -> usize {
         self.outbound.calls.borrow().len()
     }
 
@@ -94,7 +94,7 @@ pub fn user_said(text: &str) -> Value {
     json!({"action": "user_message", "content": text})
 }
 
-/// A proposed new fact that comes from this event.
+/// A proposed new fact based on this event.
 pub fn adds(key: &str, content: &str, event: &str) -> Value {
     json!({"action": "add", "key": key, "content": content, "events": [event]})
 }

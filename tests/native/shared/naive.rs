@@ -33,7 +33,7 @@ pub struct Overlay {
 }
 
 impl Naive {
-    /// The tree of session `s` as the agent tells it, after one more event.
+    /// The tree of session `s` as the agent reports it, after one more event.
     pub fn of(alice: &Alice) -> Self {
         let mut naive = Self::default();
         // The append ends the choice of a leaf, and its `seq` is the newest.

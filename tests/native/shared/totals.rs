@@ -14,7 +14,7 @@ use std::collections::HashMap;
 const MOST: i64 = 300;
 
 impl Alice {
-    /// Holds that each stored total of a path is what a walk finds. Returns how many were stored.
+    /// Asserts that each stored total of a path matches a walk. Returns how many were stored.
     pub fn has_right_totals(&self, game: &str) -> usize {
         let ids: Vec<String> =
             load_values(&self.db, "SELECT id FROM cf_agents_sessions", &[]).unwrap();

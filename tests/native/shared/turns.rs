@@ -66,8 +66,8 @@ impl Alice {
         page["messages"].as_array().unwrap().clone()
     }
 
-    /// The object dies: all that it held in memory is gone.
-    pub fn dies(&mut self) {
+    /// Crashes the object: its memory is lost.
+    pub fn crash(&mut self) {
         self.turns = RunningTurns::default();
         self.work = WorkUnderWay::default();
     }
@@ -162,7 +162,7 @@ impl Alice {
         }
     }
 
-    /// A turn whose model gives no answer, if one begins.
+    /// A turn whose model returns no answer, if one starts.
     pub fn fail_in(&self, session: &str, text: &str) {
         self.outbound.answer(Err(CallFailure::Unreachable {
             cause: "away".to_owned(),
@@ -202,9 +202,9 @@ impl Alice {
 }
 
 impl Alice {
-    /// The object dies. The work that it had begun is dropped.
-    pub fn comes_back(&mut self) {
-        self.dies();
+    /// Evicts the object. The work that it had started is dropped.
+    pub fn reactivate(&mut self) {
+        self.crash();
         while let Some(work) = self.starter.take() {
             drop(work);
         }

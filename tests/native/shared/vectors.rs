@@ -33,7 +33,7 @@ impl Alice {
         self.db.rows(&sql, &[]).unwrap()[0].integer(0).unwrap()
     }
 
-    /// Writes an entry, and has its vector made, as the object does after the answer.
+    /// Writes an entry and creates its vector, as the object does after the answer.
     pub fn keep(&self, key: &str, content: &str) -> Value {
         self.set_entry(json!({"label": "kb", "key": key, "content": content}))
     }
@@ -46,7 +46,7 @@ impl Alice {
         written
     }
 
-    /// Makes the vectors of the entries that were written.
+    /// Creates the vectors of the entries that were written.
     pub fn make_vectors(&self, db: &dyn Database) {
         let agent = self.agent(db);
         while wait_for(follow_writes(&agent.memory())) == Ok(true) {}

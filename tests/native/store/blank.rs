@@ -24,7 +24,7 @@ struct Blank {
     are_made: Cell<bool>,
 }
 
-/// Nothing happens when the tables are made.
+/// Creating the tables has no other effect.
 struct Nobody;
 
 impl MadeListener for Nobody {
@@ -51,7 +51,7 @@ impl Blank {
         }
     }
 
-    fn hold_unwritten(&self, by: &str) {
+    fn assert_unwritten(&self, by: &str) {
         assert!(!self.are_made.get(), "{by} makes tables");
         assert_eq!(self.alice.db.dump(), Sqlite::new().dump(), "{by}");
     }
@@ -75,7 +75,7 @@ fn inputs() -> Vec<(&'static str, Value)> {
         .into_iter()
         .map(|example| (example.operation, example.body))
         .collect();
-    // The same without a session, where the operation takes that.
+    // The same without a session, if the operation allows that.
     for (operation, body) in inputs.clone() {
         if let Some(fields) = body.as_object()
             && fields.contains_key("sessionId")
@@ -117,7 +117,7 @@ fn an_unused_agent_answers_like_an_empty_one() {
         } else {
             assert_eq!(found, expected, "{operation} {body}");
         }
-        blank.hold_unwritten(&format!("{operation} {body}"));
+        blank.assert_unwritten(&format!("{operation} {body}"));
         tried += 1;
     }
     println!("{tried} inputs tried");
@@ -149,12 +149,12 @@ fn reading_an_unused_agent_writes_nothing() {
     let db = blank.db();
     let agent = blank.alice.agent(&db);
     assert!(resume_chat(&agent, "s").unwrap().is_none());
-    blank.hold_unwritten("resumeChat");
+    blank.assert_unwritten("resumeChat");
     let Err(refused) = begin_export(&agent, "s".to_owned()) else {
         panic!("a session that is not there has a file")
     };
     assert_eq!(refused.code, Code::SessionNotFound);
-    blank.hold_unwritten("exportSession");
+    blank.assert_unwritten("exportSession");
     assert_eq!(
         get_messages(&agent, "s".to_owned())
             .unwrap()
@@ -162,10 +162,10 @@ fn reading_an_unused_agent_writes_nothing() {
             .into_string(),
         "[]"
     );
-    blank.hold_unwritten("the messages");
+    blank.assert_unwritten("the messages");
     let socket = socket::open(&agent, "s".to_owned()).unwrap();
     assert_eq!(socket::greet(&agent, &socket).unwrap().len(), 1);
-    blank.hold_unwritten("a socket");
+    blank.assert_unwritten("a socket");
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn an_unused_agent_exports_like_an_empty_one() {
     let db = blank.db();
     let found = file_of(&blank.alice.agent(&db));
     assert_eq!(found, file_of(&empty.agent(&empty.db)));
-    blank.hold_unwritten("exportAgent");
+    blank.assert_unwritten("exportAgent");
 }
 
 fn file_of(agent: &Agent<'_>) -> String {

@@ -9,7 +9,7 @@ use base::testing::Dice;
 
 const START_MS: i64 = 1_700_000_000_000;
 
-fn furnished() -> Alice {
+fn populated() -> Alice {
     let alice = Alice::with_session();
     alice.host.advance(START_MS);
     for (label, kind) in [
@@ -45,13 +45,13 @@ fn keys(keys: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn a_replaced_fact_stays_replaced_when_the_clock_moves_back() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "oslo", "she lives in Oslo", &[]);
     alice.host.advance(1_000);
     set(&alice, "rome", "she lives in Rome", &["oslo"]);
     alice.host.advance(-5_000);
     assert_eq!(current(&alice), keys(&["rome"]));
-    // A fact that is to be replaced later still holds.
+    // A fact that will be replaced later is still valid.
     let later = START_MS + 10_000_000;
     alice.ok(
         "setEntry",
@@ -64,7 +64,7 @@ fn a_replaced_fact_stays_replaced_when_the_clock_moves_back() {
 
 #[test]
 fn a_replacement_after_the_clock_moved_back_applies() {
-    let alice = furnished();
+    let alice = populated();
     set(&alice, "oslo", "Oslo", &[]);
     alice.host.advance(-5_000);
     set(&alice, "rome", "Rome", &["oslo"]);
@@ -73,14 +73,14 @@ fn a_replacement_after_the_clock_moved_back_applies() {
     // Rome still replaces it.
     alice.ok("deleteEntry", json!({"label": "kb", "key": "bonn"}));
     assert_eq!(current(&alice), keys(&["rome"]));
-    // A fact that is said again holds from now on.
+    // A fact that is repeated is valid from now on.
     set(&alice, "oslo", "Oslo again", &[]);
     assert_eq!(current(&alice), keys(&["oslo", "rome"]));
 }
 
 #[test]
 fn deleting_the_newest_event_does_not_make_a_session_older() {
-    let alice = furnished();
+    let alice = populated();
     let first = alice.say(&["one"]);
     alice.host.advance(1_000);
     let newest = alice.say(&["two"]);
@@ -167,7 +167,7 @@ fn check_order(alice: &Alice, game: &str) {
 fn random_clocks_never_revive_or_age_anything() {
     for seed in 1..=25_u64 {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let alice = furnished();
+        let alice = populated();
         let mut holds: BTreeSet<String> = BTreeSet::new();
         let mut made = 0;
         let mut before = times(&alice);
@@ -233,7 +233,7 @@ fn random_clocks_never_revive_or_age_anything() {
                     alice.ok("deleteSkill", json!({"label": "guides", "key": "g0"}));
                     before.remove("guides \"g0\"");
                 }
-                // A new fact that replaces one that holds.
+                // A new fact that replaces a valid one.
                 14 | 15 => {
                     let replaced = holds.iter().nth(dice.roll(holds.len().max(1))).cloned();
                     let key = format!("f{made}");
@@ -249,7 +249,7 @@ fn random_clocks_never_revive_or_age_anything() {
                     }
                     holds.insert(key);
                 }
-                // A fact is said anew, which makes it hold.
+                // A fact is rewritten, which makes it valid.
                 16 if made > 0 => {
                     let key = format!("f{}", dice.roll(made));
                     set(&alice, &key, &what, &[]);

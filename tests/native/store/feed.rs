@@ -11,14 +11,14 @@ use base::database::Database;
 use base::numbers::MAX_FILE_SEQ;
 use base::testing::Dice;
 
-/// A client that keeps a copy of session `s` and reads nothing but the feed.
+/// A client with a copy of session `s` that reads only the feed.
 #[derive(Default)]
 struct Follower {
     cursor: i64,
     messages: BTreeMap<String, Value>,
     events: BTreeMap<String, Value>,
     compactions: BTreeMap<String, Value>,
-    /// The cursors that the client was given since its copy was last empty.
+    /// The cursors that the client received since its copy was last empty.
     seen: Vec<i64>,
     restarts: usize,
 }
@@ -207,8 +207,8 @@ fn deleting_a_run_reports_each_of_its_events() {
 #[test]
 fn deleting_events_of_a_run_reports_its_message() {
     let table = [
-        // An event in the middle of the run, its last event, and its first, whose loss
-        // gives the message another id.
+        // An event in the middle of the run, its last event, and its first, whose deletion changes
+        // the id of the message.
         (vec!["c-result"], vec!["delete:c-result", "update:c-call"]),
         (vec!["a"], vec!["delete:a", "update:c-call"]),
         (vec!["c-call"], vec!["delete:c-call", "update:c-result"]),
@@ -257,7 +257,7 @@ fn events_appended_to_a_run_report_its_message_once_per_append() {
     follower.check(&alice, "by ones");
 }
 
-/// The result joins the call's message, and a user's message stands beside it.
+/// The result joins the call's message, and a user's message is its sibling.
 #[test]
 fn a_late_result_has_its_own_cursors() {
     let alice = Alice::with_session();
@@ -381,7 +381,7 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
         );
         let (all, newest) = changes_since(&alice, 0);
         assert_eq!(all.len(), 6, "life {lives}");
-        // Every cursor of the lives before, and those that no life has given.
+        // Every cursor of earlier lifetimes, and cursors that were never issued.
         let no_life = [newest + 1, base::json::MAX_INTEGER];
         for cursor in given.iter().copied().chain(no_life) {
             let (changes, end) = changes_since(&alice, cursor);
@@ -418,7 +418,7 @@ fn a_restored_session_has_a_new_lifetime() {
     late.catch_up(&alice, 2);
     late.check(&alice, "imported");
     assert_eq!((early.restarts, late.restarts), (1, 0));
-    // In an agent that had no such session, a follower goes on.
+    // In an agent that had no such session, a reader continues.
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
     assert_eq!(changes_since(&bob, 3 << 20), (vec![], 3 << 20));
@@ -459,7 +459,7 @@ fn imports_and_deletions_appear_only_in_their_sessions_feed() {
         }
     }
     assert_eq!(changes_since(&alice, 0).0[..2], before.0[..]);
-    // And with the session deleted and created anew meanwhile.
+    // And with the session deleted and recreated in the meantime.
     let mut other = Follower {
         cursor: follower.cursor,
         ..Follower::default()
@@ -603,15 +603,15 @@ fn play(seed: u64, moves: usize) {
                 alice.ok("clearMessages", json!({"sessionId": "s"}));
             }
             (15, _) => {
-                // A new life, empty or from a file, beside another session that comes and
-                // goes with numbers as high as a file may have.
+                // A new lifetime, empty or from a file, beside another session that is created and
+                // deleted with seqs as high as a file may have.
                 let file = alice.export("s").unwrap();
                 let numbered = if there.is_empty() {
                     file.clone()
                 } else {
                     file_up_to(&file, MAX_FILE_SEQ - dice.roll(3) as i64)
                 };
-                // A file's changes may stand after its last event.
+                // A file's changes may come after its last event.
                 if alice.import("other", &numbered).is_ok() {
                     alice.ok("deleteSession", json!({"sessionId": "other"}));
                 }
@@ -621,7 +621,7 @@ fn play(seed: u64, moves: usize) {
                     _ => drop(alice.import("s", &file).unwrap()),
                 }
             }
-            // One event alone, of any kind, after any other: also a result that comes late.
+            // A single event of any kind after any other, including a late result.
             (16.., Some(parent)) => {
                 let alone = match dice.roll(4) {
                     0 => asked(&format!("u{turn}")),
@@ -632,7 +632,7 @@ fn play(seed: u64, moves: usize) {
             _ => {}
         }
         if turn % 6 == 5 {
-            is_in_order(&alice, &game);
+            assert_ordered(&alice, &game);
         }
         quick.catch_up(&alice, 1 + dice.roll(3));
         quick.check(&alice, &game);
@@ -653,12 +653,11 @@ fn play(seed: u64, moves: usize) {
     late.catch_up(&alice, 3);
     late.check(&alice, &format!("game {seed}, late"));
     assert_eq!(late.restarts, 0);
-    alice.is_sound(&format!("game {seed}"));
+    alice.assert_consistent(&format!("game {seed}"));
 }
 
-/// Each cursor of the feed is higher than the one before it, and pages of any size tell the
-/// same.
-fn is_in_order(alice: &Alice, game: &str) {
+/// Each cursor of the feed is higher than the previous one, and pages of any size return the same.
+fn assert_ordered(alice: &Alice, game: &str) {
     let page = |since: i64, limit: usize| {
         let asked = json!({"sessionId": "s", "since": since, "limit": limit});
         let page = alice.ok("getChanges", asked);

@@ -91,8 +91,8 @@ fn deleting_frees_capacity_in_a_full_object() {
     alice.ok("destroy", json!({"confirm": "alice"}));
 }
 
-/// The index keeps a note of each deletion, and a note needs room. So many events at once
-/// may be too many, and a few are not.
+/// The index records each deletion, which takes capacity. This many events at once may be too many,
+/// and a few are not.
 #[test]
 fn a_full_indexed_object_deletes_events_in_small_steps() {
     let (alice, _) = full(true);

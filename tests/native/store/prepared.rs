@@ -1,7 +1,7 @@
 //! Statements that SQLite prepares again for each run (see `Database::rows`), which takes several
 //! times as long as running them.
 
-use crate::shared::examples::{Example, examples, furnished};
+use crate::shared::examples::{Example, examples, populated};
 
 /// Operations whose statements are all prepared once.
 const USUAL: &[&str] = &[
@@ -29,7 +29,7 @@ const USUAL: &[&str] = &[
 
 #[test]
 fn common_requests_reuse_prepared_statements() {
-    let alice = furnished();
+    let alice = populated();
     assert!(!alice.db.take_reprepared().is_empty());
     let mut run = 0;
     let mut prepared_anew = Vec::new();
@@ -37,7 +37,7 @@ fn common_requests_reuse_prepared_statements() {
         if !USUAL.contains(&operation) {
             continue;
         }
-        let alice = furnished();
+        let alice = populated();
         alice.db.take_reprepared();
         alice.ok(operation, body);
         let reprepared = alice.db.take_reprepared();

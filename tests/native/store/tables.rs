@@ -34,7 +34,7 @@ fn without(tables: BTreeSet<String>, left_out: &[&str]) -> BTreeSet<String> {
 #[test]
 fn each_migrated_table_has_a_descriptor() {
     let db = Alice::default().db;
-    // Without the tables in which a virtual table keeps its data.
+    // Without the shadow tables of virtual tables.
     let sql = "SELECT t.name
                  FROM sqlite_master AS t
                 WHERE t.type = 'table'
@@ -69,7 +69,7 @@ fn a_fork_copies_every_column() {
         };
         let copied: Vec<&str> = columns.split(", ").collect();
         let there = db.columns(table.name);
-        // A copied row gets a number of its own.
+        // A copied row gets a new number.
         let rest = there.iter().map(String::as_str);
         let rest: Vec<&str> = rest
             .filter(|name| *name != owner && *name != "number")
@@ -98,8 +98,8 @@ fn the_columns_named_by_descriptors_exist() {
     }
 }
 
-/// A table with a column for a block's key holds content of the block, which is purged
-/// with the block. The exceptions stand here.
+/// A table with a column for a block's key contains content of the block, which is purged with the
+/// block. The exceptions are listed here.
 #[test]
 fn a_blocks_content_is_purged_with_the_block() {
     let db = Alice::default().db;
@@ -197,8 +197,7 @@ fn an_interrupted_import_leaves_no_rows() {
 #[test]
 fn a_deleted_session_leaves_no_rows() {
     let alice = make(true);
-    // `deleteSession` would only ask a running turn to stop, so the turns are taken up
-    // and dropped.
+    // `deleteSession` would only ask a running turn to stop, so the turns are resumed and dropped.
     drop(resume_some_turns(&alice.agent(&alice.db)));
     let count = |table: &str| {
         let rows = alice

@@ -51,7 +51,7 @@ pub const CUT_OFF: &[&str] = &[
 /// A session whose message waits for its turn.
 pub const WAITING: &str = "waiting";
 
-/// A session that an import has begun to write.
+/// A session that an import has started to write.
 pub const HALF_IMPORTED: &str = "half";
 
 /// The outside of the object, the same whenever the object is opened.
@@ -109,7 +109,7 @@ pub fn make(is_searched: bool) -> Alice {
     fill_session(&alice);
     talk(&alice);
     fail(&alice);
-    speak(&alice);
+    run_provider_turns(&alice);
     alice.ok(
         "forkSession",
         json!({"sessionId": "talked", "name": "a fork"}),
@@ -119,15 +119,15 @@ pub fn make(is_searched: bool) -> Alice {
     if is_searched {
         search(&alice);
     }
-    leave_open(&alice);
-    cut_turns_off(&mut alice);
+    leave_calls_open(&alice);
+    interrupt_turns(&mut alice);
     import_half(&alice);
     put_long_rows(&alice, is_searched);
     assert_eq!(alice.turn_rows(), CUT_OFF.len());
     alice
 }
 
-/// Turns that failed: one before the model said anything, and one after some words.
+/// Turns that failed: one before the model answered, and one after partial text.
 fn fail(alice: &Alice) {
     let chunk = json!({"choices": [{"delta": {"content": "Well, "}}]});
     let broken_off = ScriptedAnswer::stream(&format!("data: {chunk}\n\n"));
@@ -140,7 +140,7 @@ fn fail(alice: &Alice) {
     }
 }
 
-/// A proposal that waits, and a session whose look failed.
+/// A pending proposal, and a session whose learning pass failed.
 fn learn(alice: &Alice) {
     alice.ok(
         "configureAgent",
@@ -196,7 +196,7 @@ fn define_server(alice: &Alice) {
         json!({"name": "wiki", "mcp": "https://tools.example/mcp", "needsApproval": false}),
     );
     *alice.outbound.session.borrow_mut() = None;
-    // Without the key, the row is opened by nobody.
+    // Without the key, the row cannot be opened.
     let sql = "INSERT INTO cf_agents_tool_authorizations (server, sealed, updated_at)
                VALUES ('wiki', '1.c2VhbGVk', 1)";
     alice.db.run(sql, &[]).unwrap();
@@ -219,8 +219,7 @@ fn define_blocks(alice: &Alice) {
         json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
     ];
     for block in &blocks {
-        // A block whose home has to be asked belongs to one session, so that the chats of
-        // other sessions ask nobody.
+        // A remote block belongs to one session, so that the chats of other sessions make no call.
         if block["source"]["service"].is_null() && block["source"]["agent"].is_null() {
             alice.ok("defineBlock", block.clone());
         }
@@ -387,8 +386,8 @@ fn fill_session(alice: &Alice) {
         json!({"sessionId": "mixed", "inputTokens": 7, "outputTokens": 5, "cost": 0.5,
                "cachedInputTokens": 3, "id": "call-1"}),
     );
-    // A deleted session leaves the row that says that it had a life. Its next life has
-    // cursors of its own.
+    // A deleted session leaves the row that records its lifetime. Its next lifetime has its own
+    // cursors.
     for id in ["gone", "twice"] {
         alice.ok("createSession", json!({"id": id}));
         let event = json!({"action": "user_message", "content": "soon gone"});
@@ -403,7 +402,7 @@ fn fill_session(alice: &Alice) {
     let compacted = alice.ok("compact", json!({"sessionId": "mixed"}));
     assert!(compacted["compaction"].is_object(), "{compacted}");
     append(json!({"id": "after", "action": "user_message", "content": "after it"}));
-    // The model gives no answer, and the session remembers the error.
+    // The model returns no answer, and the session stores the error.
     alice.ok("compact", json!({"sessionId": "mixed"}));
 }
 
@@ -422,7 +421,7 @@ fn split_a_run(alice: &Alice) {
 
 /// Whole turns, with a tool, a write to the memory, and the model's reasoning.
 /// A turn that a request in a provider's API began.
-fn speak(alice: &Alice) {
+fn run_provider_turns(alice: &Alice) {
     alice.outbound.answers.borrow_mut().clear();
     alice.outbound.answer(said("You spoke another API."));
     let body = json!({"model": "default", "messages": [{"role": "user", "content": "spoken"}]});
@@ -441,7 +440,7 @@ fn talk(alice: &Alice) {
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "hi")));
     alice.outbound.answer(said("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
-    // The spending of the first of these turns stands in the row of the second.
+    // The usage of the first of these turns is in the row of the second.
     alice.ok(
         "configureAgent",
         json!({"prices": {"input": 1, "output": 2}}),
@@ -510,18 +509,18 @@ fn ask_the_client(alice: &Alice, session: &str) -> Value {
 }
 
 /// Turns that are over, whose calls wait for an approval or for the client.
-fn leave_open(alice: &Alice) {
+fn leave_calls_open(alice: &Alice) {
     ask_for_approval(alice, "open-approval");
     ask_the_client(alice, "open-client-call");
 }
 
-fn cut_turns_off(alice: &mut Alice) {
+fn interrupt_turns(alice: &mut Alice) {
     let body = |session: &str| json!({"id": session, "message": user("go on"), "systemInstructions": ["Briefly."], "tools": tools()});
     drop(alice.begin(&body("cut-again")).unwrap());
-    alice.dies();
-    // The turn is taken up once, which is counted, and is cut off again.
+    alice.crash();
+    // The turn is resumed once, which is counted, and is interrupted again.
     drop(resume_some_turns(&alice.agent(&alice.db)).works);
-    alice.dies();
+    alice.crash();
 
     drop(alice.begin(&body("cut-before-the-answer")).unwrap());
 
@@ -559,23 +558,23 @@ fn cut_turns_off(alice: &mut Alice) {
     let session = "cut-after-a-clients-answer";
     cut(json!({"id": session, "messages": [user("where"), message], "tools": tools()}));
     answer_early(alice, session);
-    wait_in_line(alice);
-    tell_nobody(alice);
-    alice.dies();
+    leave_queued_message(alice);
+    add_failed_callback(alice);
+    alice.crash();
 }
 
-/// A call that told of a turn's end and was given up.
-fn tell_nobody(alice: &Alice) {
+/// A callback about a turn's end that failed for good.
+fn add_failed_callback(alice: &Alice) {
     let callback = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", callback);
     alice.outbound.answer(said("Told."));
     alice.chat(json!({"id": "told", "message": user("tell")}));
-    alice.gives_up_calling();
+    alice.fail_callbacks();
     alice.ok("configureAgent", json!({"onTurnEnd": null}));
 }
 
 /// A message that waits though no turn runs: the object died between two turns.
-fn wait_in_line(alice: &Alice) {
+fn leave_queued_message(alice: &Alice) {
     alice.ok("createSession", json!({"id": WAITING}));
     let body = json!({"message": user("waiting")}).to_string();
     let request = parse_chat_request(body.as_bytes()).unwrap();
@@ -585,7 +584,7 @@ fn wait_in_line(alice: &Alice) {
     queued_requests::insert(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
 }
 
-/// An early answer of a client to a call that the running turn has not made.
+/// A client's out-of-band result for a call that the running turn has not made.
 fn answer_early(alice: &Alice, session: &str) {
     let id = |id: &str| Id::parse(id.to_owned()).unwrap();
     let answer = ClientAnswer {
@@ -616,8 +615,8 @@ fn import_half(alice: &Alice) {
     import.push(&alice.db, &alice.host, half).unwrap();
 }
 
-/// The rows that megabytes would have made: the slices of the message `long`, two rows of
-/// the index for its words, and two parts of the picture.
+/// The rows that megabytes would have created: the slices of the message `long`, two rows of the
+/// index for its words, and two parts of the picture.
 fn put_long_rows(alice: &Alice, is_searched: bool) {
     let run = |sql: &str| {
         alice.db.unguarded(|| alice.db.run(sql, &[])).unwrap();
@@ -633,8 +632,7 @@ fn put_long_rows(alice: &Alice, is_searched: bool) {
          SELECT session_id, hash, 1, substr(text, 101) FROM cf_agents_media WHERE part = 0");
     run("UPDATE cf_agents_media SET text = substr(text, 1, 100) WHERE part = 0");
     if is_searched {
-        // The second word has a row of the index for itself, and the row's place in
-        // `long`.
+        // The second word has its own row in the index, and the row's position in `long`.
         run("INSERT INTO cf_agents_search_parts (rowid_, number, seq)
              SELECT 4503599627370496, s.number, e.seq
                FROM cf_agents_events AS e JOIN cf_agents_sessions AS s ON s.id = e.session_id
@@ -658,7 +656,7 @@ fn build_half_of_the_index(run: &dyn Fn(&str)) {
     run(r#"UPDATE cf_agents_config SET value = '{"number":0,"from":0}' WHERE key = 'search'"#);
 }
 
-/// The model's answer to a turn that is taken up.
-pub fn last_words() -> Result<ScriptedAnswer, outbound::CallFailure> {
+/// The model's answer to a resumed turn.
+pub fn resumed_answer() -> Result<ScriptedAnswer, outbound::CallFailure> {
     said("Here I am again.")
 }

@@ -32,7 +32,7 @@ struct Fixture {
     /// The file's name without its ending, such as `0010-searched`.
     name: String,
     file: Vec<u8>,
-    /// The answers of reads when the file was made.
+    /// The answers of reads when the file was created.
     reads: Value,
 }
 
@@ -80,7 +80,7 @@ fn fixtures() -> Vec<Fixture> {
     names.into_iter().map(fixture).collect()
 }
 
-/// Makes the files of the newest number, if `FIXTURES` is set and the files are missing.
+/// Creates the files of the newest number, if `FIXTURES` is set and the files are missing.
 fn make_missing() {
     let number = format!("{:04}", schema::newest());
     let told_path = folder().join(format!("{number}.json"));
@@ -163,8 +163,7 @@ fn each_fixture_fills_every_column_of_every_table() {
     }
 }
 
-/// The tables that hold rows: neither virtual tables nor the tables in which those keep
-/// their data.
+/// The tables that contain rows: neither virtual tables nor their shadow tables.
 pub fn tables(db: &Sqlite) -> Vec<String> {
     let sql = "SELECT t.name
                  FROM sqlite_master AS t
@@ -187,8 +186,7 @@ pub fn rows_of(db: &Sqlite, session_id: &str) -> Vec<String> {
     let mut found = Vec::new();
     for table in tables(db) {
         for column in ["session_id", "scope"] {
-            // In a table with a `scope`, `session_id` says who wrote the row, not whose
-            // the row is.
+            // In a table with a `scope`, `session_id` is the writer of the row, not its owner.
             let is_owner =
                 column == "scope" || !db.columns(&table).iter().any(|name| name == "scope");
             if !is_owner || !db.columns(&table).iter().any(|name| name == column) {
@@ -203,8 +201,8 @@ pub fn rows_of(db: &Sqlite, session_id: &str) -> Vec<String> {
     found
 }
 
-/// The feed of the numbers 10 and 11 didn't tell that an append changes the message that
-/// it joins.
+/// The feed of the numbers 10 and 11 didn't report that an append changes the message that it
+/// joins.
 fn leave_out_joined(now: &mut Value, then: &[Value]) {
     let changes = now["changes"].as_array_mut().unwrap();
     changes.retain(|change| change["type"] != "update" || then.contains(change));
@@ -237,7 +235,7 @@ fn leave_out_sources(now: &mut Value, then: &mut Value) {
     }
 }
 
-/// A prompt's sentence about a block that is unavailable has no more reason: it came from others.
+/// A prompt's sentence about an unavailable block no longer contains the reason: it was untrusted.
 fn leave_out_reasons(answer: &mut Value) {
     let prompt = answer["prompt"].as_str().unwrap_or_default();
     if !prompt.contains(UNAVAILABLE) {
@@ -269,7 +267,7 @@ const UNAVAILABLE: &str = "[The content of this block is unavailable";
 #[test]
 fn data_of_older_builds_is_consistent() {
     for fixture in fixtures() {
-        fixture.opened().is_sound(&fixture.name);
+        fixture.opened().assert_consistent(&fixture.name);
     }
 }
 
@@ -368,7 +366,7 @@ fn interrupted_turns_end_and_no_tool_runs_twice() {
         }
         // One more answer is for the message that waits.
         for _ in 0..=CUT_OFF.len() {
-            alice.outbound.answer(make::last_words());
+            alice.outbound.answer(make::resumed_answer());
         }
         let before = |session: &str| messages(&alice, session).len();
         let asked: Vec<usize> = CUT_OFF.iter().map(|session| before(session)).collect();
@@ -429,7 +427,7 @@ fn pending_calls_can_still_be_answered() {
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
         alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
-        alice.outbound.answer(make::last_words());
+        alice.outbound.answer(make::resumed_answer());
         alice.chat(
             json!({"id": "open-approval", "messages": [crate::shared::turns::user("pay"), message]}),
         );
@@ -439,7 +437,7 @@ fn pending_calls_can_still_be_answered() {
         let mut message = messages(&alice, "open-client-call")[1].clone();
         message["parts"][1]["state"] = json!("output-available");
         message["parts"][1]["output"] = json!({"place": "Rome"});
-        alice.outbound.answer(make::last_words());
+        alice.outbound.answer(make::resumed_answer());
         alice.chat(
             json!({"id": "open-client-call", "messages": [crate::shared::turns::user("where"), message]}),
         );
@@ -487,7 +485,7 @@ fn an_unfinished_import_is_invisible_and_cleaned_up() {
 fn an_older_object_is_searched_completely() {
     for fixture in fixtures() {
         let alice = fixture.opened();
-        // The index may be built in batches: a search says whether some are missing.
+        // The index may be built in batches: a search reports whether some are missing.
         let mut looks = 0;
         while alice.ok("search", json!({"query": "zeppelin"}))["pending"] == true {
             looks += 1;
@@ -541,7 +539,7 @@ fn each_session_is_forked_exported_imported_and_deleted() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         for _ in 0..=CUT_OFF.len() {
-            alice.outbound.answer(make::last_words());
+            alice.outbound.answer(make::resumed_answer());
         }
         while alice.has_turn_rows() || alice.waiting_rows() > 0 {
             for work in resume_some_turns(&alice.agent(&alice.db)).works {
@@ -575,8 +573,8 @@ fn each_session_is_forked_exported_imported_and_deleted() {
     }
 }
 
-/// The table of running turns became the table of last turns. A turn in a form that
-/// nobody can read must not keep the object from opening.
+/// The table of running turns became the table of last turns. An unreadable turn must not prevent
+/// the object from opening.
 #[test]
 fn an_unreadable_turn_is_migrated_and_closed() {
     let fixtures = fixtures();
@@ -594,13 +592,13 @@ fn an_unreadable_turn_is_migrated_and_closed() {
     assert_eq!(alice.turn_rows(), CUT_OFF.len());
     while alice.has_turn_rows() {
         for _ in 0..MAX_RESUMED {
-            alice.outbound.answer(make::last_words());
+            alice.outbound.answer(make::resumed_answer());
         }
         for work in resume_some_turns(&alice.agent(&alice.db)).works {
             alice.run_work(work);
         }
     }
-    alice.dies();
+    alice.crash();
     for session in CUT_OFF {
         let page = alice.ok("getHistory", json!({"sessionId": session}));
         let said = page["messages"][1].to_string();

@@ -40,8 +40,8 @@ pub fn read_all(alice: &Alice) -> Vec<Value> {
             }
         }
     }
-    // The agent, and the one session that has memory of its own. For the other sessions
-    // these reads answer what they answer for the agent.
+    // The agent, and the one session that has its own memory. For the other sessions these reads
+    // return those of the agent.
     for session in [Value::Null, json!("mixed")] {
         for operation in [
             "getBlocks",
@@ -72,7 +72,7 @@ pub fn read_all(alice: &Alice) -> Vec<Value> {
     answered.collect()
 }
 
-/// The answer, without what another build may order or word differently.
+/// The answer, without what another build may order or phrase differently.
 pub fn ask(alice: &Alice, operation: &str, body: &Value) -> Value {
     // A search builds the index, and `freezePrompt` freezes. No read here depends on
     // that, so all reads share one object.
