@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::examples::{READS, populate};
+use super::examples::{READS, populate, populated};
 use crate::shared::searches::say_many;
 use crate::{Alice, Dice};
 use access::{Caller, TokenScope};
@@ -438,10 +438,8 @@ fn copy_of(file: &[u8], caller: Caller) -> Alice {
         ..Alice::default()
     };
     alice.host.stir(77);
-    let original = Alice::default();
-    populate(&original);
     Alice {
-        outbound: original.outbound,
+        outbound: populated().outbound,
         ..alice
     }
 }

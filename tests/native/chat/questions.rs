@@ -468,7 +468,7 @@ fn a_call_of_a_turn_that_was_lost_is_not_made_again() {
     let body = alice.answer_body("c1", &accept("Ann"));
     drop(alice.begin(&body).unwrap());
     // Another build began the turn, so nothing tells whether it made the call.
-    alice.dies();
+    alice.crash();
     let sql = "UPDATE cf_agents_last_turns SET state = '{}'";
     base::database::Database::run(&alice.db, sql, &[]).unwrap();
     let round = chat::run::resume::resume_some_turns(&alice.agent(&alice.db));

@@ -4,12 +4,16 @@
 //! The requests go to the agent of [`populated`]. The first example of an operation names session
 //! `s` if the operation needs a session; openapi.json shows it.
 
+use std::sync::{Mutex, OnceLock};
+
 use serde_json::{Value, json};
 
 use crate::Alice;
 use api::table::OPERATIONS;
 use base::host::Host as _;
 use base::testing::archive::MemoryArchive;
+use base::testing::{FixedHost, Sqlite};
+use lifecycle::testing::guarded_tables;
 use memory::proposals::rows::{StoredProposal, restore};
 use memory::proposals::{ProposalKind, ProposalNote};
 
@@ -97,14 +101,37 @@ impl Example {
 /// An agent that has something of everything: sessions `s` and `t`, a branch, a chosen
 /// leaf, media, an overlay, blocks of every kind, a registered tool.
 pub fn populated() -> Alice {
-    let alice = Alice::default();
-    populate(&alice);
+    /// Thousands of agents begin alike: the first one has its data created, and the others are copies of it.
+    static FIRST: OnceLock<(Vec<u8>, Mutex<FixedHost>, Vec<u8>)> = OnceLock::new();
+    let (file, host, backup) = FIRST.get_or_init(|| {
+        let mut alice = Alice::default();
+        populate(&alice);
+        let shelf = alice.outbound.shelf.get().unwrap();
+        let backup = shelf.objects.borrow()[BACKUP].clone();
+        (alice.db.bytes(), Mutex::new(alice.host), backup)
+    });
+    let db = Sqlite::from_file(file);
+    db.guard(guarded_tables());
+    let alice = Alice {
+        db,
+        host: host.lock().unwrap().clone(),
+        ..Alice::default()
+    };
+    surround(&alice);
+    keep_backup(&alice, backup.clone());
     alice
 }
 
 /// Creates the data of [`populated`] in an agent without these sessions.
 pub fn populate(alice: &Alice) {
     alice.ok("createSession", json!({"id": "s"}));
+    surround(alice);
+    populate_tables(alice);
+    keep_backup(alice, alice.export_agent().into_bytes());
+}
+
+/// What is outside of the agent.
+fn surround(alice: &Alice) {
     // The script's directory has this agent alone.
     alice
         .outbound
@@ -117,6 +144,15 @@ pub fn populate(alice: &Alice) {
         settings.insert(name.to_owned(), value.to_owned());
     }
     alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice.recovery.since_ms.set(Some(0));
+}
+
+fn keep_backup(alice: &Alice, file: Vec<u8>) {
+    let shelf = alice.outbound.shelf.get().unwrap();
+    shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
+}
+
+fn populate_tables(alice: &Alice) {
     let said = alice.say(&["1", "2", "3", "4"]);
     alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "My parcel is late."}]}));
     alice.ok(
@@ -161,10 +197,6 @@ pub fn populate(alice: &Alice) {
         alice.ok("setBlock", body);
     }
     populate_proposals(alice);
-    alice.recovery.since_ms.set(Some(0));
-    let file = alice.export_agent().into_bytes();
-    let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
-    shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
 }
 
 /// Removes the tool `gone`, which was deployed then.

@@ -1,7 +1,8 @@
 //! Statements that SQLite prepares again for each run (see `Database::rows`), which takes several
 //! times as long as running them.
 
-use crate::shared::examples::{Example, examples, populated};
+use crate::Alice;
+use crate::shared::examples::{Example, examples, populate};
 
 /// Operations whose statements are all prepared once.
 const USUAL: &[&str] = &[
@@ -26,6 +27,13 @@ const USUAL: &[&str] = &[
     "getTools",
     "getConfig",
 ];
+
+/// An agent whose own connection has run many statements: a copy's has run none.
+fn populated() -> Alice {
+    let alice = Alice::default();
+    populate(&alice);
+    alice
+}
 
 #[test]
 fn common_requests_reuse_prepared_statements() {

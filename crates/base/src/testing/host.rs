@@ -4,6 +4,7 @@ use crate::host::Host;
 
 /// A clock that the test controls, and random bytes that are identical in every run. Within
 /// one run, no two draws are equal.
+#[derive(Clone)]
 pub struct FixedHost {
     now_ms: Cell<i64>,
     random: Cell<u64>,
