@@ -431,6 +431,6 @@ fn to_candidate(row: &FoundRow, asked: &mut QueryWords<'_>) -> Candidate {
     for stem in about(&row.key, title) {
         counter.take_about(&stem);
     }
-    // Entries are not a dialogue: an entry's neighbours don't affect its score.
+    // Entries are not a dialogue: an entry's neighbors don't affect its score.
     counter.end(row.number, 0, row.updated_at, row.score)
 }

@@ -39,7 +39,7 @@ pub const MAX_NEAREST: usize = 100;
 /// The share of its nearness that a turn adds to the turns right before and after it.
 pub const NEIGHBOUR_SHARE: f64 = 0.1;
 
-/// Adds to the nearness of each text a share of that of its neighbours, whose numbers are one less
+/// Adds to the nearness of each text a share of that of its neighbors, whose numbers are one less
 /// and one more. A missing neighbour counts as average. The texts are returned in the order of
 /// their numbers.
 pub fn with_neighbors(mut found: Vec<(i64, f64)>, share: f64) -> Vec<(i64, f64)> {

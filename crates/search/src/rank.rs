@@ -83,14 +83,14 @@ impl Ranking<'_> {
 
     fn score(&self, candidate: &Candidate, by_position: &HashMap<(i64, i64), &Candidate>) -> f64 {
         let weights = self.weights;
-        let neighbours = self.neighbors(candidate, by_position);
+        let neighbors = self.neighbors(candidate, by_position);
         let (mut score, mut found, mut all) = (0.0, 0.0, 0.0);
         for (term_index, term) in self.terms.iter().enumerate() {
             let mut weight = self.weight(candidate, term_index);
             if weight == 0.0 && candidate.is_about.get(term_index) == Some(&true) {
                 weight = weights.about;
             }
-            let lent = neighbours
+            let lent = neighbors
                 .iter()
                 .map(|(neighbour, share)| share * self.weight(neighbour, term_index))
                 .fold(0.0, f64::max);

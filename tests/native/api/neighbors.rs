@@ -81,14 +81,14 @@ fn populate_alike(alice: &Alice) {
 }
 
 /// Other sessions, at random: some before session `s` in the order of names, some after.
-struct Neighbours<'a> {
+struct Neighbors<'a> {
     alice: &'a Alice,
     dice: Dice,
     seed: u64,
     made: Cell<usize>,
 }
 
-impl Neighbours<'_> {
+impl Neighbors<'_> {
     fn name(&mut self) -> String {
         const NAMES: [&str; 6] = ["a", "n", "r", "sa", "ss", "z"];
         NAMES[self.dice.roll(NAMES.len())].to_owned()
@@ -222,13 +222,13 @@ fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
         let Some(seed) = seed else { return };
         alice.host = FixedHost::of(seed * 2 + salt);
         let dice = Dice((seed * 2 + salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        let mut neighbours = Neighbours {
+        let mut neighbors = Neighbors {
             alice,
             dice,
             seed: seed * 2 + salt,
             made: Cell::new(0),
         };
-        neighbours.play(40);
+        neighbors.play(40);
     };
     play(&mut alice, 0);
     alice.host = FixedHost::default();

@@ -84,13 +84,13 @@ impl Alice {
     }
 }
 
-fn play(seed: u64, has_neighbours: bool) -> Received {
+fn play(seed: u64, has_neighbors: bool) -> Received {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"maxContextTokens": 2_000}));
     let (mut dice, mut nuisance) = (Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), Dice(!seed));
     let mut received = Received::default();
     for number in 0..25 {
-        if has_neighbours {
+        if has_neighbors {
             alice.disturb_neighbor(&mut nuisance, number);
         }
         let before = alice.outbound.calls.borrow().len();

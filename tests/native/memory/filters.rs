@@ -316,7 +316,7 @@ fn several_blocks_share_a_ranking_that_names_the_block() {
     assert_eq!(alice.refused("searchContext", unknown), "block_not_found");
 }
 
-/// What a caller of session `s` gets for these requests. The tests of neighbours hold what
+/// What a caller of session `s` gets for these requests. The tests of neighbors hold what
 /// they cost.
 fn seen(alice: &Alice) -> Vec<Value> {
     let tag = json!({"tags": {"any": ["red"]}, "metadata": {"n": {"gt": 0}}});

@@ -42,7 +42,7 @@ fn digits(dice: &mut Dice, most: usize) -> String {
         .collect()
 }
 
-/// A number as JSON spells it: usual ones, any double, neighbours of the middle between two
+/// A number as JSON spells it: usual ones, any double, neighbors of the middle between two
 /// doubles, and long or tiny ones.
 fn number(dice: &mut Dice) -> String {
     let sign = pick(dice, &["", "", "-"]);

@@ -47,8 +47,8 @@ pub fn order(
     let mut candidates = source.read(&offer.events)?;
     // An answer to a question, or the rest of a thought, may contain none of its words.
     if query.is_open() {
-        let neighbours = find_neighbors(&ranking, &candidates, query.is_question, queries);
-        candidates.extend(source.read(&neighbours)?);
+        let neighbors = find_neighbors(&ranking, &candidates, query.is_question, queries);
+        candidates.extend(source.read(&neighbors)?);
     }
     let scores = ranking.scores(&candidates);
     let mut ranked: Vec<Ranked> = candidates

@@ -52,7 +52,7 @@ pub fn walk_path(
             &sql,
             &[session_id.as_str().into(), next.into(), batch.into()],
         )?;
-        // Batches start small in each run of neighbours, since the run may end soon.
+        // Batches start small in each run of neighbors, since the run may end soon.
         batch = (batch * 2).min(MAX_BATCH);
         for row in rows {
             let position: TreePosition = row.read()?;
