@@ -47,7 +47,7 @@ export default {
     "**Plan the {b} ahead**: A short list for the {a} saves time and keeps the {c} under control.",
     "**Check your {a}**: If the {b} is older than a few years, it may be cheaper to replace it together with the {c}.",
     "**Set a routine**: Spend ten minutes on the {a} every other day instead of a whole afternoon on the {b}.",
-    "**Ask around**: Friends, neighbors and online communities often know a reliable source for a {b}.",
+    "**Ask around**: Friends, neighbours and online communities often know a reliable source for a {b}.",
     "**Keep the {c} simple**: Many people overcomplicate the {a} and lose interest before they see results.",
     "**Measure first**: Write down what you need from the {a}, then compare at least three offers for the {b}.",
     "**Mix it up**: Alternate between the {a} and the {c}, so that neither of them becomes a chore.",

@@ -106,7 +106,7 @@ type Switch = (&'static str, fn(&mut Weights));
 
 const SWITCHES: &[Switch] = &[
     ("nothing", |_| {}),
-    ("the words of neighbors", |weights| {
+    ("the words of neighbours", |weights| {
         weights.after_question = 0.0;
         weights.after = 0.0;
         weights.before = 0.0;
@@ -175,12 +175,12 @@ impl CandidateSource for ReadTexts<'_> {
 #[derive(Clone, Copy)]
 struct Shares {
     words: f64,
-    neighbors: f64,
+    neighbours: f64,
 }
 
 const SHARES: Shares = Shares {
     words: WORDS_SHARE,
-    neighbors: NEIGHBOUR_SHARE,
+    neighbours: NEIGHBOUR_SHARE,
 };
 
 fn main() {
@@ -210,7 +210,7 @@ fn main() {
             for part in change.split(',') {
                 set(&mut weights, &mut shares, part);
             }
-            let is_of_shares = change.contains("neighbors=") || change.contains("words=");
+            let is_of_shares = change.contains("neighbours=") || change.contains("words=");
             if !is_of_shares {
                 report_change(change, &known, &measure(&groups, &weights, None));
             } else {
@@ -249,7 +249,7 @@ fn set(weights: &mut Weights, shares: &mut Shares, change: &str) {
         "speaker" => &mut weights.speaker,
         "time" => &mut weights.time,
         "words" => &mut shares.words,
-        "neighbors" => &mut shares.neighbors,
+        "neighbours" => &mut shares.neighbours,
         _ => panic!("no number is called {name}"),
     };
     *number = value.parse().unwrap();
@@ -295,7 +295,7 @@ impl std::fmt::Display for Sums {
 
 /// The texts nearest to a question.
 fn by_meaning(question: &Question, shares: Shares) -> Nearest<(i64, i64)> {
-    let items = with_neighbors(question.nearness.clone(), shares.neighbors)
+    let items = with_neighbors(question.nearness.clone(), shares.neighbours)
         .into_iter()
         .map(|(number, near)| (split_row_number(number), near))
         .collect();

@@ -171,7 +171,7 @@ impl CandidateSource for TextReader<'_> {
             .collect();
         let mut positions: Vec<(i64, i64)> =
             events.iter().map(|offered| offered.position).collect();
-        // Neighbours are read together.
+        // Neighbors are read together.
         positions.sort();
         let mut read = Vec::new();
         for page in positions.chunks(PAGE) {
