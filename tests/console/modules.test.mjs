@@ -107,15 +107,15 @@ test("a_diff_of_two_long_texts_is_quick", () => {
 
 test("rows_are_positioned_by_measured_and_estimated_heights", () => {
   const rows = new Rows();
-  const place = (...items) => rows.place(items, String, () => 10);
-  place("a", "b", "c");
+  const setItems = (...items) => rows.setItems(items, String, () => 10);
+  setItems("a", "b", "c");
   assert.deepEqual(
     [rows.height, rows.topOf(2), rows.indexAt(15), rows.indexAt(-5), rows.indexAt(99)],
     [30, 20, 1, 0, 2],
   );
   assert.equal(rows.measure("b", 50), true);
   assert.equal(rows.measure("b", 50), false);
-  place("z", "a", "b", "c");
+  setItems("z", "a", "b", "c");
   assert.deepEqual([rows.height, rows.topOf(3), rows.indexAt(69), rows.indexOf("b")], [80, 70, 2, 2]);
 });
 
