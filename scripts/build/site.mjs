@@ -26,9 +26,9 @@ export async function buildSite() {
 }
 
 /**
- * The client's methods which no view calls: those for the AI SDK, `modelInput`, `tools` and
- * `persist`, and those that export and import a whole agent. They are an eighth of the first
- * files, and a bundler can't leave out methods by itself.
+ * The client's methods that no view calls: those for the AI SDK (`modelInput`, `tools` and
+ * `persist`), and those that export and import a whole agent. A bundler can't leave out methods
+ * by itself.
  */
 const WITHOUT_UNUSED = {
   name: "without-unused",

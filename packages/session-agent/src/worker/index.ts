@@ -168,18 +168,17 @@ class Extensible extends Built {
    */
   #watchTransactions(storage: any): void {
     const forget = () => Built.inside.forgetReads(this);
-    const sync = storage.transactionSync;
+    const { transactionSync, transaction } = storage;
     storage.transactionSync = (work: () => unknown) => {
       try {
-        return sync.call(storage, work);
+        return transactionSync.call(storage, work);
       } finally {
         forget();
       }
     };
-    const async = storage.transaction;
     storage.transaction = async (work: (txn: unknown) => Promise<unknown>) => {
       try {
-        return await async.call(storage, work);
+        return await transaction.call(storage, work);
       } finally {
         forget();
       }
