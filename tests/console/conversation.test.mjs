@@ -9,6 +9,33 @@ import { failureOf, gameOf, shortest } from "./world.mjs";
 const GAMES = Number(process.env.GAMES ?? 1_000);
 const LENGTH = 80;
 
+/** Games that failed once. */
+const FORMER_FAILURES = {
+  "a message is removed while its turn is requested": {
+    seed: 361040,
+    history: 3,
+    moves: [
+      ["arrive", 0],
+      ["deliver", 0],
+      ["arrive", 0],
+      ["reload", 0],
+      ["resend", 0],
+      ["deliver", 0],
+      ["arrive", 1],
+      ["arrive", 0],
+      ["deliver", 0],
+      ["remove", 0],
+    ],
+  },
+};
+
+test("games_that_failed_before_pass", () => {
+  for (const [name, game] of Object.entries(FORMER_FAILURES)) {
+    const failure = failureOf(game);
+    assert.equal(failure, null, `${name}: ${failure?.stack}`);
+  }
+});
+
 test("late_duplicate_and_lost_messages_never_desynchronize_the_page", (t) => {
   const first = Number(process.env.SEED ?? Date.now() % 1_000_000);
   t.diagnostic(`seed ${first}, ${GAMES} games`);

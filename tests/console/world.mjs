@@ -163,7 +163,7 @@ class Agent {
   }
 
   cancel(messageId) {
-    if (this.running !== null && [null, this.running.message?.id].includes(messageId))
+    if (this.running !== null && [null, this.running.message?.id, this.running.parent].includes(messageId))
       return this.end({ type: "abort" });
     const turn = this.queue.find(({ message }) => message.id === messageId);
     if (turn === undefined) return;

@@ -242,10 +242,13 @@ class Step extends Line {
       state.isOwed = true;
       if (state.reading !== null) read(this);
     } else if (errand?.kind === "append" && this.isHeard(state.turn, request)) {
-      const chat = this.request();
       // The agent has the message, whether or not its turn succeeds.
       this.resolve([state.turn.ticket], true);
-      this.goOn(state.turn, chat, { ticket: null });
+      const turn = { ...state.turn, ticket: null };
+      // The user stopped the turn before it was requested.
+      if (turn.isStopping) return this.settle(turn);
+      const chat = this.request();
+      this.goOn(turn, chat, {});
       this.do({ do: "chat", request: chat, input: state.turn.input! });
     } else if (errand?.kind === "take back") {
       const waiting = state.line.find(({ cancel }) => cancel === request);

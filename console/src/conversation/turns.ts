@@ -75,7 +75,9 @@ export abstract class Turns extends Draft {
     }
     // There is no preceding message: the message is appended, and then the turn begins.
     const request = this.request();
-    this.enter(askedTurn(request, { ...turn, input: { messages: [message] } }), deed);
+    // The turn only names the message, so a message that was deleted meanwhile stays deleted.
+    const input: ChatInput = { trigger: "regenerate-message", messageId: newId, messages: [] };
+    this.enter(askedTurn(request, { ...turn, input }), deed);
     this.state.errands = new Map(this.state.errands).set(request, { kind: "append" });
     this.do({ do: "append", request, message: deed.message });
   }
