@@ -63,6 +63,13 @@ export class Statements {
     this.#count(this.#exec(query, params), 0, query, params);
   }
 
+  /** Runs a statement that writes, and returns whether it wrote anything. */
+  writes(query, params) {
+    const before = this.rowsWritten;
+    this.run(query, params);
+    return this.rowsWritten > before;
+  }
+
   /** Runs a statement that writes, and returns how many rows it wrote, without those of indexes. */
   change(query, params) {
     this.run(query, params);

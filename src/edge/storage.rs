@@ -69,6 +69,12 @@ extern "C" {
     fn change_with(this: &Statements, query: &JsString, params: Array) -> Result<f64, JsValue>;
 
     #[wasm_bindgen(method, catch)]
+    fn writes(this: &Statements, query: &JsString, params: &str) -> Result<bool, JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = writes)]
+    fn writes_with(this: &Statements, query: &JsString, params: Array) -> Result<bool, JsValue>;
+
+    #[wasm_bindgen(method, catch)]
     fn rows(this: &Statements, query: &JsString, params: &str) -> Result<Array, JsValue>;
 
     #[wasm_bindgen(method, catch, js_name = rows)]
@@ -289,6 +295,15 @@ impl Database for Sqlite<'_> {
             None => statements.change_with(&query, params.iter().map(to_js).collect()),
         }
         .map(|count| count as i64)
+        .map_err(failed)
+    }
+
+    fn insert_unless_known(&self, sql: &str, params: &[SqlValue]) -> Result<bool> {
+        let (statements, query) = (&self.statements, self.statement(sql));
+        match find_list(params) {
+            Some(list) => statements.writes(&query, &list),
+            None => statements.writes_with(&query, params.iter().map(to_js).collect()),
+        }
         .map_err(failed)
     }
 

@@ -202,6 +202,11 @@ pub trait Database {
     /// that a trigger or a foreign key writes do not count.
     fn change(&self, sql: &str, params: &[SqlValue]) -> Result<i64>;
 
+    /// Inserts one row by an `INSERT … ON CONFLICT … DO NOTHING`. Returns whether it was written.
+    fn insert_unless_known(&self, sql: &str, params: &[SqlValue]) -> Result<bool> {
+        Ok(self.change(sql, params)? > 0)
+    }
+
     /// Deletes rows of one table. Rows that contain user text must be deleted only in this way
     /// ([`Delete`]).
     fn delete(&self, delete: &Delete<'_>) -> Result<DeletedRows> {

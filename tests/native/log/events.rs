@@ -444,9 +444,11 @@ fn an_append_takes_two_statements_and_the_next_one_takes_one() {
     takes("createSession", 2, events(&["a"]));
     takes("an append", 1, events(&["a"]));
     takes("an append", 1, events(&["a", "b", "c"]));
-    // The id is looked up.
-    takes("an append", 2, message("mine"));
+    takes("an append", 1, message("mine"));
     takes("an append with an id", 1, events(&["a"]));
+    // The id is known: the end of the log is read again, with the event.
+    takes("an append", 3, message("mine"));
+    takes("an append that adds nothing", 2, events(&["a"]));
     for (operation, body) in [
         ("updateSession", json!({"sessionId": "s", "name": "n"})),
         ("createSession", json!({"id": "other"})),
@@ -458,6 +460,41 @@ fn an_append_takes_two_statements_and_the_next_one_takes_one() {
         alice.ok("loadEvents", json!({"sessionId": "s"}));
         takes("loadEvents", 1, events(&["a"]));
     }
+}
+
+#[test]
+fn an_agent_that_learns_marks_the_session_as_due_once() {
+    let alice = Alice::learner(json!({}));
+    let body = json!({"sessionId": "s", "events": [user("a")]}).to_string();
+    let send = |passing| {
+        let db = Failing::after(&alice.db, passing);
+        alice.send(&db, "appendEvents", body.as_bytes())
+    };
+    // The end of the log, the event, the due time.
+    assert!(send(2).is_err());
+    assert!(send(3).is_ok());
+    for _ in 0..3 {
+        assert!(send(0).is_err());
+        alice.say(&["b"]);
+        assert!(send(1).is_ok());
+    }
+}
+
+#[test]
+fn a_searched_session_keeps_the_end_of_its_log() {
+    let alice = Alice::with_session();
+    alice.say(&["a word"]);
+    alice.ok("search", json!({"sessionId": "s", "query": "word"}));
+    let body = json!({"sessionId": "s", "events": [user("a")]}).to_string();
+    let send_after_append = |passing| {
+        alice.say(&["another word"]);
+        let db = Failing::after(&alice.db, passing);
+        alice.send(&db, "appendEvents", body.as_bytes())
+    };
+    // The event and its words.
+    assert!(send_after_append(1).is_err());
+    assert!(send_after_append(2).is_ok());
+    assert_eq!(alice.events().len(), 4);
 }
 
 #[test]

@@ -4,6 +4,8 @@
 
 use std::ops::RangeInclusive;
 
+use serde_json::json;
+
 use crate::Alice;
 use crate::shared::long::games;
 use crate::shared::naive::{Naive, Rules};
@@ -26,9 +28,23 @@ fn reads_match_a_naive_tree_in_long_games() {
     play(1..=games(LONG_GAMES.0, LONG_GAMES.1), LONG_MOVES, 1);
 }
 
+/// Appends of an agent that learns also mark when, and those of one that was searched also index
+/// words.
+fn agent(seed: u64) -> Alice {
+    match seed % 3 {
+        0 => Alice::with_session(),
+        1 => Alice::learner(json!({})),
+        _ => {
+            let alice = Alice::with_session();
+            alice.ok("search", json!({"query": "anything"}));
+            alice
+        }
+    }
+}
+
 fn play(seeds: RangeInclusive<u64>, moves: usize, compared_every: usize) {
     for seed in seeds {
-        let alice = Alice::with_session();
+        let alice = agent(seed);
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let rules = Rules {
             name: format!("game {seed}"),

@@ -310,7 +310,19 @@ impl Rules {
                 seqs[dice.roll(seqs.len())]
             };
             match dice.roll(15) {
-                0..=3 => {
+                0 => {
+                    let (id, text) = (format!("own-{turn}"), format!("t{turn}"));
+                    let message = json!({"id": id, "role": "user", "parts": [{"type": "text", "text": text}]});
+                    let body = json!({"sessionId": "s", "message": message});
+                    alice.ok("appendMessage", body.clone());
+                    let leaf = naive.leaf();
+                    naive.append(&id, leaf, &text);
+                    // The same request again adds nothing.
+                    if dice.roll(2) == 0 {
+                        alice.ok("appendMessage", body);
+                    }
+                }
+                1..=3 => {
                     let text = format!("t{turn}");
                     let outcome = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"action": "user_message", "content": text}]}));
                     let leaf = naive.leaf();

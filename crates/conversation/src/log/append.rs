@@ -2,6 +2,7 @@
 
 use crate::json_schema::JsonSchema;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,10 +10,11 @@ use super::event::NewEvent;
 use super::find::find_seqs_and_ends;
 use super::media::{self, StrippedText};
 use super::row_draft::RowDraft;
-use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, get_append_tip};
+use super::slices::MAX_EVENT_BYTES;
+use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, find_indexed_seq, get_append_tip};
 use super::tokens;
 use super::totals::PathEnd;
-use super::write::write_rows;
+use super::write::{Written, write_rows};
 use crate::index::{self, SessionIndex};
 use crate::session::activity;
 use crate::session::learn_due::mark_due;
@@ -57,7 +59,7 @@ pub struct AppendOutcome {
     pub leaf_id: Option<String>,
     /// Whether and when the session is to be compacted, as it is stored.
     #[serde(skip)]
-    pub settings: StoredSettings,
+    pub settings: Rc<StoredSettings>,
     /// When the new events were written. A clock that goes back makes no event older than
     /// the event before it.
     #[serde(skip)]
@@ -103,6 +105,12 @@ pub fn append_and_schedule_learning(
         _ => None,
     };
     let mut end = get_append_tip(db, session_id, single)?;
+    if let Some(id) = single.filter(|_| end.is_id_unchecked)
+        && (expected_leaf.is_some() || !is_checked_when_written(events, &end.tip))
+    {
+        end.known_seq = find_indexed_seq(db, session_id, id)?;
+        end.is_id_unchecked = false;
+    }
     let known = match (single, named.as_slice()) {
         (Some(id), _) => end
             .known_seq
@@ -128,27 +136,46 @@ pub fn append_and_schedule_learning(
     }
     let written_at = host.now_ms().max(end.tip.written_at);
     let plan = plan(host, events, parent, &end, known)?;
-    let settings = end.settings.clone();
+    let settings = Rc::clone(&end.settings);
     if !plan.rows.is_empty() {
         let search_index = index::index_of(db, end.number, end.search.as_deref())?;
         let rows = (plan.rows.as_slice(), end.ends.as_slice());
-        match find_due(&settings) {
-            None if !end.is_settled => {
-                let path_end = write(db, written_at, session_id, rows, search_index.as_ref())?;
-                if let (None, Some(newest)) = (search_index, plan.leaf.clone().zip(path_end)) {
-                    end.cache_after_append(db, session_id, newest, written_at);
+        let write_all = || write(db, written_at, session_id, rows, search_index.as_ref());
+        let is_earlier = |due_at: &i64| end.learn_due_at.is_none_or(|known| *due_at < known);
+        let due_at = find_due(&settings).filter(is_earlier);
+        let written = match due_at {
+            None if !end.is_settled => write_all()?,
+            _ => atomically(db, || {
+                let written = write_all()?;
+                if matches!(written, Written::IdIsKnown) {
+                    return Ok(written);
                 }
-            }
-            due_at => atomically(db, || {
-                write(db, written_at, session_id, rows, search_index.as_ref())?;
                 if end.is_settled {
                     activity::record(db, session_id)?;
                 }
-                match due_at {
-                    Some(due_at) => mark_due(db, session_id, due_at),
-                    None => Ok(()),
+                if let Some(due_at) = due_at {
+                    mark_due(db, session_id, due_at)?;
                 }
+                Ok(written)
             })?,
+        };
+        let path_end = match written {
+            Written::All(path_end) => path_end,
+            // The write has cleared what was kept, so this time the id is looked up.
+            Written::IdIsKnown => {
+                let parent = (parent, expected_leaf);
+                return append_and_schedule_learning(
+                    db, host, session_id, events, parent, find_due,
+                );
+            }
+        };
+        end.learn_due_at = due_at.or(end.learn_due_at);
+        let is_indexed = search_index.is_none_or(|index| index.covers(end.tip.last_seq() + 1));
+        if !end.is_settled
+            && is_indexed
+            && let Some(newest) = plan.leaf.clone().zip(path_end)
+        {
+            end.cache_after_append(db, session_id, newest, written_at);
         }
     }
     Ok(AppendOutcome {
@@ -157,6 +184,27 @@ pub fn append_and_schedule_learning(
         settings,
         written_at,
     })
+}
+
+/// Whether this is one event with an id and nothing but a known id can keep it from being written.
+/// Then the statement that writes it finds out whether the id is known.
+fn is_checked_when_written(events: &[NewEvent], tip: &LogTip) -> bool {
+    let [event] = events else {
+        return false;
+    };
+    let bytes = event.content.as_ref().map_or(0, String::len)
+        + event
+            .metadata
+            .as_ref()
+            .map_or(0, |metadata| metadata.as_str().len())
+        + event
+            .message
+            .as_ref()
+            .map_or(0, |message| message.fields.len());
+    event.id.is_some()
+        && event.tool_calls.is_none()
+        && bytes < MAX_EVENT_BYTES / 2
+        && tip.last_seq() < MAX_SEQ
 }
 
 /// The ids that this append names: of events that it follows, and of its own events.
@@ -201,6 +249,7 @@ struct PlannedRow<'a> {
     event: &'a NewEvent,
     seq: i64,
     id: Id,
+    is_id_unchecked: bool,
     parent: Option<Leaf>,
     is_branch: bool,
     may_split: bool,
@@ -218,7 +267,10 @@ fn plan<'a>(
     events: &'a [NewEvent],
     parent: &Parent,
     AppendTip {
-        tip, has_summary, ..
+        tip,
+        has_summary,
+        is_id_unchecked,
+        ..
     }: &AppendTip,
     mut known: HashMap<String, i64>,
 ) -> Result<AppendPlan<'a>> {
@@ -288,6 +340,7 @@ fn plan<'a>(
         plan.rows.push(PlannedRow {
             event,
             seq,
+            is_id_unchecked: *is_id_unchecked,
             is_branch,
             may_split: is_branch || (*has_summary && plan.rows.is_empty()),
             parent: event_parent,
@@ -331,14 +384,14 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
     .with("id", id.as_str())
 }
 
-/// Writes the rows. Returns the end of the path to the last of them.
+/// Writes the rows.
 fn write(
     db: &dyn Database,
     written_at: i64,
     session_id: &Id,
     (rows, ends): (&[PlannedRow<'_>], &[PathEnd]),
     search_index: Option<&SessionIndex>,
-) -> Result<Option<PathEnd>> {
+) -> Result<Written> {
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
     let notes: Vec<Option<String>> = rows
         .iter()
@@ -374,6 +427,7 @@ impl PlannedRow<'_> {
             seq: self.seq,
             id: self.id.as_str(),
             id_indexed: u8::from(!self.id.leads_to(self.seq)),
+            is_id_unchecked: self.is_id_unchecked,
             parent_seq: self.parent.as_ref().map_or(0, |parent| parent.seq),
             parent_id: self.parent.as_ref().map(|parent| parent.id.as_str()),
             is_branch: u8::from(self.is_branch),

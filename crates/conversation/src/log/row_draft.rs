@@ -16,6 +16,8 @@ pub struct RowDraft<'a> {
     pub seq: i64,
     pub id: &'a str,
     pub id_indexed: u8,
+    /// Whether another event may have this id. If one does, the row is not written.
+    pub is_id_unchecked: bool,
     pub parent_seq: i64,
     pub parent_id: Option<&'a str>,
     pub is_branch: u8,
@@ -68,6 +70,7 @@ impl<'a> RowDraft<'a> {
             seq,
             id,
             id_indexed: 0,
+            is_id_unchecked: false,
             parent_seq: 0,
             parent_id: None,
             is_branch: 0,

@@ -113,11 +113,15 @@ pub struct AppendTip {
     /// Whether the append must record that the session is active
     /// (`conversation/session/activity.rs`).
     pub is_settled: bool,
+    /// When the session is due for a learning pass.
+    pub learn_due_at: Option<i64>,
     /// The `seq` of the event with the requested id, if the id is in the index.
     pub known_seq: Option<i64>,
+    /// Whether the requested id was not looked up.
+    pub is_id_unchecked: bool,
     /// The progress of the search index, as JSON.
     pub search: Option<String>,
-    pub settings: StoredSettings,
+    pub settings: Rc<StoredSettings>,
 }
 
 /// SQL: the `seq` of the event with the id ?2, of the session `$session`.
@@ -135,25 +139,26 @@ macro_rules! known_seq {
     };
 }
 
+/// The `seq` of the event with this id, if the id is in the index.
+pub fn find_indexed_seq(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<i64>> {
+    let found: Option<Option<i64>> = find_value(
+        db,
+        concat!("SELECT ", known_seq!("+?1")),
+        &[session_id.as_str().into(), id.as_str().into()],
+    )?;
+    Ok(found.flatten())
+}
+
 // Made once, because each append runs it.
 static APPEND_TIP: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {} {END_OF_LOG}", AppendTip::columns()));
 
 /// The end of the log for an append: what the last append kept, or else by one statement. `id`: an
-/// id that the append names and from which its row can't be derived.
+/// id that the append names and from which its row can't be derived. The statement looks it up.
 pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Result<AppendTip> {
     if let Some(cached) = find_cached::<AppendTip>(db, session_id) {
-        let known_seq = match id {
-            Some(id) => find_value::<Option<i64>>(
-                db,
-                concat!("SELECT ", known_seq!("+?1")),
-                &[session_id.as_str().into(), id.as_str().into()],
-            )?
-            .flatten(),
-            None => None,
-        };
         return Ok(AppendTip {
-            known_seq,
+            is_id_unchecked: id.is_some(),
             ..AppendTip::clone(&cached)
         });
     }
@@ -186,6 +191,7 @@ impl AppendTip {
             ends: vec![end],
             has_summary: false,
             known_seq: None,
+            is_id_unchecked: false,
             ..self
         };
         cache(db, session_id, after);
@@ -197,6 +203,7 @@ row! {
     for AppendTip() {
         tip: LogTip = LogTip::columns(),
         number: i64 = "s.number",
+        learn_due_at: Option<i64> = "s.learn_due_at",
         known_seq: Option<i64> = known_seq!("s.id"),
         search: Option<String> = sql!("(SELECT value ", OF_KEY, "'", SEARCH, "')"),
         settings: StoredSettings = StoredSettings::COLUMNS,
@@ -214,9 +221,11 @@ row! {
         has_summary,
         number,
         is_settled: is_settled == Some(1),
+        learn_due_at,
         known_seq,
+        is_id_unchecked: false,
         search,
-        settings,
+        settings: Rc::new(settings),
     })
 }
 

@@ -26,28 +26,52 @@ macro_rules! insert {
 
 pub(super) const INSERT: &str = insert!();
 
-/// Inserts [`NewRow::values`].
-const INSERT_ONE: &str = concat!(
-    insert!(),
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
+/// [`NewRow::values`].
+macro_rules! values {
+    () => {
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,
               ?19, ?20, ?21, ?22, 0, 0)"
-);
+    };
+}
 
-/// Inserts [`NewRow::usual_values`]. Ten parameters fewer save a sixth of the statement's time.
-const INSERT_USUAL: &str = concat!(
-    insert!(),
-    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL, NULL, ?10, 0, 0, ?11, ?12, NULL, NULL,
+/// [`NewRow::usual_values`]. Ten parameters fewer save a sixth of the statement's time.
+macro_rules! usual_values {
+    () => {
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, NULL, NULL, ?10, 0, 0, ?11, ?12, NULL, NULL,
               NULL, 0, ?13, ?14, 0, 0)"
-);
+    };
+}
+
+/// For a row whose id another event may have: the index of the ids finds out, so the id is not
+/// looked up before.
+macro_rules! unless_known {
+    () => {
+        " ON CONFLICT (session_id, id) WHERE id_indexed = 1 DO NOTHING"
+    };
+}
+
+const INSERT_ONE: &str = concat!(insert!(), values!());
+const INSERT_ONE_UNLESS_KNOWN: &str = concat!(insert!(), values!(), unless_known!());
+const INSERT_USUAL: &str = concat!(insert!(), usual_values!());
+const INSERT_USUAL_UNLESS_KNOWN: &str = concat!(insert!(), usual_values!(), unless_known!());
+
+/// What [`write_rows`] did.
+pub enum Written {
+    /// All rows were written. The end of the path to the last row, if there are rows.
+    All(Option<PathEnd>),
+    /// Nothing was written: another event has the id of a row with
+    /// [`is_id_unchecked`](super::row_draft::RowDraft::is_id_unchecked).
+    IdIsKnown,
+}
 
 /// Writes all rows or none. `ends`: events that they may follow, as far as they were read already.
-/// `index` is the session's state in the search index. Returns the end of the path to the last row.
+/// `index` is the session's state in the search index.
 pub fn write_rows(
     db: &dyn Database,
     session_id: &Id,
     (mut rows, ends): (Vec<NewRow<'_>>, &[PathEnd]),
     index: Option<&SessionIndex>,
-) -> Result<Option<PathEnd>> {
+) -> Result<Written> {
     let asked: Vec<boundary::NewPosition> = rows.iter().filter_map(NewRow::run_position).collect();
     let splitting = boundary::find_splitting(db, session_id, &asked)?;
     for row in &mut rows {
@@ -56,15 +80,17 @@ pub fn write_rows(
     let last = add_up(db, session_id, &mut rows, ends)?;
     let branches = branches(&rows);
     let batches = batches(&rows);
-    match batches.as_slice() {
-        [] => {}
+    let are_written = match batches.as_slice() {
+        [] => true,
         // A single statement is atomic without a transaction.
         [batch] if index.is_none() && branches.is_empty() && batch.iter().all(NewRow::is_whole) => {
-            write_batch(db, session_id, batch)?;
+            write_batch(db, session_id, batch)?
         }
         several => atomically(db, || {
             for batch in several {
-                write_batch(db, session_id, batch)?;
+                if !write_batch(db, session_id, batch)? {
+                    return Ok(false);
+                }
                 for new in *batch {
                     let row = &new.columns;
                     write_slices(db, session_id, row.seq, &new.sliced)?;
@@ -89,10 +115,13 @@ pub fn write_rows(
                 }
                 writer.flush()?;
             }
-            Ok(())
+            Ok(true)
         })?,
-    }
-    Ok(last)
+    };
+    Ok(match are_written {
+        true => Written::All(last),
+        false => Written::IdIsKnown,
+    })
 }
 
 /// Sets the totals of the paths to these rows. Returns the end of the last one.
@@ -164,15 +193,14 @@ fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
     batches
 }
 
-fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
+/// Returns whether the rows were written. A row with an unchecked id is the only one of its append.
+fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<bool> {
     if let [row] = batch {
-        return match row.usual_values(session_id) {
-            Some(values) => db.run(INSERT_USUAL, &values),
-            None => db.run(INSERT_ONE, &row.values(session_id)),
-        };
+        return write_one(db, session_id, row);
     }
     if let Some((sql, params)) = as_values(session_id, batch) {
-        return db.run(&sql, &params);
+        db.run(&sql, &params)?;
+        return Ok(true);
     }
     let lists: Vec<String> = batch.iter().map(|row| row.list(session_id)).collect();
     let json = format!("[{}]", lists.join(","));
@@ -185,7 +213,28 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
                 value ->> 14, 0, 0
            FROM json_each(?2)"
     );
-    db.run(&sql, &[session_id.as_str().into(), json.into()])
+    db.run(&sql, &[session_id.as_str().into(), json.into()])?;
+    Ok(true)
+}
+
+fn write_one(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> Result<bool> {
+    let (usual, all);
+    let (values, [sql, sql_unless_known]): (&[SqlValue], [&str; 2]) =
+        match row.usual_values(session_id) {
+            Some(values) => {
+                usual = values;
+                (&usual, [INSERT_USUAL, INSERT_USUAL_UNLESS_KNOWN])
+            }
+            None => {
+                all = row.values(session_id);
+                (&all, [INSERT_ONE, INSERT_ONE_UNLESS_KNOWN])
+            }
+        };
+    if row.columns.is_id_unchecked {
+        return db.insert_unless_known(sql_unless_known, values);
+    }
+    db.run(sql, values)?;
+    Ok(true)
 }
 
 /// The most rows that one statement takes as values. Each row count needs its own

@@ -1,6 +1,8 @@
 //! Appends a message: one event with the message's text as `content`, and the message
 //! itself in another column.
 
+use std::rc::Rc;
+
 use super::parse::NewMessage;
 use super::view::{Message, MessageGatherer};
 use crate::log::append::{AppendOutcome, FindDue, Parent, append_and_schedule_learning};
@@ -19,7 +21,7 @@ pub struct UpsertOutcome {
     pub inserted: bool,
     pub message: Message,
     /// The session's stored settings, including those for compaction.
-    pub settings: StoredSettings,
+    pub settings: Rc<StoredSettings>,
 }
 
 /// Appends messages, all of them or none, each after the one before it.

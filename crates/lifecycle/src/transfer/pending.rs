@@ -165,6 +165,7 @@ impl PendingEvent {
             seq: self.seq,
             id: self.id.as_str(),
             id_indexed: u8::from(!self.id.leads_to(self.seq)),
+            is_id_unchecked: false,
             parent_seq,
             parent_id: self.parent_id.as_ref().map(Id::as_str),
             is_branch: u8::from(parent_seq != newest_seq),
