@@ -481,6 +481,24 @@ fn an_agent_that_learns_marks_the_session_as_due_once() {
 }
 
 #[test]
+fn appends_schedule_a_learning_pass_once_until_it_is_overdue() {
+    let alice = Alice::learner(json!({}));
+    let schedules = |alice: &Alice| {
+        let agent = alice.agent(&alice.db);
+        let body = json!({"sessionId": "s", "events": [user("a")]}).to_string();
+        let reply = wait_for(dispatch(&agent, "appendEvents", body)).unwrap();
+        reply.grown.is_some()
+    };
+    assert!(schedules(&alice), "nothing was due");
+    assert!(!schedules(&alice), "the pass is scheduled");
+    alice.ok("configureAgent", json!({"maxSteps": 3}));
+    assert!(schedules(&alice), "a write came between");
+    assert!(!schedules(&alice));
+    alice.host.advance(60_000);
+    assert!(schedules(&alice), "the pass is overdue");
+}
+
+#[test]
 fn a_searched_session_keeps_the_end_of_its_log() {
     let alice = Alice::with_session();
     alice.say(&["a word"]);

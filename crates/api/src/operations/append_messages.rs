@@ -92,7 +92,7 @@ impl RunAtOnce for AppendMessages {
         let AppendOutcome {
             events,
             leaf_id,
-            settings,
+            follow_up,
             ..
         } = outcome;
         let is_grown = events.iter().any(|event| event.inserted);
@@ -101,7 +101,7 @@ impl RunAtOnce for AppendMessages {
             leaf_id,
         })?;
         Ok(if is_grown {
-            growth.mark(reply, &self.session_id, &settings)
+            growth.mark(reply, &self.session_id, &follow_up)
         } else {
             reply
         })

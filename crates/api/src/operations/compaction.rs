@@ -25,6 +25,7 @@ use context::compaction::manual::add_compaction;
 use context::compaction::settings::CompactionSettings;
 use context::compaction::settings::OwnSettings;
 use context::compaction::summarizer::ModelSummarizer;
+use conversation::log::append::FollowUp;
 use conversation::log::note::get_note;
 use conversation::log::tip::{StoredSettings, get_tip};
 use conversation::messages::derived::delete_overlay;
@@ -405,8 +406,9 @@ impl<'a> Growth<'a> {
 
     /// Marks the reply to an append if its session is compacted automatically, or learned from: the
     /// work that follows the answer is started only if there may be some.
-    pub fn mark(&self, reply: Reply, session_id: &Id, stored: &StoredSettings) -> Reply {
-        let learns = self.find_due(stored).is_some();
+    pub fn mark(&self, reply: Reply, session_id: &Id, follow_up: &FollowUp) -> Reply {
+        let stored = &follow_up.settings;
+        let learns = self.find_due(stored).is_some() && !follow_up.is_learning_scheduled;
         match settings_of(session_id, stored, &self.agent.deployed.compaction) {
             Ok(settings) if settings.compact_after.is_none() && !learns => reply,
             // The work that follows reports settings that can't be read.

@@ -103,7 +103,7 @@ impl RunAtOnce for AppendEvents {
             &|stored| growth.find_due(stored),
         )?;
         let reply = Reply::json(&outcome)?;
-        Ok(growth.mark(reply, &self.session_id, &outcome.settings))
+        Ok(growth.mark(reply, &self.session_id, &outcome.follow_up))
     }
 }
 

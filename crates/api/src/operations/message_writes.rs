@@ -96,7 +96,7 @@ fn append(agent: &Agent<'_>, position: MessagePosition, message: NewMessage) -> 
     )?;
     let reply = appended_reply(appended.inserted, &appended.message);
     Ok(if appended.inserted {
-        growth.mark(reply, &position.session_id, &appended.settings)
+        growth.mark(reply, &position.session_id, &appended.follow_up)
     } else {
         reply
     })

@@ -283,6 +283,6 @@ impl RunAtOnce for PersistWorkingContext {
             &|stored| growth.find_due(stored),
         )?;
         let reply = Reply::json(&outcome)?;
-        Ok(growth.mark(reply, &self.session_id, &outcome.settings))
+        Ok(growth.mark(reply, &self.session_id, &outcome.follow_up))
     }
 }

@@ -57,13 +57,22 @@ pub struct AppendedEvent {
 pub struct AppendOutcome {
     pub events: Vec<AppendedEvent>,
     pub leaf_id: Option<String>,
-    /// Whether and when the session is to be compacted, as it is stored.
     #[serde(skip)]
-    pub settings: Rc<StoredSettings>,
+    pub follow_up: FollowUp,
     /// When the new events were written. A clock that goes back makes no event older than
     /// the event before it.
     #[serde(skip)]
     pub written_at: i64,
+}
+
+/// What decides which work follows an append.
+#[derive(Debug, Default)]
+pub struct FollowUp {
+    /// Whether and when the session is to be compacted and learned from, as it is stored.
+    pub settings: Rc<StoredSettings>,
+    /// Whether this activation has scheduled the session's next learning pass already. It is in the
+    /// future: one that is overdue may have been lost, so it is scheduled again.
+    pub is_learning_scheduled: bool,
 }
 
 /// Decides when a growing session is due for a learning pass, by the stored settings.
@@ -134,15 +143,22 @@ pub fn append_and_schedule_learning(
     if events.iter().any(is_new) {
         check_expected_leaf(&end.tip, expected_leaf)?;
     }
-    let written_at = host.now_ms().max(end.tip.written_at);
+    let now_ms = host.now_ms();
+    let written_at = now_ms.max(end.tip.written_at);
     let plan = plan(host, events, parent, &end, known)?;
-    let settings = Rc::clone(&end.settings);
+    let mut follow_up = FollowUp {
+        settings: Rc::clone(&end.settings),
+        is_learning_scheduled: false,
+    };
     if !plan.rows.is_empty() {
         let search_index = index::index_of(db, end.number, end.search.as_deref())?;
         let rows = (plan.rows.as_slice(), end.ends.as_slice());
         let write_all = || write(db, written_at, session_id, rows, search_index.as_ref());
         let is_earlier = |due_at: &i64| end.learn_due_at.is_none_or(|known| *due_at < known);
-        let due_at = find_due(&settings).filter(is_earlier);
+        let due_at = find_due(&follow_up.settings).filter(is_earlier);
+        let is_known = end.is_cached && due_at.is_none();
+        follow_up.is_learning_scheduled =
+            is_known && end.learn_due_at.is_some_and(|at| at > now_ms);
         let written = match due_at {
             None if !end.is_settled => write_all()?,
             _ => atomically(db, || {
@@ -181,7 +197,7 @@ pub fn append_and_schedule_learning(
     Ok(AppendOutcome {
         events: plan.outcomes,
         leaf_id: plan.leaf.map(|leaf| leaf.id),
-        settings,
+        follow_up,
         written_at,
     })
 }

@@ -1,15 +1,12 @@
 //! Appends a message: one event with the message's text as `content`, and the message
 //! itself in another column.
 
-use std::rc::Rc;
-
 use super::parse::NewMessage;
 use super::view::{Message, MessageGatherer};
-use crate::log::append::{AppendOutcome, FindDue, Parent, append_and_schedule_learning};
+use crate::log::append::{AppendOutcome, FindDue, FollowUp, Parent, append_and_schedule_learning};
 use crate::log::event::NewEvent;
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
-use crate::log::tip::StoredSettings;
 use base::database::Database;
 use base::error::{Error, Result};
 use base::host::Host;
@@ -20,8 +17,7 @@ use base::json::Count;
 pub struct UpsertOutcome {
     pub inserted: bool,
     pub message: Message,
-    /// The session's stored settings, including those for compaction.
-    pub settings: Rc<StoredSettings>,
+    pub follow_up: FollowUp,
 }
 
 /// Appends messages, all of them or none, each after the one before it.
@@ -96,6 +92,6 @@ pub fn append_message(
     Ok(UpsertOutcome {
         inserted: appended.inserted,
         message,
-        settings: outcome.settings,
+        follow_up: outcome.follow_up,
     })
 }
