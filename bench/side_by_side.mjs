@@ -47,6 +47,11 @@ export const CASES = {
     peer: [written("appendMessages", { messages: [message()] })],
     aim: { floor: 0.9, peer: 1.1 },
   },
+  "append 1 event, learning": {
+    agent: read("learning", "appendEvents", { events: [event] }),
+    floor: written("appendEvents", { events: [event] }),
+    aim: { floor: 0.9 },
+  },
   "append 1 message with an id": {
     agent: written("appendMessage", { message: message("$ID") }),
     floor: written("appendMessage", { message: message("$ID") }),
@@ -91,6 +96,7 @@ export async function fill(frame, { withPeer = true } = {}) {
       const body = JSON.stringify({ id: "s" });
       await frame.ask({ target, door: "object", agent, path: pathOf(agent, "createSession"), body });
     }
+    if (target === "AGENT") await makeLearning(frame);
     for (let n = 0; n < READ_FROM; n += 100)
       await ask(target, "events", "appendEvents", { events: Array.from({ length: 100 }, () => event) });
     for (const [agent, text] of Object.entries(TEXTS)) {
@@ -105,6 +111,23 @@ export async function fill(frame, { withPeer = true } = {}) {
       await ask("PEER", agent, "appendMessages", { messages });
     }
   }
+}
+
+/** An agent that will learn from its session when nobody has written for a while. */
+async function makeLearning(frame) {
+  const steps = {
+    createSession: { id: "s" },
+    defineBlock: { label: "facts", kind: "searchable" },
+    configureAgent: { learn: { into: "facts", after: "idle" } },
+  };
+  for (const [operation, input] of Object.entries(steps))
+    await frame.ask({
+      target: "AGENT",
+      door: "object",
+      agent: "learning",
+      path: pathOf("learning", operation),
+      body: JSON.stringify(input),
+    });
 }
 
 /** Checks that the floor and the peer answer what this Worker answers. Otherwise a ratio means nothing. */
