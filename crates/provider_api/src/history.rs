@@ -183,7 +183,7 @@ impl<'a> History<'a> {
     ) -> Result<NewEvent> {
         let text: JsonObject = json::decode(&json::text(message))
             .map_err(|error| Error::storage(error.to_string()))?;
-        let mut parsed = parse_message(&text, MessageSource::Client, self.reserved)?;
+        let mut parsed = parse_message(&text, MessageSource::Client, &|| Ok(self.reserved))?;
         parsed.note = Some(self.note(given, untrusted));
         Ok(to_event(parsed))
     }

@@ -304,25 +304,45 @@ fn a_minted_token_cannot_write_agent_messages() {
     }
 }
 
+/// A scoped caller of an agent that reserves the metadata key `role`.
+fn scoped_with_reserved_key() -> Alice {
+    let alice = conversation();
+    alice.ok("configureAgent", json!({"reservedMetadataKeys": ["role"]}));
+    scoped(alice, Some("s"), None)
+}
+
 #[test]
-fn an_append_without_metadata_reads_the_settings_once() {
-    let rows_read = |mut alice: Alice, metadata: bool| {
-        alice.caller = Caller::Owner;
-        alice.ok("configureAgent", json!({"reservedMetadataKeys": ["role"]}));
-        alice = scoped(alice, Some("s"), None);
-        let mut event = json!({"action": "user_message", "content": "x"});
-        if metadata {
-            event["metadata"] = json!({"role": "admin", "page": 1});
-        }
-        alice.db.take_costs();
-        alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
-        let read = alice.db.take_costs().0;
-        (read, alice.events().pop().unwrap()["metadata"].clone())
-    };
-    let (with, kept) = rows_read(conversation(), true);
-    assert_eq!(kept, json!({"page": 1}));
-    let (without, _) = rows_read(conversation(), false);
-    assert_eq!(without, with - 1);
+fn a_write_without_metadata_does_not_read_the_reserved_keys() {
+    let message = json!({"id": "mine", "role": "user", "parts": [{"type": "text", "text": "x"}]});
+    let event = json!({"action": "user_message", "content": "x"});
+    let new = json!({"id": "new", "role": "user", "parts": [{"type": "text", "text": "x"}]});
+    for (operation, field, sent) in [
+        ("appendEvents", "events", event),
+        ("appendMessage", "message", new.clone()),
+        ("appendMessages", "messages", new.clone()),
+        ("upsertMessage", "message", new),
+        ("upsertMessage", "message", message.clone()),
+        ("updateMessage", "message", message),
+    ] {
+        let rows_read = |metadata: Option<Value>| {
+            let alice = scoped_with_reserved_key();
+            let mut sent = sent.clone();
+            if let Some(metadata) = metadata {
+                sent["metadata"] = metadata;
+            }
+            let is_list = field.ends_with('s');
+            let sent = if is_list { json!([sent]) } else { sent };
+            alice.db.take_costs();
+            alice.ok(operation, json!({"sessionId": "s", field: sent}));
+            let read = alice.db.take_costs().0;
+            (read, alice.db.dump())
+        };
+        let (with, stored) = rows_read(Some(json!({"role": "admin", "page": 1})));
+        assert!(stored.contains("page"), "{operation}");
+        assert!(!stored.contains("admin"), "{operation}");
+        let (without, _) = rows_read(None);
+        assert_eq!(without, with - 1, "{operation}");
+    }
 }
 
 #[test]

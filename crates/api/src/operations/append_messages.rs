@@ -3,7 +3,7 @@
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::message_writes::Speaker;
+use super::message_writes::MessageParser;
 use crate::limits::EVENTS_BODY_BYTES;
 use crate::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::operations::compaction::Growth;
@@ -63,7 +63,7 @@ impl Operation for AppendMessages {
 
 impl RunAtOnce for AppendMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let speaker = Speaker::of(agent, self.source)?;
+        let parser = MessageParser::of(agent, self.source);
         // Each text that was sent is dropped as soon as it is parsed, so that it is in memory
         // once.
         let messages = self
@@ -71,7 +71,7 @@ impl RunAtOnce for AppendMessages {
             .into_iter()
             .enumerate()
             .map(|(index, message)| {
-                let parsed = speaker.parse(agent, &message);
+                let parsed = parser.parse(&message);
                 parsed.map_err(|error| renamed(error, "message", &format!("messages[{index}]")))
             })
             .collect::<Result<Vec<_>>>()?;

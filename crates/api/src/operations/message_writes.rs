@@ -1,6 +1,8 @@
 //! Operations that write a session's messages: append, replace, delete.
 
 use crate::json_schema::JsonSchema;
+use std::cell::OnceCell;
+
 use serde::{Deserialize, Serialize};
 
 use super::message_reads::UiMessage;
@@ -68,7 +70,7 @@ impl AppendMessage {
     /// The message to write, and its position. Drops the text that was sent, so that a long
     /// message is in memory only once.
     fn split(self, agent: &Agent<'_>) -> Result<(MessagePosition, NewMessage)> {
-        let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
+        let message = MessageParser::of(agent, self.source).parse(&self.message)?;
         if message.action == Action::UserMessage && message.content.trim().is_empty() {
             check_has_content(&self.message)?;
         }
@@ -111,37 +113,46 @@ fn appended_reply(inserted: bool, message: &Message) -> Reply {
     Reply::text([head, &message.json, "}"].concat())
 }
 
-/// The speaker in a request, and the metadata keys that this speaker may not set. A caller who may
-/// not write the agent's messages may not set the fields of a server either.
-pub(super) struct Speaker {
+/// Parses the messages of a request for its caller. A caller who may not write the agent's messages
+/// may not set the fields of a server either.
+pub(super) struct MessageParser<'a> {
+    agent: &'a Agent<'a>,
     source: MessageSource,
-    reserved: Vec<Id>,
+    /// The reserved metadata keys, once a message needs them.
+    reserved_keys: OnceCell<Vec<Id>>,
 }
 
-impl Speaker {
-    pub(super) fn of(agent: &Agent<'_>, source: MessageSource) -> Result<Self> {
+impl<'a> MessageParser<'a> {
+    pub(super) fn of(agent: &'a Agent<'a>, source: MessageSource) -> Self {
         let source = if agent.caller.may_write_agent_messages() {
             source
         } else {
             MessageSource::Client
         };
-        let reserved = match source {
-            MessageSource::Client => {
-                let config = load_config(agent.db, &agent.deployed.memory.config)?;
-                config.reserved_metadata_keys.0
-            }
-            MessageSource::Server => Vec::new(),
-        };
-        Ok(Self { source, reserved })
+        Self {
+            agent,
+            source,
+            reserved_keys: OnceCell::new(),
+        }
     }
 
     /// Parses a message and checks that the caller may write it.
-    pub(super) fn parse(&self, agent: &Agent<'_>, message: &JsonObject) -> Result<NewMessage> {
-        let mut message = parse_message(message, self.source, &self.reserved)?;
+    pub(super) fn parse(&self, message: &JsonObject) -> Result<NewMessage> {
+        let mut message = parse_message(message, self.source, &|| self.load_reserved_keys())?;
+        let caller = self.agent.caller;
         let is_users = message.action == Action::UserMessage;
-        permit_role(agent.caller, is_users, "message.role")?;
-        message.note = Note::of_caller(&agent.caller.authority());
+        permit_role(caller, is_users, "message.role")?;
+        message.note = Note::of_caller(&caller.authority());
         Ok(message)
+    }
+
+    fn load_reserved_keys(&self) -> Result<&[Id]> {
+        if let Some(keys) = self.reserved_keys.get() {
+            return Ok(keys);
+        }
+        let config = load_config(self.agent.db, &self.agent.deployed.memory.config)?;
+        let keys = config.reserved_metadata_keys.0;
+        Ok(self.reserved_keys.get_or_init(|| keys))
     }
 }
 
@@ -242,7 +253,7 @@ impl Operation for UpdateMessage {
 
 impl RunAtOnce for UpdateMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let message = Speaker::of(agent, self.source)?.parse(agent, &self.message)?;
+        let message = MessageParser::of(agent, self.source).parse(&self.message)?;
         drop(self.message);
         permit_replacing(agent, &self.session_id, &message)?;
         let updated = update_message(agent.db, agent.host, &self.session_id, &message)?;

@@ -59,7 +59,8 @@ pub fn check_repeated(
     hint: &str,
 ) -> Result<()> {
     let text_of = |message: &JsonObject| {
-        parse_message(message, MessageSource::Server, &[]).map(|message| message.content)
+        let parsed = parse_message(message, MessageSource::Server, &|| Ok(&[]));
+        parsed.map(|message| message.content)
     };
     let Some(id) = &message.id else {
         return Ok(());

@@ -458,11 +458,9 @@ impl RequestWriter<'_> {
     }
 
     fn parse(&self, message: &ClientMessage, config: &Config) -> Result<NewMessage> {
-        let parsed = parse_message(
-            &message.text,
-            MessageSource::Client,
-            &config.reserved_metadata_keys.0,
-        )?;
+        let parsed = parse_message(&message.text, MessageSource::Client, &|| {
+            Ok(&config.reserved_metadata_keys.0)
+        })?;
         // `plan` accepts only messages of users. This is a second check.
         if parsed.action != Action::UserMessage {
             return Err(Error::invalid(

@@ -67,11 +67,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for MessageFields<'a> {
     }
 }
 
-/// Parses a message. Errors name the field as `message.…`.
-pub fn parse_message(
+/// Parses a message. Errors name the field as `message.…`. `load_reserved_keys` is called only for a
+/// client's message with metadata, because it may read the database.
+pub fn parse_message<'a>(
     message: &JsonObject,
     source: MessageSource,
-    reserved_keys: &[Id],
+    load_reserved_keys: &dyn Fn() -> Result<&'a [Id]>,
 ) -> Result<NewMessage> {
     check_values("message", message.as_str())?;
     let MessageFields(fields) = json::decode(message.as_str()).map_err(|_| {
@@ -111,6 +112,11 @@ pub fn parse_message(
         (None, None) => return Err(wrong("parts", "is missing")),
     };
     let is_dated = find("createdAt")?.is_some() && created_at.is_none();
+    let has_metadata = fields.iter().any(|(key, _)| key == "metadata");
+    let reserved_keys = match source {
+        MessageSource::Client if has_metadata => load_reserved_keys()?,
+        MessageSource::Client | MessageSource::Server => &[],
+    };
     // Write the stored fields directly into the text, so that no field is copied twice.
     let mut written = String::with_capacity(message.as_str().len());
     for (key, value) in &fields {
@@ -281,11 +287,8 @@ mod tests {
 
     fn parse(text: &str, source: MessageSource) -> Result<NewMessage> {
         let message: JsonObject = json::decode(text).unwrap();
-        parse_message(
-            &message,
-            source,
-            &[Id::parse("internal".to_owned()).unwrap()],
-        )
+        let reserved = [Id::parse("internal".to_owned()).unwrap()];
+        parse_message(&message, source, &|| Ok(&reserved))
     }
 
     #[test]

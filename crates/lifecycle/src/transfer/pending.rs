@@ -76,7 +76,8 @@ impl PendingEvent {
             MessageSource::Server => line.metadata,
         };
         if let Some(message) = line.message {
-            let parsed = parse_message(&message, reading.source, reading.reserved_keys)?;
+            let reserved_keys = || Ok(reading.reserved_keys);
+            let parsed = parse_message(&message, reading.source, &reserved_keys)?;
             if parsed.action != line.action {
                 return Err(Error::invalid(
                     "action",
