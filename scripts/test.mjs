@@ -2,8 +2,10 @@
 // prints the slowest tests and a summary line.
 //
 //   npm test                                    everything
+//   npm test -- tests/console/chat.test.mjs     one file, by its path or as `chat`
+//   npm test -- tests/native/chat/queue.rs      one file of Rust's tests, or one test by its name
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
-//   npm test -- workerd [sessions …]            one file: tests/workerd/sessions.test.mjs
+//   npm test -- workerd [search …]              one file: tests/workerd/search.test.mjs
 //   npm test -- client [langgraph …]            the client under others' frameworks
 //   npm test -- python                          the Python package, from its archive
 //   npm test -- scripts                         the set-up's own tests
@@ -33,6 +35,7 @@ import {
 } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { filesNamed, PARTS_IN_NODE, testsOf } from "./test/files.mjs";
+import { findNamed } from "./test/named.mjs";
 import { envOfTests } from "./test/native.mjs";
 import { runFiles } from "./test/pool.mjs";
 import { tellTimes } from "./test/times.mjs";
@@ -60,19 +63,32 @@ export async function main(args) {
   const counts = [];
   if (parts.includes("native")) counts.push(await orFailed(() => native(rest)));
   const inNode = parts.filter((name) => name !== "native");
-  if (parts.join() === "player" && rest.length > 0) counts.push(await orFailed(() => playing(rest)));
+  if (parts.join() === "player" && rest[0]?.startsWith("--")) counts.push(await orFailed(() => playing(rest)));
   else if (inNode.length > 0) counts.push(await orFailed(() => files(inNode, rest)));
   return close(counts);
 }
 
-/** The parts that are named first, and what follows them. Without a name: all. */
+/** The parts that are named first, and what follows them; or the tests that are named. Without a name: all. */
 export function partsOf(args) {
   if (args.length === 0) return { parts: PARTS, rest: [] };
   const other = args.findIndex((name) => !PARTS.includes(name));
   const [parts, rest] = other < 0 ? [args, []] : [args.slice(0, other), args.slice(other)];
-  if (parts.length === 0) throw new Stop(`There is no part \`${args[0]}\`. The parts are: ${PARTS.join(", ")}.`);
+  if (parts.length === 0) {
+    const named = findNamed(args);
+    if (named === null) throw new Stop(unknown(args));
+    return named;
+  }
   if (parts.length > 1 && rest.length > 0) throw new Stop(`There is no part \`${rest[0]}\`: ${PARTS.join(", ")}.`);
   return { parts, rest };
+}
+
+function unknown(names) {
+  const first = names.find((name) => findNamed([name]) === null);
+  if (first === undefined) return "Name Rust's tests and files of Node's tests in separate runs.";
+  return (
+    `There is no part and no test \`${first}\`. The parts are: ${PARTS.join(", ")}. A test is named by the path ` +
+    "of its file, such as tests/workerd/search.test.mjs, or by its name, such as search."
+  );
 }
 
 /** A suite that can't even run is one failure, and the others still have their turn. */

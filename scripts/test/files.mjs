@@ -47,7 +47,8 @@ export function testsOf(parts) {
 export function filesNamed(names, parts) {
   const all = [...testsOf(parts), ...ALONE];
   return names.map((name) => {
-    const file = all.find((file) => file === name || basename(file, ".test.mjs") === basename(name, ".test.mjs"));
+    const isNamed = (file) => basename(file, ".test.mjs") === basename(name, ".test.mjs");
+    const file = all.includes(name) ? name : all.find(isNamed);
     if (file !== undefined) return file;
     throw new Stop(`There is no file of tests \`${name}\` in ${parts.join(", ")}. Name one of tests/*/*.test.mjs.`);
   });

@@ -33,8 +33,45 @@ test("arguments_after_a_part_belong_to_it", () => {
   assert.deepEqual(partsOf(["workerd", "client"]), { parts: ["workerd", "client"], rest: [] });
   assert.deepEqual(partsOf(["player", "--hours", "2"]), { parts: ["player"], rest: ["--hours", "2"] });
   assert.equal(partsOf([]).parts[0], "native");
-  for (const wrong of [["nowhere"], ["workerd", "client", "a.test.mjs"]])
-    assert.throws(() => partsOf(wrong), { name: "Stop", message: /^There is no part `/ });
+  assert.throws(() => partsOf(["workerd", "client", "a.test.mjs"]), { name: "Stop", message: /^There is no part `/ });
+});
+
+test("a_test_is_named_without_its_part", () => {
+  const chat = { parts: ["console"], rest: ["tests/console/chat.test.mjs"] };
+  for (const name of ["tests/console/chat.test.mjs", "./tests/console/chat.test.mjs", "chat", "chat.test.mjs"])
+    assert.deepEqual(partsOf([name]), chat, name);
+  assert.deepEqual(partsOf([join(ROOT, "tests/console/chat.test.mjs")]), chat);
+  assert.deepEqual(partsOf([ALONE[0]]), { parts: ["alone"], rest: [ALONE[0]] });
+  // Several files of one name: each of them.
+  const examples = ["tests/scripts/examples.test.mjs", "tests/client/examples.test.mjs"];
+  assert.deepEqual(partsOf(["examples"]), { parts: ["scripts", "client"], rest: examples });
+  assert.deepEqual(filesNamed(examples, ["scripts", "client"]), examples);
+  assert.deepEqual(partsOf(["chat", "tests/player/kills.test.mjs"]), {
+    parts: ["console", "player"],
+    rest: ["tests/console/chat.test.mjs", "tests/player/kills.test.mjs"],
+  });
+});
+
+test("rusts_tests_are_named_by_file_or_by_name", () => {
+  const native = (...filters) => ({ parts: ["native"], rest: ["--", ...filters] });
+  assert.deepEqual(partsOf(["tests/native/chat/queue.rs"]), native("chat::queue::"));
+  assert.deepEqual(partsOf(["tests/native/chat/mod.rs"]), native("chat::"));
+  const name = "queued_messages_are_answered_in_order";
+  assert.deepEqual(partsOf([name, `queue::${name}`]), native(name, `queue::${name}`));
+});
+
+test("a_name_that_means_no_test_is_refused_in_a_sentence", () => {
+  for (const wrong of [["nowhere"], ["tests/workerd/nowhere.test.mjs"], ["chat", "nowhere"], ["tests/native/chat.md"]])
+    assert.throws(() => partsOf(wrong), {
+      name: "Stop",
+      message:
+        `There is no part and no test \`${wrong.at(-1)}\`. The parts are: native, ${PARTS_IN_NODE.join(", ")}. A test is ` +
+        "named by the path of its file, such as tests/workerd/search.test.mjs, or by its name, such as search.",
+    });
+  assert.throws(() => partsOf(["chat", "tests/native/chat/queue.rs"]), {
+    name: "Stop",
+    message: "Name Rust's tests and files of Node's tests in separate runs.",
+  });
 });
 
 test("a_file_is_named_by_path_or_by_name", () => {
