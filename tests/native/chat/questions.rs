@@ -552,6 +552,72 @@ fn a_wrong_answer_that_is_sent_again_does_not_refuse_the_next_message() {
 }
 
 #[test]
+fn a_wrong_answer_that_is_refused_twice_refuses_no_later_message() {
+    for entry_point in ["chat", "socket", "runTurn"] {
+        let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+        alice.is_asked("x");
+        let mut body = alice.answer_body("c1", &accept("much too long"));
+        for _ in 0..2 {
+            let error = alice.begin(&body).err().unwrap();
+            assert_eq!(
+                (&error.details()["field"], &error.details()["toolCallId"]),
+                (&json!("responses.who.content.name"), &json!("c1"))
+            );
+        }
+        let sent = user("What time is it?");
+        let messages = body["messages"].as_array_mut().unwrap();
+        messages.push(sent.clone());
+        alice.outbound.answer(said("Noon."));
+        match entry_point {
+            "chat" => drop(alice.chat(body)),
+            "socket" => {
+                let frame = json!({"type": "cf_agent_use_chat_request", "id": "1",
+                    "init": {"method": "POST", "body": body.to_string()}});
+                let id = base::ids::Id::parse("s".to_owned()).unwrap();
+                let seat = api::socket::SocketState::new(id, &alice.caller);
+                let agent = alice.agent(&alice.db);
+                let frame = frame.to_string();
+                let handled = api::socket::handle_frame(&agent, &seat, &frame);
+                alice.run_work(wait_for(handled).unwrap().work.unwrap());
+            }
+            _ => drop(alice.ok("runTurn", json!({"sessionId": "s", "message": sent}))),
+        }
+        let shown = alice.shown();
+        assert_eq!(shown.len(), 4, "{entry_point}");
+        assert_eq!(shown[3]["parts"][0]["text"], "Noon.", "{entry_point}");
+        assert_eq!(shown[1]["parts"][1]["state"], "input-available");
+    }
+}
+
+#[test]
+fn a_wrong_answer_of_an_earlier_message_does_not_refuse_the_answers_of_the_last_one() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    let mut body = alice.answer_body("c1", &accept("much too long"));
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(user("Where am I?"));
+    let tool = json!({"name": "locate", "parameters": {"type": "object"}});
+    body["tools"] = json!([tool]);
+    alice.outbound.answer(calls(&[("c2", "locate", json!({}))]));
+    alice.chat(body.clone());
+    // The client runs its tool, and sends the whole history again without a new message.
+    let located = answered(&alice.shown()[3], "c2", &json!("Rome"));
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(located);
+    alice.outbound.answer(said("In Rome."));
+    let chunks = alice.chat(body.clone());
+    assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
+    let shown = alice.shown();
+    assert_eq!(shown.len(), 4);
+    assert_eq!(shown[3]["parts"][2]["text"], "In Rome.", "{}", shown[3]);
+    assert_eq!(shown[1]["parts"][1]["state"], "input-available");
+    // Sent once more, the request has no answer in its last message.
+    alice.outbound.answer(said("Still in Rome."));
+    let chunks = alice.chat(body);
+    assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
+}
+
+#[test]
 fn a_wrong_answer_beside_a_right_one_leaves_the_calls_of_their_message_waiting() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     let both = [

@@ -76,6 +76,9 @@ pub struct RequestPlan<'a> {
 pub struct Answered<T> {
     pub message_id: String,
     pub answer: T,
+    /// Whether the answer is in the request's last message. Answers in the messages before it may
+    /// be part of the client's copy of the history.
+    pub is_in_last_message: bool,
 }
 
 impl RequestPlan<'_> {
@@ -259,11 +262,11 @@ fn plan_answers(planned: &mut RequestPlan<'_>, log: &Log<'_>, request: &ChatRequ
         let asking = log.find(message.id.as_ref()).or(log.newest).filter(asks);
         // If others wrote while the message was continued, the continuation is a message of its
         // own, which the client does not know yet.
-        let is_last = request
+        let is_in_last_message = request
             .messages
             .last()
             .is_some_and(|last| std::ptr::eq(last, message));
-        let asking = asking.or_else(|| log.newest.filter(|_| is_last).filter(asks));
+        let asking = asking.or_else(|| log.newest.filter(|_| is_in_last_message).filter(asks));
         let Some(asking) = asking else {
             continue;
         };
@@ -277,10 +280,16 @@ fn plan_answers(planned: &mut RequestPlan<'_>, log: &Log<'_>, request: &ChatRequ
             }
             let message_id = asking.id.clone();
             match answer {
-                CallAnswer::Tool(answer) => planned.answers.push(Answered { message_id, answer }),
-                CallAnswer::Approval(answer) => {
-                    planned.approvals.push(Answered { message_id, answer });
-                }
+                CallAnswer::Tool(answer) => planned.answers.push(Answered {
+                    message_id,
+                    answer,
+                    is_in_last_message,
+                }),
+                CallAnswer::Approval(answer) => planned.approvals.push(Answered {
+                    message_id,
+                    answer,
+                    is_in_last_message,
+                }),
             }
         }
     }

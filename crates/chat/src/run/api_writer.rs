@@ -227,6 +227,7 @@ impl RequestWriter<'_> {
                 .map(|answer| Answered {
                     message_id: message_id.clone(),
                     answer: answer.clone(),
+                    is_in_last_message: true,
                 })
                 .collect(),
             approvals: Vec::new(),

@@ -131,8 +131,9 @@ impl RequestWriter<'_> {
         })
     }
 
-    /// Plans a request. The AI SDK sends an answer that was refused again with every later message.
-    /// Such a message is not refused: the answer is ignored, and its question stays open.
+    /// Plans a request. The AI SDK keeps an answer that was refused, and sends it again with the
+    /// history of every later request. There it is ignored, and its question stays open. Only a wrong
+    /// answer in the last message is refused.
     fn plan<'r>(
         &self,
         stored: &mut [NamedMessage],
@@ -140,13 +141,12 @@ impl RequestWriter<'_> {
         request: &'r ChatRequest,
     ) -> Result<RequestPlan<'r>> {
         let planned = plan(stored, request)?;
-        if planned.new_user_messages.is_empty() && planned.edited.is_none() {
-            return Ok(planned);
-        }
         let authority = self.principal.authority();
         let answers = self.answer_log(&authority);
         let mut ignored = Vec::new();
-        for Answered { message_id, answer } in &planned.answers {
+        let earlier = planned.answers.iter();
+        for answered in earlier.filter(|answered| !answered.is_in_last_message) {
+            let (message_id, answer) = (&answered.message_id, &answered.answer);
             let call_id = answer.tool_call_id.as_str();
             if let Some(known) = find_known(known, message_id)
                 && answers.is_wrong(known, answer)?
@@ -223,10 +223,16 @@ impl RequestWriter<'_> {
                 still_open,
             };
             match answer {
-                CallAnswer::Tool(answer) => planned.answers.push(Answered { message_id, answer }),
-                CallAnswer::Approval(answer) => {
-                    planned.approvals.push(Answered { message_id, answer });
-                }
+                CallAnswer::Tool(answer) => planned.answers.push(Answered {
+                    message_id,
+                    answer,
+                    is_in_last_message: true,
+                }),
+                CallAnswer::Approval(answer) => planned.approvals.push(Answered {
+                    message_id,
+                    answer,
+                    is_in_last_message: true,
+                }),
             }
             let options = TurnOptions {
                 turn_id,
