@@ -1,4 +1,4 @@
-// An agent of your own: its model, its tools, its memory and its login. README.md says how to try it.
+// An agent of your own: its model, its tools, its memory and its login. README.md explains how to try it.
 
 import { tool } from "ai";
 import { type Grant, type OwnBlock, routeSessionAgent, SessionAgent } from "session-agent/worker";
