@@ -15,11 +15,11 @@ export function chooseCurrency(chosen: Currency): void {
   try {
     localStorage.setItem(KEY, chosen);
   } catch {
-    // A browser that keeps nothing writes dollars again on the next page.
+    // Without local storage, costs are in dollars again after a reload.
   }
 }
 
-/** An amount with its currency. Small ones keep two digits that say something. */
+/** An amount with its currency. A small amount has two significant digits. */
 export function cost(amount: number): string {
   const isSmall = amount !== 0 && Math.abs(amount) < 0.01;
   const digits = isSmall ? { maximumSignificantDigits: 2 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 };

@@ -1,4 +1,4 @@
-// The state of an answer in a view: loading, loaded, or failed and why.
+// The state of a request in a view: loading, loaded, or failed with an error.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { reconnections } from "./connection.ts";

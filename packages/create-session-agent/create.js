@@ -1,5 +1,5 @@
 // `npm create session-agent@latest [folder] -- [--template worker|class|react]`: copies a template
-// into a new folder. Nothing is installed and nobody is asked anything over the network.
+// into a new folder. It installs nothing and makes no network requests.
 
 import { randomBytes } from "node:crypto";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -8,9 +8,9 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
 const TEMPLATES = fileURLToPath(new URL("templates", import.meta.url));
-const USUAL = "class";
+const DEFAULT_TEMPLATE = "class";
 
-/** What to open of each template. */
+/** The page to open first, by template. */
 const ADDRESSES = {
   class: "http://localhost:8787/#/ann, the console of the agent `ann`",
   react: "http://localhost:8787, the chat",
@@ -51,19 +51,19 @@ function main() {
 /** What the command line asks for. */
 function asked(usage) {
   const options = {
-    template: { type: "string", short: "t", default: USUAL },
+    template: { type: "string", short: "t", default: DEFAULT_TEMPLATE },
     help: { type: "boolean", short: "h", default: false },
   };
   try {
     const { values, positionals } = parseArgs({ options, allowPositionals: true });
     if (positionals.length < 2) return { ...values, folders: positionals };
   } catch {
-    // Node's own sentence would say less than the usage.
+    // The usage is more helpful than Node's own message.
   }
   throw new Error(usage);
 }
 
-/** A path as a shell takes it. */
+/** A path, quoted for a shell if necessary. */
 function inShell(path) {
   return /^[\w./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
@@ -74,7 +74,7 @@ function filesIn(folder) {
   return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** A template's text. A secret is made for each project, and is for its maker's machine. */
+/** A template's text, completed. Each project gets a secret of its own, for local development. */
 function filled(text, name) {
   return text.replaceAll("PROJECT_NAME", name).replaceAll("PROJECT_SECRET", () => randomBytes(32).toString("hex"));
 }

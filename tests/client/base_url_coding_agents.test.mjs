@@ -34,7 +34,7 @@ async function workplace() {
   return { home, work, bin };
 }
 
-/** Runs a program that can reach this machine alone. What it printed. */
+/** Runs a program that can reach only this machine, and returns its output. */
 async function runIn({ home, work, bin }, command, args, env) {
   const child = spawn(command, args, {
     cwd: work,
@@ -68,7 +68,7 @@ const CLAUDE = {
   DISABLE_AUTOUPDATER: "1",
 };
 
-/** Claude Code in a folder: asks with a prompt, and returns the events that count. */
+/** Claude Code in a folder: sends a prompt, and returns the events to compare. */
 const claude = (model) => async (urls, apiKey) => {
   const place = await workplace();
   const env = { ...CLAUDE, ANTHROPIC_BASE_URL: urls.anthropic, ANTHROPIC_API_KEY: apiKey };
@@ -151,7 +151,7 @@ const pi = (api) => async (urls, apiKey) => {
   const ask = async (prompt, ...more) => {
     const args = [PI, "--mode", "json", "-p", "--provider", "ours", "--model", "gpt-test", ...more, prompt];
     const printed = await runIn(place, process.execPath, args, { OPENAI_API_KEY: apiKey, PI_OFFLINE: "1" });
-    // What an update has of the message so far depends on how many updates arrive at once.
+    // How much of the message an update contains depends on how many updates arrive at once.
     const kept = eventsIn(printed).map(({ type, assistantMessageEvent: said, ...event }) =>
       type === "message_update" ? { kind: said.type, delta: said.delta } : { type, ...event },
     );

@@ -13,7 +13,7 @@ import { until } from "../console/browser.mjs";
 import { create, folder, made } from "./created.mjs";
 import { dev, npmRun } from "./packed.mjs";
 
-/** How many tables of ours each object of a project has, under `wrangler dev`. */
+/** The number of our tables in each object of a project, under `wrangler dev`. */
 async function tablesIn(place) {
   const state = join(place, ".wrangler/state/v3/do");
   const files = (await readdir(state, { recursive: true })).filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name));
@@ -60,7 +60,7 @@ test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () =
   }
 });
 
-/** A test's own runner would not run inside of another one. */
+/** Runs a project's tests. Without `NODE_TEST_CONTEXT`: Node's test runner refuses to run inside itself. */
 async function passes(place, count) {
   const { NODE_TEST_CONTEXT, ...env } = quietly();
   const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], {
@@ -108,14 +108,14 @@ test("the_class_passes_its_tests_and_check_and_serves_its_page", async () => {
         });
         return [response.status, (await response.json()).error?.code];
       };
-      // The console of this machine, a user, and another one.
+      // The console on this machine, and then another user.
       assert.deepEqual(await ask({}), [502, "model_failed"]);
       assert.deepEqual(await ask({ cookie: "user=bob" }), [401, "unauthorized"]);
       await until(server.said, (said) => /no key/.test(said));
     } finally {
       await server.stop();
     }
-    // A misspelled field or kind of a block is the compiler's to refuse.
+    // The compiler refuses a misspelled field or kind of a block.
     const written = await readFile(join(place, "src/index.ts"), "utf8");
     for (const [right, wrong] of [
       ["maxTokens:", "maxToken:"],

@@ -107,7 +107,7 @@ class ScriptedLlm extends BaseLlm {
   }
 }
 
-/** A page of TanStack AI asks a route of a guide, and another page finds the answer. */
+/** One page of TanStack AI sends a message through a guide's route, and another page loads the conversation. */
 async function chatThrough(route) {
   const fetchClient = (address, init) => route.fetch(new Request(address, init));
   const connection = fetchServerSentEvents("https://app.example.com/chat", { fetchClient });
@@ -200,7 +200,7 @@ test("the_programs_and_adapters_type_check", async () => {
   for (const [n, guide] of guides.entries()) await writeFile(join(folder, files[n]), clientProgram(guide, TYPES));
   await cp(join(import.meta.dirname, "adapter_types.ts"), join(folder, "adapter_types.ts"));
   const problems = await compiled(folder, [...files, "adapter_types.ts"], {
-    // The types of the packages are not ours to mend.
+    // Errors in the packages' own types don't count.
     skipLibCheck: true,
     paths: { "session-agent": ["./session-agent/index.d.ts"], "session-agent/*": ["./session-agent/*.d.ts"] },
   });

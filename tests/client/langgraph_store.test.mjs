@@ -9,7 +9,7 @@ import { Annotation, END, getStore, START, StateGraph } from "@langchain/langgra
 import { InMemoryStore, InvalidNamespaceError } from "@langchain/langgraph-checkpoint";
 import { startEvicting } from "./evicting.mjs";
 
-// Found once the first import has run.
+// These modules are found only after `resolve.mjs` has run.
 const { PayloadTooLargeError } = await import("session-agent");
 const { SessionAgentStore } = await import("session-agent/langgraph");
 
@@ -61,7 +61,7 @@ function operationOf({ below, one }) {
   return { matchConditions: one(CONDITIONS), maxDepth: one([undefined, 1, 2]), limit: 100, offset: 0 };
 }
 
-/** A result without its times, and items in a fixed order: no store promises one. */
+/** A result without its times. Items are sorted, because no store promises an order. */
 function shown(result) {
   if (Array.isArray(result))
     return result.map(shown).sort((one, other) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1));

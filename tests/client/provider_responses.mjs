@@ -36,7 +36,7 @@ const RESULTS = ["function_call_output", "custom_tool_call_output"];
 /** The fields of a request that the answer doesn't repeat. */
 const ASKED = ["model", "input", "stream", "include", "stream_options", "conversation"];
 
-/** What a model finds when it searches. */
+/** The citation in an answer that searched the web. */
 const CITED = { type: "url_citation", url: "https://example.com/", title: "An example", start_index: 0, end_index: 8 };
 
 const SEARCH = { type: "web_search_call", status: "completed", action: { type: "search", query: "an example" } };
@@ -130,7 +130,7 @@ export const responses = {
   },
 };
 
-/** What each kind of item is at its beginning, and its events. */
+/** For each kind of item: its fields when it begins, and its events. */
 const PIECES = {
   message: (at, { content: [part] }) => ({
     empty: { status: "in_progress", content: [] },

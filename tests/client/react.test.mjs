@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => world?.stop());
 afterEach(() => world?.proxy.open());
-afterEach(() => assert.equal(world?.model.left ?? 0, 0, "an answer of the model's was never asked for"));
+afterEach(() => assert.equal(world?.model.left ?? 0, 0, "a scripted answer was never requested"));
 
 const BOOK = {
   name: "book",

@@ -69,7 +69,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Writes the longest sessions, blocks and documents that there can be. */
+/** Writes the longest sessions, blocks and documents that are allowed. */
 async function createData(server, agent) {
   const call = async (operation, input) => {
     const { status, body } = await server.call(agent, operation, input);
@@ -155,7 +155,7 @@ const WORST_READS = [
   ["loadSkill", { label: "worst documents", key: "k", dryRun: true }, 2],
 ];
 
-/** The longest writes, another one for each `n`. */
+/** The longest writes, a different one for each `n`. */
 const WRITES = {
   appendMessage: (n) => ({ sessionId: "empty", message: user(`n${n}`, words(LONGEST)) }),
   upsertMessage: (n) => ({ sessionId: "long", message: user("m5", `${n}${words(LONGEST - 10)}`) }),

@@ -47,7 +47,7 @@ export class EventTree {
   /** The request that arrived during a read, and follows it. */
   #asked: "nothing" | "what is new" | "all" = "nothing";
 
-  /** `mayBuild`: whether the agent may be asked for the working context. */
+  /** `mayBuild`: whether the caller may run `buildWorkingContext`. */
   constructor(
     readonly session: SessionClient,
     mayBuild = true,

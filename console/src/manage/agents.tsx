@@ -1,4 +1,4 @@
-// All agents, where the Worker has a directory: listed, searched, and erased with a receipt.
+// The agents in the Worker's directory. They can be searched, and erased with a receipt.
 
 import { useState } from "preact/hooks";
 import { NotConfiguredError, type Operations } from "session-agent";

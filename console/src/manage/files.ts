@@ -1,6 +1,6 @@
 // Downloads of files that the page generates.
 
-/** Has the browser save this as a file. */
+/** Makes the browser save a text as a file. */
 export function save(name: string, text: string, type = "application/json"): void {
   const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement("a");

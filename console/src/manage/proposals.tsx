@@ -165,10 +165,10 @@ function HowItLearns({ agent }: { agent: string }) {
 function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: Proposal; onChange: () => void }) {
   const { id, kind, sessionId, model, createdAt, refused, changes } = proposal;
   const pending = changes.filter((change) => change.status === "pending");
-  const [left, setLeft] = useState<ReadonlySet<number>>(new Set());
+  const [unchecked, setUnchecked] = useState<ReadonlySet<number>>(new Set());
   const [texts, setTexts] = useState<ReadonlyMap<number, string>>(new Map());
   const [isBusy, run] = useWork();
-  const chosen = pending.filter(({ index }) => !left.has(index));
+  const chosen = pending.filter(({ index }) => !unchecked.has(index));
   const decide = (approve: boolean) =>
     run(async () => {
       const decided = chosen.map(({ index, content }) => {
@@ -235,14 +235,14 @@ function ProposalCard({ agent, proposal, onChange }: { agent: string; proposal: 
             key={change.index}
             agent={agent}
             change={change}
-            isOn={!left.has(change.index)}
+            isOn={!unchecked.has(change.index)}
             text={texts.get(change.index) ?? change.content ?? ""}
             onText={(text) => setTexts(new Map(texts).set(change.index, text))}
             onChoose={(isOn) => {
-              const next = new Set(left);
+              const next = new Set(unchecked);
               if (isOn) next.delete(change.index);
               else next.add(change.index);
-              setLeft(next);
+              setUnchecked(next);
             }}
           />
         ))}

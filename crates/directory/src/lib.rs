@@ -62,7 +62,7 @@ pub struct ListedAgent {
     pub created_at: i64,
 }
 
-/// Some agents, in order. `more`: others follow.
+/// One page of agents, in the order of their names. `more`: whether others follow.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct DirectoryPage {
     agents: Vec<ListedAgent>,

@@ -1,6 +1,6 @@
 //! How many tokens a model accepts, its answer included, if its name is known. Providers add models
-//! all the time, so an agent can set another number (`maxContextTokens`), and a refusal for length
-//! reveals the true one.
+//! all the time, so an agent can set another number (`maxContextTokens`), and a provider's error
+//! about the length reveals the real limit.
 
 use super::choice::{ModelName, Provider};
 use base::database::Database;
@@ -23,7 +23,7 @@ const OPENAI: WindowTable = &[
     ("gpt-4.1", 1_000_000),
     ("gpt-4.5", 128_000),
     ("gpt-4o", 128_000),
-    // The window has 400,000, of which the input may take this much.
+    // The window has 400,000 tokens, of which the input may use this many.
     ("gpt-5", 272_000),
     ("gpt-5-chat", 128_000),
     ("gpt-oss", 128_000),

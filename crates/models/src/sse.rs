@@ -33,19 +33,19 @@ pub struct TooLong;
 #[derive(Default)]
 pub struct Parser {
     line: Vec<u8>,
-    /// The last byte was a CR: a LF that follows ends no second line.
+    /// The last byte was a CR: an LF that follows is part of the same line ending.
     after_cr: bool,
     has_started: bool,
     name: String,
     data: Option<String>,
-    /// The id that the present event names.
+    /// The id of the event that is being read.
     id: Option<String>,
     last_id: Option<String>,
     retry_ms: Option<i64>,
 }
 
 impl Parser {
-    /// The id of the last whole event that had one: a client that reconnects names it.
+    /// The id of the last whole event that had one. A client sends it when it reconnects.
     pub fn last_id(&self) -> Option<&str> {
         self.last_id.as_deref()
     }

@@ -138,7 +138,8 @@ fn follow(head: Head, running: Rc<RunningTurn>, work: Option<TurnWork>) -> Start
     }
 }
 
-/// The turn of the very same request, if it runs, or if it has ended and the request has a key.
+/// Joins the running turn of the same request. If the request has a key and its turn has ended,
+/// returns the stored answer.
 fn join(
     agent: &Agent<'_>,
     head: &Head,
@@ -171,7 +172,7 @@ fn join(
     }))
 }
 
-/// The turn of the same request that was interrupted when the object was evicted.
+/// Resumes the turn of the same request, if the turn was interrupted when the object was evicted.
 fn resume_same(
     agent: &Agent<'_>,
     head: &Head,
@@ -193,8 +194,9 @@ fn resume_same(
     Ok(Some(follow(head.clone(), running, work)))
 }
 
-/// Two requests are the same if they have the same content and session. With a key, a request is
-/// the same as long as its answer is stored.
+/// The digest by which a repeated request is recognized: it has the same session, key, headers and
+/// body. With a key, it is recognized as long as its answer is stored; without one, as long as its
+/// turn runs.
 fn digest_of_request(named: Option<&Id>, headers: &ApiHeaders, body: &[u8]) -> String {
     let key = headers.key.as_deref().unwrap_or_default();
     let ours = format!("{:?} {}", headers.memory, headers.is_stored);
@@ -208,7 +210,7 @@ fn digest_of_request(named: Option<&Id>, headers: &ApiHeaders, body: &[u8]) -> S
     ])
 }
 
-/// A turn answers a message of a user or the result of a tool.
+/// Checks that the last item is a user's message or a tool's result: a turn answers only those.
 fn check_end(items: &[Item]) -> Result<()> {
     match items.last() {
         Some(Item::User { .. } | Item::Result { .. }) => Ok(()),
@@ -290,7 +292,7 @@ fn to_request(
     })
 }
 
-/// Fields by which a provider calls servers of the caller's choice.
+/// Fields that make a provider call servers of the caller's choice.
 const SERVERS: &[&str] = &["mcp_servers", "web_search_options", "plugins", "container"];
 
 /// The model that the request selects, if it is not the agent's own, and who serves it.
@@ -314,7 +316,7 @@ fn choose(
     Ok((Some(id), provider))
 }
 
-/// Whether the model of this name is called through Responses for a caller who uses it.
+/// Whether a request over the Responses API is sent to this model through the same API.
 fn uses_responses(agent: &Agent<'_>, name: &str) -> Result<bool> {
     let config = load_config(agent.db, &agent.deployed.memory.config)?;
     let (_, provider) = choose(agent, &config, ProviderApi::Responses, name)?;
@@ -324,7 +326,7 @@ fn uses_responses(agent: &Agent<'_>, name: &str) -> Result<bool> {
     }
 }
 
-/// A model by the name that the API's clients know, or by the agent's.
+/// Parses a model's name, with a provider (`openai:gpt-4o`) or as clients of this API write it.
 fn parse_model(api: ProviderApi, name: &str) -> Result<ModelName> {
     let has_provider = name
         .split_once(':')
@@ -351,13 +353,13 @@ const TRANSLATED: &[&str] = &[
     "service_tier",
 ];
 
-/// Rejects what can't be translated for a model of another provider. The demo accepts everything,
-/// so that each client can be tried.
+/// Rejects a field that can't be translated for a model of another provider. The demo accepts all
+/// fields, so that each client can be tried.
 fn check_translated(fields: &JsonObject, provider: Option<Provider>) -> Result<()> {
     let Some(provider) = provider else {
         return Ok(());
     };
-    let is_nothing = |name: &str, value: &RawValue| {
+    let is_accepted = |name: &str, value: &RawValue| {
         let value = value.get();
         value == "null"
             || TRANSLATED.contains(&name)
@@ -366,7 +368,10 @@ fn check_translated(fields: &JsonObject, provider: Option<Provider>) -> Result<(
             || (name == "top_p" && matches!(value, "1" | "1.0"))
     };
     let fields = fields_of(fields.as_str());
-    match fields.iter().find(|(name, value)| !is_nothing(name, value)) {
+    match fields
+        .iter()
+        .find(|(name, value)| !is_accepted(name, value))
+    {
         None => Ok(()),
         Some((name, _)) => Err(Error::invalid(
             name,

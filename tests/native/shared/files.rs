@@ -22,7 +22,7 @@ impl Alice {
         Ok(file)
     }
 
-    /// Imports the file in pieces of so many bytes, with `?allowSources=true`.
+    /// Imports the file in pieces of `bytes` bytes, with `?allowSources=true`.
     pub fn import_in(
         &self,
         db: &dyn Database,
@@ -55,7 +55,7 @@ impl Alice {
         self.import_in(&self.db, session_id, file, 50_000)
     }
 
-    /// The answers of every read about a session.
+    /// The answers of all operations that read a session.
     pub fn read_session(&self, session_id: &str) -> Vec<Value> {
         let mut answer: Vec<Value> = [
             ("getSession", json!({})),

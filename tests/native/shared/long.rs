@@ -6,12 +6,12 @@ pub fn is_long() -> bool {
     std::env::var_os("LONG").is_some()
 }
 
-/// Whether a case is tried: in the long form each, in the quick form one of `of`.
+/// Whether a case is tried: every case in the long form, one in `of` in the quick form.
 pub fn is_tried(number: usize, of: usize) -> bool {
     is_long() || number.is_multiple_of(of)
 }
 
-/// The number of games of either form.
+/// The number of games to play.
 pub fn games(quick: u64, long: u64) -> u64 {
     if is_long() { long } else { quick }
 }

@@ -8,7 +8,7 @@
 // `/__call` calls a method over Workers RPC: `{ via, agent, method, given }`, where
 // `given` are the arguments and `{ "$made": NAME }` stands for what JSON does not have.
 // With `given: null` the property is read and not called. `atOnce` makes a call for each of
-// its lists, all before the first is answered: each holds the arguments before `given`.
+// its lists, all before the first is answered. Each list contains the arguments before `given`.
 
 const MADE = {
   undefined: undefined,

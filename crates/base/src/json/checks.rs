@@ -1,5 +1,5 @@
-//! Checks text that is stored as text: JSON may contain nesting depths and unpaired
-//! surrogates that SQLite can't handle.
+//! Checks JSON that is stored as text: SQLite can't handle deep nesting or unpaired
+//! surrogates.
 
 use super::pieces::{JsonPiece, pieces};
 use super::string::{Letters, letters};

@@ -1,5 +1,5 @@
-//! The learning state in the sessions' rows: up to which event a session was learned from,
-//! and when its next learning pass is due. The rows are durable, so no pass is lost when
+//! The learning state in the sessions' rows: the last event that a session was learned from,
+//! and the due time of its next learning pass. The rows are durable, so no pass is lost when
 //! the object is evicted.
 
 use crate::session::learn_due::NEVER_MS;

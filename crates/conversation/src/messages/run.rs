@@ -53,7 +53,7 @@ struct RunRow {
 }
 
 row! {
-    /// The columns of an event `e`. `hides_call`: also if the column of the call is no JSON.
+    /// The columns of an event `e`. `hides_call` is also true if the column `tool` is not JSON.
     for RunRow {
         position: TreePosition = TreePosition::COLUMNS,
         id: String = "e.id",
