@@ -12,7 +12,7 @@
 // CHATTER (how often a session speaks of other things), WINDOW (tokens of the model's context),
 // INPUT_PRICE and OUTPUT_PRICE (of a million tokens), SEED, and RESULTS=NAME for another file than
 // results/memory.md. A person's history has some 12,000 tokens. Where the window has no room for it,
-// each question's fork is summarised anew, for which a small model takes many minutes: a small
+// each question's fork is summarized anew, for which a small model takes many minutes: a small
 // CHATTER makes the history short.
 
 import { startServer } from "../tests/workerd/harness.mjs";

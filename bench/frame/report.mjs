@@ -29,7 +29,7 @@ export const ms = (number) => (number < 10 ? number.toFixed(2) : number < 100 ? 
 export const ratio = (number) => (number < 10 ? number.toFixed(2) : number.toFixed(1));
 export const withSpread = ({ median, low, high }, show = ratio) => `${show(median)} (${show(low)}–${show(high)})`;
 
-const COLOURS = ["#8d99ae", "#2a6f97", "#d98324", "#5a9367", "#9d4edd", "#b56576"];
+const COLORS = ["#8d99ae", "#2a6f97", "#d98324", "#5a9367", "#9d4edd", "#b56576"];
 const WIDTH = 760;
 const LABEL = 210;
 const BAR = 13;
@@ -55,7 +55,7 @@ export function bars({ title, unit, series, groups, scale = "linear", show = who
     const top = y;
     for (const { value, at } of shown) {
       parts.push(
-        `<rect x="${LABEL}" y="${y}" width="${length(value).toFixed(1)}" height="${BAR - 2}" fill="${COLOURS[at]}"/>`,
+        `<rect x="${LABEL}" y="${y}" width="${length(value).toFixed(1)}" height="${BAR - 2}" fill="${COLORS[at]}"/>`,
         `<text x="${(LABEL + length(value) + 5).toFixed(1)}" y="${y + BAR - 3}" class="n">${show(value)}</text>`,
       );
       y += BAR;
@@ -70,7 +70,7 @@ export function bars({ title, unit, series, groups, scale = "linear", show = who
   }
   const legend = series.map((name, at) => {
     const [x, line] = [20 + (at % 4) * 185, 46 + 18 * Math.floor(at / 4)];
-    return `<rect x="${x}" y="${line}" width="11" height="11" fill="${COLOURS[at]}"/><text x="${x + 16}" y="${line + 10}">${escape(name)}</text>`;
+    return `<rect x="${x}" y="${line}" width="11" height="11" fill="${COLORS[at]}"/><text x="${x + 16}" y="${line + 10}">${escape(name)}</text>`;
   });
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${y + 8}" width="${WIDTH}" role="img" aria-label="${escape(title)}">`,

@@ -44,7 +44,7 @@ export async function buildWorker() {
   await step(bindgen.path(), [compiled(), STAGE]);
   importAsWorkersDo(join(STAGE, "index.js"));
   writeFileSync(join(STAGE, "operations.js"), namesOfOperations(JSON.parse(readFileSync(OPENAPI, "utf8"))));
-  const [wasm, js, packaged] = [await optimise(), await bundle(), join(STAGE, "packaged.js")];
+  const [wasm, js, packaged] = [await optimize(), await bundle(), join(STAGE, "packaged.js")];
   await bundlePackaged(SHIM, packaged);
   // Together and last, so that a build that fails leaves the one before whole.
   renameSync(wasm, join(BUILD, "index_bg.wasm"));
@@ -99,12 +99,12 @@ function importAsWorkersDo(file) {
   writeFileSync(file, code.replace(proposed, understood));
 }
 
-async function optimise() {
-  const optimised = join(STAGE, "optimised.wasm");
+async function optimize() {
+  const optimized = join(STAGE, "optimized.wasm");
   await step(join(BIN, "wasm-opt"), [
     join(STAGE, "index_bg.wasm"),
     "-o",
-    optimised,
+    optimized,
     "-O",
     // Rust stores nothing in the first KiB of the memory, which contains the stack's last bytes.
     "--low-memory-unused",
@@ -113,7 +113,7 @@ async function optimise() {
     "--strip-debug",
     "--strip-producers",
   ]);
-  return optimised;
+  return optimized;
 }
 
 async function bundle() {

@@ -9,7 +9,7 @@ import { startServer } from "./harness.mjs";
 const MESSAGES = 2_000;
 const PATIENCE_MS = 60_000;
 
-// The demo summarises.
+// The demo summarizes.
 const server = await startServer({ vars: { AUTH: "open", MODEL: "demo" } });
 after(() => server.stop());
 

@@ -189,7 +189,7 @@ test("entry_and_summary_counts_are_known_without_reading_them", async () => {
   assert.deepEqual(rows[992], rows[96]);
   assert.ok(rows[992].block[0] <= 10, JSON.stringify(rows));
 
-  const summarised = {};
+  const summarized = {};
   for (const length of [1_000, 10_000]) {
     const agent = await agentOf(length + 1);
     const [first] = (await cost(agent, "loadEvents", { limit: 1 })).body;
@@ -199,9 +199,9 @@ test("entry_and_summary_counts_are_known_without_reading_them", async () => {
     const estimate = await cost(agent, "estimateTokens", {});
     const compact = await cost(agent, "compact", { dryRun: true });
     const path = await cost(agent, "getPathLength", {});
-    summarised[length] = [added.read, estimate.read, compact.read, path.read];
+    summarized[length] = [added.read, estimate.read, compact.read, path.read];
   }
-  assert.deepEqual(summarised[10_000], summarised[1_000]);
+  assert.deepEqual(summarized[10_000], summarized[1_000]);
 });
 
 test("events_are_counted_without_reading_them", async () => {

@@ -95,7 +95,7 @@ for (const length of [16, 384, 1_027]) {
       const vector = query.map((number) => roll() * 0.2 + number * share);
       vectors.set(`text ${n}`, vector);
       nearness.set(`e${n}`, share);
-      // Tools' events between the messages, so that no message has a neighbour that lends.
+      // Tools' events between the messages, so that no message has a neighbor that lends.
       events.push({ id: `e${n}`, action: "user_message", content: `text ${n}` });
       events.push({ action: "tool_result", toolCallId: `c${n}`, toolName: "t", content: "-" });
     }

@@ -9,7 +9,7 @@ import { hasNoCapacity, refuses, answerInChunks, answerWhole, startWorkersAi } f
 const MODEL = "workers-ai:@cf/meta/llama-3.1-8b-instruct";
 const SUMMARY = "## Topic\nParcels that were sent to Oslo.";
 
-/** A conversation with a middle that can be summarised. */
+/** A conversation with a middle that can be summarized. */
 async function conversation(server, agent) {
   const turns = Array.from({ length: 10 }, (_, turn) => [
     { action: "user_message", content: `Where is parcel ${turn}?` },

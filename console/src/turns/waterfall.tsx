@@ -78,7 +78,7 @@ function labelOf({ kind, from, to }: Segment): string {
   return `${SEGMENTS[kind]}: ${milliseconds(to - from)}`;
 }
 
-/** The meaning of the colours. */
+/** The meaning of the colors. */
 export function Legend() {
   return (
     <ul class="legend note" aria-hidden="true">

@@ -20,14 +20,14 @@ export function Meter({ label, value, most }: { label: string; value: number; mo
   );
 }
 
-const COLOURS = 8;
+const COLORS = 8;
 
 export interface Share {
   name: string;
   value: number;
 }
 
-/** One bar of several shares, and a list that says what they are. */
+/** One bar of several shares, and a list that explains them. */
 export function Shares({ label, shares }: { label: string; shares: readonly Share[] }) {
   const all = shares.reduce((sum, { value }) => sum + value, 0);
   return (
@@ -39,16 +39,14 @@ export function Shares({ label, shares }: { label: string; shares: readonly Shar
       >
         {shares.map(
           ({ name, value }, n) =>
-            value > 0 && (
-              <span key={name} class={`share-${n % COLOURS}`} style={{ width: `${(value / all) * 100}%` }} />
-            ),
+            value > 0 && <span key={name} class={`share-${n % COLORS}`} style={{ width: `${(value / all) * 100}%` }} />,
         )}
       </div>
       <figcaption>
         <ul>
           {shares.map(({ name, value }, n) => (
             <li key={name}>
-              <span class={`dot share-${n % COLOURS}`} aria-hidden="true" />
+              <span class={`dot share-${n % COLORS}`} aria-hidden="true" />
               {name} <b>{count(value)}</b>
             </li>
           ))}

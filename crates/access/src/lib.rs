@@ -1,8 +1,8 @@
 //! The callers and their rights. Access fails closed: without a secret, nobody may do anything,
 //! unless the operator set `AUTH = "open"` or `AUTH = "local"`.
 //!
-//! Of HTTP, this crate knows only headers: those of a request that may contain a credential or name
-//! its origin, and the CORS headers of an answer (`cors.rs`). No error message repeats a
+//! This crate reads only the headers of a request that may contain a credential or name its origin,
+//! and writes only the CORS headers of an answer (`cors.rs`). No error message repeats a
 //! credential.
 
 mod authority;

@@ -18,8 +18,8 @@ pub struct ReturnPage {
     pub failure: Option<Error>,
 }
 
-/// The headers of a page. It loads nothing, and its address, which contains the code, is sent to
-/// nobody.
+/// The headers of a page. The page loads nothing, and sends its address, which contains the code, to no
+/// other site.
 pub const PAGE_HEADERS: [(&str, &str); 4] = [
     ("content-type", "text/html; charset=utf-8"),
     ("cache-control", "no-store"),

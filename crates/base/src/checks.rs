@@ -12,7 +12,7 @@ pub const PAGE_ROWS: i64 = 500;
 pub enum RowsOwner {
     /// This column has the session, or is empty in rows of the agent.
     Column(&'static str),
-    /// As `Column`, but no index finds the rows of a session: a check of one session omits the
+    /// Like `Column`, but no index finds the rows of a session: a check of one session omits the
     /// table.
     Unindexed(&'static str),
     /// The session's rows are a range of keys: SQL on a row `t`. `?s` is the session's id.
@@ -165,7 +165,7 @@ pub enum FindingCode {
 }
 
 impl FindingCode {
-    /// The sentence for people.
+    /// A sentence that describes the finding.
     pub fn message(self) -> &'static str {
         match self {
             Self::RowsWithoutSession => "Rows of a session that doesn't exist.",

@@ -79,8 +79,8 @@ impl<'r, T: FromColumn<'r>> FromColumn<'r> for Joined<T> {
     }
 }
 
-/// A row that a LEFT JOIN may not have found. Then its own first column is NULL, which it is in no
-/// row that exists.
+/// A row that a LEFT JOIN may not have found. Then its own first column is NULL. In a row that exists,
+/// this column is never NULL.
 pub struct Found<T>(pub Option<T>);
 
 impl<'r, T: FromColumn<'r>> FromColumn<'r> for Found<T> {

@@ -328,7 +328,7 @@ pub struct InputRequest {
     pub server: Option<String>,
     /// The questions by their ids: a form, or a page to open.
     pub requests: Box<RawValue>,
-    /// Whether no answer is accepted any more.
+    /// Whether the question no longer accepts an answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_closed: bool,
 }

@@ -14,7 +14,7 @@
 //! | combining marks that spelling needs | after a letter, four at most |
 //! | joiners | between two letters of a script that joins, or between two pictures |
 //! | symbols and pictures | anywhere; by [`is_symbol`], each counts as a word of its own |
-//! | the selector of a picture's colour | after a symbol, once |
+//! | the selector of a picture's color | after a symbol, once |
 
 use std::ops::RangeInclusive;
 
@@ -23,7 +23,7 @@ const MAX_MARKS: usize = 4;
 
 const JOINER: char = '\u{200D}';
 const NON_JOINER: char = '\u{200C}';
-const COLOUR: char = '\u{FE0F}';
+const COLOR: char = '\u{FE0F}';
 
 /// Letters and digits by their class that are invisible, or look like other letters.
 const DISGUISED: &[RangeInclusive<char>] = &[
@@ -213,7 +213,7 @@ enum Class {
     Sign,
     Mark,
     Symbol,
-    /// A joiner, or the selector of a picture's colour.
+    /// A joiner, or the selector of a picture's color.
     Joining,
     Hidden,
 }
@@ -228,7 +228,7 @@ impl Class {
             ' '..='~' if c.is_ascii_alphanumeric() => Self::Letter,
             ' '..='~' | '\n' | '\r' | '\t' => Self::Sign,
             '\u{A0}' | '\u{2009}' | '\u{202F}' | '\u{3000}' => Self::Sign,
-            JOINER | NON_JOINER | COLOUR => Self::Joining,
+            JOINER | NON_JOINER | COLOR => Self::Joining,
             c if is_in_ranges(c, DISGUISED) => Self::Hidden,
             c if is_in_ranges(c, MARKS) => Self::Mark,
             c if is_in_ranges(c, SYMBOLS) && !c.is_alphanumeric() => Self::Symbol,
@@ -261,9 +261,9 @@ pub fn find_hidden(text: &str) -> Option<char> {
                 marks <= MAX_MARKS && matches!(follows, Some(Class::Letter | Class::Mark))
             }
             Class::Joining => match (c, before, chars.peek().copied()) {
-                (COLOUR, Some(before), _) => Class::of(before) == Class::Symbol,
+                (COLOR, Some(before), _) => Class::of(before) == Class::Symbol,
                 (JOINER, Some(before), Some(after)) if Class::of(after) == Class::Symbol => {
-                    before == COLOUR || Class::of(before) == Class::Symbol
+                    before == COLOR || Class::of(before) == Class::Symbol
                 }
                 (_, Some(before), Some(after)) => joins(before) && joins(after),
                 _ => false,

@@ -6,7 +6,7 @@
 //!
 //! The clients are the AI SDK's `Chat` over HTTP and the `agents` package's `AgentClient`
 //! and `useAgentChat` over a WebSocket, in the versions pinned by tests/package.json. The
-//! code here depends on their behaviour:
+//! code here depends on their behavior:
 //!
 //! - A stream is one assistant message: `start` with its id, steps, `finish`. The client
 //!   throws at an unknown chunk type, field type or `finishReason`, at a delta or an end

@@ -1,4 +1,4 @@
-//! The API's document, as far as the crate's types depend on it.
+//! The parts of the API's document from which the crate's types are made.
 
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ impl Call {
     }
 }
 
-/// A JSON Schema. One that is `true`, or that says nothing that is read here, is of any value.
+/// A JSON Schema. If it is `true`, or has no field that is read here, it accepts any value.
 #[derive(Default)]
 pub struct Schema {
     /// Whether the schema is `true` or `false`.

@@ -67,7 +67,7 @@ impl<B: Body> Export<B> {
                 Ok(Some(piece))
             }
             None => {
-                is_whole(&self.end)?;
+                check_whole(&self.end)?;
                 self.is_over = true;
                 Ok(None)
             }
@@ -167,8 +167,8 @@ impl<W: Wire> Import<'_, W> {
     }
 }
 
-/// Whether a file ends as a whole one does. A file whose export failed ends with an error.
-fn is_whole(end: &[u8]) -> Result<()> {
+/// Checks by its last line that a file is complete. A file whose export failed ends with an error.
+fn check_whole(end: &[u8]) -> Result<()> {
     let text = end.trim_ascii_end();
     let line = text
         .rsplit(|byte| *byte == b'\n')

@@ -24,7 +24,7 @@ use base::error::Result;
 use base::numbers::{row_number, split_row_number};
 use base::testing::Sqlite;
 use search::counter::Candidate;
-use search::fuse::{NEIGHBOUR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbors};
+use search::fuse::{NEIGHBOR_SHARE, Nearest, WORDS_SHARE, fuse_with, with_neighbors};
 use search::merge::merge;
 use search::query::WordQuery;
 use search::weights::{WEIGHTS, Weights};
@@ -180,7 +180,7 @@ struct Shares {
 
 const SHARES: Shares = Shares {
     words: WORDS_SHARE,
-    neighbours: NEIGHBOUR_SHARE,
+    neighbours: NEIGHBOR_SHARE,
 };
 
 fn main() {

@@ -54,7 +54,7 @@ const TABLES: [(&str, &str); 7] = [
     (LOADED_SKILLS.table, LOADED_SKILLS.owner),
 ];
 
-/// SQL: whether a scope has memory. `scope`: SQL that says which.
+/// SQL: whether a scope has memory. `scope`: SQL that selects it.
 pub fn has_memory_sql(scope: &str) -> String {
     let exists = TABLES
         .map(|(table, owner)| format!("EXISTS (SELECT 1 FROM {table} WHERE {owner} = {scope})"));

@@ -122,7 +122,7 @@ fn encode(model: &EmbeddingModel, texts: &[String]) -> String {
     })
 }
 
-/// Models reject an empty text, so it becomes a blank, which means as little.
+/// Models reject an empty text, so a space is sent instead.
 fn shorten(text: &str) -> &str {
     let end = text.char_indices().nth(MAX_TEXT_CHARS);
     match end.and_then(|(end, _)| text.get(..end)).unwrap_or(text) {

@@ -53,7 +53,7 @@ use base::json::{self, MAX_INTEGER, is_zero};
 use choice::{ModelName, Provider};
 use store::model_settings::{Prices, ReasoningEffort};
 
-/// How a request for a summary begins. The demo model, which understands no text, recognises such a
+/// How a request for a summary begins. The demo model, which understands no text, recognizes such a
 /// request by this beginning.
 pub const SUMMARY_REQUEST: &str = "Summarize this conversation";
 
@@ -234,7 +234,7 @@ pub fn answer_tokens(model: &ModelName) -> i64 {
     }
 }
 
-/// Only for our own types, which always serialise to JSON.
+/// Only for our own types, which always serialize to JSON.
 fn to_json(value: &impl Serialize) -> String {
     json::encode(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! A message as models take it.
+//! Messages, as models receive them.
 
 use crate::caller_fields::{find_given, find_item};
 use crate::file::{File, MAX_FILES, check_files};

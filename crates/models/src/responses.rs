@@ -1,5 +1,5 @@
 //! Encodes a request in OpenAI's Responses API. It is used if both the caller and the provider
-//! speak Responses. The caller's fields and tools pass through as it wrote them.
+//! use Responses. The caller's fields and tools are passed through as the caller wrote them.
 
 use std::collections::HashSet;
 

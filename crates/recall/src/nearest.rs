@@ -14,7 +14,7 @@ use base::database::{Database, MAX_VALUE_BYTES, atomically};
 use base::error::{Code, Error, Result};
 use base::outbound::in_time;
 use memory::entry_vectors::EntryVectors;
-use search::fuse::{NEIGHBOUR_SHARE, Nearest, with_neighbors};
+use search::fuse::{NEIGHBOR_SHARE, Nearest, with_neighbors};
 
 /// Bytes of vectors that one search compares: 10,000 vectors of 384 numbers at a byte each, or
 /// 80,000 at a bit each.
@@ -321,7 +321,7 @@ pub async fn find_nearest(
     }
     let nearest = found.into_iter().map(|found| {
         Nearest::new(if store.is_talk() {
-            with_neighbors(found, NEIGHBOUR_SHARE)
+            with_neighbors(found, NEIGHBOR_SHARE)
         } else {
             found
         })

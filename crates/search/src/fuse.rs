@@ -37,18 +37,18 @@ const BEND: f64 = 8.0;
 pub const MAX_NEAREST: usize = 100;
 
 /// The share of its nearness that a turn adds to the turns right before and after it.
-pub const NEIGHBOUR_SHARE: f64 = 0.1;
+pub const NEIGHBOR_SHARE: f64 = 0.1;
 
 /// Adds to the nearness of each text a share of that of its neighbors, whose numbers are one less
-/// and one more. A missing neighbour counts as average. The texts are returned in the order of
+/// and one more. A missing neighbor counts as average. The texts are returned in the order of
 /// their numbers.
 pub fn with_neighbors(mut found: Vec<(i64, f64)>, share: f64) -> Vec<(i64, f64)> {
     found.sort_unstable_by_key(|(number, _)| *number);
     let sum: f64 = found.iter().map(|(_, nearness)| nearness).sum();
     let average = sum / found.len().max(1) as f64;
     let near = |index: Option<usize>, number: i64| {
-        let neighbour = index.and_then(|index| found.get(index));
-        neighbour
+        let neighbor = index.and_then(|index| found.get(index));
+        neighbor
             .filter(|(its_number, _)| *its_number == number)
             .map_or(average, |(_, nearness)| *nearness)
     };

@@ -1,7 +1,7 @@
 //! Ranks the candidates by their words. Pure: the caller passes the texts in.
 //!
 //! A rare word counts more than a common one, and a message scores higher the more rare words it
-//! has. A turn often makes sense only with the turns around it, so each word of a neighbour counts
+//! has. A turn often makes sense only with the turns around it, so each word of a neighbor counts
 //! a little, too (`weights.rs` has the weights).
 
 use std::collections::HashMap;
@@ -92,7 +92,7 @@ impl Ranking<'_> {
             }
             let lent = neighbors
                 .iter()
-                .map(|(neighbour, share)| share * self.weight(neighbour, term_index))
+                .map(|(neighbor, share)| share * self.weight(neighbor, term_index))
                 .fold(0.0, f64::max);
             weight += lent;
             score += term.rarity * weight;

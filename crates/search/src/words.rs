@@ -80,7 +80,7 @@ impl WordSplitter {
     }
 
     /// Passes on the words that need no change: lower-case letters and digits of ASCII, between
-    /// other characters of ASCII. Almost all of most texts is such words. Returns the rest, which
+    /// other characters of ASCII. Most texts consist almost entirely of them. Returns the rest, which
     /// begins with another word.
     fn read_fast_path<'t>(&mut self, text: &'t str, take: &mut dyn FnMut(&str)) -> &'t str {
         if self.length > 0 {

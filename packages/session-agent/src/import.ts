@@ -212,7 +212,7 @@ export async function importClaude(
   return report(options, outcomes);
 }
 
-/** Writes messages of LangChain into a session: its instances, its stored messages, or serialised ones. */
+/** Writes messages of LangChain into a session: its instances, its stored messages, or serialized ones. */
 export async function importLangChainMessages(
   session: SessionClient,
   messages: Iterable<object> | string,

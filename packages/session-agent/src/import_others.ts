@@ -216,13 +216,13 @@ const LANGCHAIN_ROLES: { [kind: string]: string } = {
   tool: "tool",
   function: "tool",
 };
-const SERIALISED = /^(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?$/;
+const SERIALIZED = /^(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?$/;
 
-/** An instance, a stored message (`{ type, data }`) or a serialised one (`{ lc, kwargs }`). */
+/** An instance, a stored message (`{ type, data }`) or a serialized one (`{ lc, kwargs }`). */
 export function langChain(message: unknown): { kind?: string; fields: Thing } {
   if (!isObject(message)) return { fields: {} };
   if (message.lc === 1 && Array.isArray(message.id) && isObject(message.kwargs)) {
-    return { kind: SERIALISED.exec(String(message.id.at(-1)))?.[1]?.toLowerCase(), fields: message.kwargs };
+    return { kind: SERIALIZED.exec(String(message.id.at(-1)))?.[1]?.toLowerCase(), fields: message.kwargs };
   }
   if (isObject(message.data) && "content" in message.data && typeof message.type === "string")
     return { kind: message.type, fields: message.data };

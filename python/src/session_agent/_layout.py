@@ -28,7 +28,7 @@ from .types import Action
 # Ids longer than this are hashed. The API takes 200 characters, counted as JavaScript counts.
 LONGEST_ID = 200
 
-# A message that is a user's or the system's stays one event. Neighbouring answers of an assistant would
+# A message that is a user's or the system's stays one event. Neighboring answers of an assistant would
 # read as one message.
 CHECKPOINT: Action = "user_message"
 WRITE: Action = "user_message"

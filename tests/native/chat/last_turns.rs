@@ -102,7 +102,7 @@ const DEEDS: &[(&str, Deed)] = &[
     ("another branch is chosen", |alice| {
         alice.ok("setLeaf", json!({"sessionId": "s", "id": "u-hi"}));
     }),
-    ("it is summarised", |alice| {
+    ("it is summarized", |alice| {
         let answer = alice.events()[1]["id"].clone();
         let overlay = json!({"sessionId": "s", "summary": "Hi.", "fromId": "u-hi", "toId": answer});
         alice.ok("addCompaction", overlay);

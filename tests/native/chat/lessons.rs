@@ -48,7 +48,7 @@ impl Alice {
         self.outbound.answers.borrow_mut().clear();
     }
 
-    /// The act by which a neighbour is a nuisance.
+    /// The act by which a neighbor is a nuisance.
     fn disturb_neighbor(&self, dice: &mut Dice, number: usize) {
         let session = format!("n{}", dice.roll(3));
         match dice.roll(8) {

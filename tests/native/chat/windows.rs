@@ -157,7 +157,7 @@ fn a_length_error_triggers_one_compaction_and_one_retry() {
     let alice = Alice::with_model();
     alice.talk(0..20);
     alice.outbound.answer(refused(9_000, 4_500));
-    // The middle of the conversation is summarised in three parts.
+    // The middle of the conversation is summarized in three parts.
     for _ in 0..3 {
         alice.outbound.answer(answered("SUMMARY"));
     }

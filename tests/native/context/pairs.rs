@@ -483,7 +483,7 @@ impl Game {
         path
     }
 
-    /// The stored items on the path that are not summarised, oldest first.
+    /// The stored items on the path that are not summarized, oldest first.
     fn items(&self) -> Vec<Item> {
         let listed = self.alice.ok("getCompactions", json!({"sessionId": "s"}));
         let path = self.path();

@@ -6,7 +6,7 @@ use crate::Alice;
 use base::outbound::{CallFailure, Endpoint};
 use base::testing::ScriptedAnswer;
 
-/// An agent with much to summarise.
+/// An agent with much to summarize.
 fn with_long_conversation() -> Alice {
     let alice = Alice::with_session();
     alice

@@ -226,7 +226,7 @@ fn summary_costs_are_counted_with_their_overlay() {
 
 #[test]
 fn a_failed_summarys_reported_usage_is_counted() {
-    // The first part is summarised. The second answer breaks off after its usage.
+    // The first part is summarized. The second answer breaks off after its usage.
     let alice = with_long_conversation();
     alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));
     let usage_then_error = concat!(

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-/// When the alarm rings next, as far as this activation knows.
+/// The time of the next alarm, if this activation knows it.
 #[derive(Default)]
 pub struct AlarmTime(Cell<i64>);
 
@@ -17,7 +17,7 @@ impl AlarmTime {
         self.0.set(0);
     }
 
-    /// Whether the alarm is set to this time, or to a sooner one that is not over.
+    /// Whether the alarm is set to this time, or to an earlier time that has not passed.
     pub fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool {
         (now_ms + 1..=at_ms).contains(&self.0.get())
     }

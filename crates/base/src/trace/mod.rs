@@ -3,7 +3,7 @@
 //! turn calls models, tools and backends from many places, and each call carries the trace.
 //!
 //! The sender of a request sets its trace. A trace is therefore untrusted data: it is
-//! validated strictly, and no other behaviour depends on it. Without a trace in the
+//! validated strictly, and no other behavior depends on it. Without a trace in the
 //! request, and without a receiver of spans, there is no trace.
 
 pub mod calls;

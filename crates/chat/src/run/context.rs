@@ -1,4 +1,4 @@
-//! The environment of a turn: the agent's memory, the running turns, the sockets.
+//! The parts of an agent that a turn uses: its memory, its running turns, its sockets.
 
 use crate::run::deployed::Deployed;
 use crate::run::running_turns::{Audience, RunningTurns};

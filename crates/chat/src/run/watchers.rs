@@ -41,7 +41,7 @@ pub fn broadcast_message(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
     }
 }
 
-/// Changed messages of more bytes are sent as a list, which is bounded by itself.
+/// If the changed messages have more bytes, the list is sent, which has its own limit.
 const MAX_CHANGED_BYTES: usize = 512 << 10;
 
 /// Sends what changed to the session's sockets: the messages alone, or the list.

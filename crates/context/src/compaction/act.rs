@@ -1,5 +1,5 @@
-//! Compacts a conversation: decides which messages to cover, has them summarised, and writes the
-//! overlay if the summarised part of the log is still the same.
+//! Compacts a conversation: decides which messages to cover, has them summarized, and writes the
+//! overlay if the summarized part of the log is still the same.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -10,7 +10,7 @@ use std::ops;
 use super::settings::CompactionSettings;
 use conversation::messages::tree::overlays::EventRange;
 
-/// What the decision needs of a message, or of an overlay, on a path.
+/// A message or an overlay on a path, with the facts that the decision needs.
 #[derive(Debug, PartialEq)]
 pub struct PathUnit {
     pub range: EventRange,

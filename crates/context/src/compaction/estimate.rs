@@ -146,7 +146,7 @@ pub fn load_units(
                         between.is_tied = true;
                     }
                     // Calls that an import or a fork copied as open stay open, and don't prevent
-                    // summarising a message.
+                    // summarizing a message.
                     let is_open = match open_calls {
                         OpenCalls::Waiting => {
                             row.seq > copied_seq && row.open_calls()?.any(|id| open.contains(&id))

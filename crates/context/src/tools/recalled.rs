@@ -16,7 +16,7 @@ pub const CUT_SHORT: &str =
     "(Results are incomplete: to find more, search with fewer or rarer words.)";
 
 /// A document as a model reads it: unchanged, or quoted if a tool or a file wrote it. The session
-/// stores this text, because the working context recognises a document by it.
+/// stores this text, because the working context recognizes a document by it.
 pub fn shown_document(document: &SkillDocument) -> String {
     match document.source.filter(|source| source.is_quoted()) {
         Some(source) => format!(

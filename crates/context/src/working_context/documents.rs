@@ -17,7 +17,7 @@ use models::message::ContextMessage;
 /// The tool whose answers are documents.
 const TOOL: &str = "load_context";
 
-/// Whether the message is a loaded document, which is recognised by its exact text.
+/// Whether the message is a loaded document, which is recognized by its exact text.
 pub fn is_document(message: &ContextMessage, documents: &[LoadedSkill]) -> bool {
     let content = Some(&message.content);
     message.role == Role::Tool
@@ -40,7 +40,7 @@ pub struct Documents {
 }
 
 /// Finds the documents in the window. Needs the messages before they are shortened,
-/// because a document is recognised by its exact text.
+/// because a document is recognized by its exact text.
 pub fn find_documents(messages: &[NumberedMessage], documents: &[LoadedSkill]) -> Documents {
     let mut found = Documents::default();
     if documents.is_empty() {

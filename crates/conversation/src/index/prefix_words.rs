@@ -28,7 +28,7 @@ pub struct PrefixWords {
     pub too_common: Option<(String, WordCounts)>,
 }
 
-/// The index's words with these prefixes, as far as there are steps left for them.
+/// The index's words with these prefixes, until the allowed steps are used up.
 pub fn load_prefix_words(
     db: &dyn Database,
     prefixes: &[String],
@@ -84,8 +84,8 @@ impl PrefixWords {
     }
 }
 
-/// The words with a prefix, in alphabetical order, until they take more than so many steps, and
-/// whether these are all.
+/// The words with a prefix, in alphabetical order, until the allowed steps are used up, and whether
+/// these are all.
 fn load_words(
     db: &dyn Database,
     prefix: &str,

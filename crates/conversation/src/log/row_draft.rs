@@ -1,4 +1,4 @@
-//! A row of the log before it is written: its values, and what of it is moved into slices.
+//! A row of the log before it is written: its values, and the texts that are moved into slices.
 
 use super::boundary;
 use super::media::{Payload, StrippedText};
@@ -270,7 +270,7 @@ impl<'a> NewRow<'a> {
         ]
     }
 
-    /// The values of a row that has no others than most rows have.
+    /// The values of a row without rarely used ones. `None`: the row has some.
     pub(super) fn usual_values(&self, session_id: &Id) -> Option<[SqlValue; 14]> {
         let row = &self.columns;
         let is_usual = self.has_no_rare_values()

@@ -2,7 +2,7 @@
 //! have rows (`changes.rs`).
 //!
 //! An append that joins a run changes the run's message. Such an update has no row.
-//! The feed adds an update with the message's id before the last of the neighbouring
+//! The feed adds an update with the message's id before the last of the neighboring
 //! appends that join the run. An append that begins a branch inside a run splits the run
 //! into two messages. The feed adds an update of both before it, and none for joining: the
 //! first of the two is the message that a late result joins. No two changes have one cursor.

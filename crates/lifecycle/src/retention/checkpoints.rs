@@ -6,7 +6,7 @@
 //! not change, so an old value stays while a remaining checkpoint names it. Pending writes are in a
 //! session of the thread: below a marker for each checkpoint.
 //!
-//! Unreadable data stays: checkpoints of another serialiser, and threads whose channels store only
+//! Unreadable data stays: checkpoints of another serializer, and threads whose channels store only
 //! what changed (`DeltaChannel`), because they need the checkpoints above.
 
 use std::collections::{BTreeSet, HashMap};

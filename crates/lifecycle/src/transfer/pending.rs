@@ -1,4 +1,4 @@
-//! One event of an import, between the reading of its line and the writing of its row.
+//! An event of an import, after its line was read and before its row is written.
 
 use super::lines::EventLine;
 use access::Authority;

@@ -1,4 +1,4 @@
-//! Reads a request of Messages.
+//! Reads a request of Anthropic's Messages API.
 
 use std::collections::BTreeMap;
 
@@ -337,7 +337,7 @@ impl ParsedBlocks {
     }
 }
 
-/// An image or a document in the format of the AI SDK, and whether that has all of the block.
+/// An image or a document in the format of the AI SDK, and whether that format has all of the block's fields.
 fn file_of(field: &str, block: &GivenBlock<'_>) -> Result<Option<(Value, bool)>> {
     let fields = &block.fields;
     let is_image = match block.kind.as_str() {

@@ -392,7 +392,7 @@ function objectIn(json: string): unknown {
   }
 }
 
-/** The whole text of a request: what a function that summarises is given. */
+/** The whole text of a request: what a function that summarizes is given. */
 export function promptIn({ messages }: AskedModel): string {
   return messages
     .map(({ content }) => textOf(content))

@@ -150,7 +150,7 @@ export class Session extends Opening {
     return this;
   }
 
-  /** Sets the function that `compact` summarises with. */
+  /** Sets the function that `compact` summarizes with. */
   onCompaction(compacts: CompactFunction): this {
     this.#compacts = compacts;
     return this;

@@ -80,7 +80,7 @@ fn has_branches(db: &dyn Database, session_id: &Id) -> Result<bool> {
     Ok(find_row(db, sql, &[session_id.as_str().into()])?.is_some())
 }
 
-/// A run of neighbouring rows on a path, both ends included.
+/// A run of neighboring rows on a path, both ends included.
 #[derive(Debug, PartialEq)]
 pub struct PathSegment {
     pub from_seq: i64,
