@@ -43,14 +43,14 @@ export async function main() {
 export async function build() {
   await buildDefaults();
   await buildUnlessCurrent();
-  // Of the documents, which don't change what is compiled.
+  // The documents' texts, which don't change what is compiled.
   writeLlms();
 }
 
 async function buildUnlessCurrent() {
   if (isCurrent(sourcesDigest())) return;
   await withLock(join(LOCAL, "build.lock"), tellOfAnother, async () => {
-    // Taken before compiling: what is edited meanwhile is built next time.
+    // Taken before compiling: what is edited in the meantime is built next time.
     const digest = sourcesDigest();
     if (isCurrent(digest)) return;
     console.error("Building the Worker …");
@@ -72,7 +72,7 @@ function isCurrent(digest) {
   );
 }
 
-/** The commit counts too: the build says which one it is of. */
+/** The commit counts, too: the build reports its commit. */
 function sourcesDigest() {
   const hash = createHash("sha256");
   hash.update(outputOf("git", ["-C", ROOT, "rev-parse", "HEAD"]) ?? "no commit");

@@ -10,7 +10,7 @@ const RENAMED = { Event: "EventFields", WorkingContext: "BuiltContext", File: "C
 /** The client has classes for errors, and of this shape only the codes. */
 const LEFT_OUT = new Set(["Error"]);
 
-/** Where the document says less than the AI SDK does. */
+/** Where the document has less detail than the AI SDK. */
 const MESSAGE_PARTS = "any[]";
 
 /** What has no fields is said by `NO_FIELDS`, because the type `{}` takes any. */
@@ -37,7 +37,7 @@ const OVERLOADS = {
     "  /** The context of a turn, synchronously: a `WorkingContext`. Only in the class. */\n  buildWorkingContext(session: SessionRef, options?: object): any;\n",
 };
 
-/** An override of these gives nothing, where the documents print one. */
+/** An override of these returns nothing, where the documents print one. */
 const GIVES = { destroy: "any" };
 
 const NO_FIELDS = "{ [field: string]: never }";

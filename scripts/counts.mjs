@@ -32,7 +32,7 @@ export function testsInTap(output) {
   return [...lines].filter(([, , , , type]) => type !== "suite").map(([, , name, ms]) => ({ name, ms: Number(ms) }));
 }
 
-/** From a single check that either holds or doesn't. */
+/** From a single check that passes or fails. */
 export function fromCheck(code) {
   return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
 }

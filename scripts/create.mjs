@@ -31,7 +31,7 @@ export function readArguments(args, from = process.env.INIT_CWD ?? process.cwd()
     const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
     if (positionals.length === 1) return { folder: resolve(from, positionals[0]), template: values.template };
   } catch {
-    // An unknown option: the usage says more than Node's own sentence.
+    // An unknown option: the usage is more helpful than Node's own message.
   }
   throw new Stop(USAGE);
 }

@@ -182,7 +182,7 @@ class Page {
     const isCall = path.endsWith(`/rpc/${name}`);
     const parts = [`### \`${name}\``];
     if (!isCall) parts.push(`\`${method} ${path}\``);
-    // The last paragraph of an operation's description says who may call it.
+    // The last paragraph of an operation's description names who may call it.
     const paragraphs = description.split("\n\n").filter((text) => text !== "");
     const access = isCall ? paragraphs.pop() : undefined;
     parts.push(oneLine(summary), ...paragraphs.map(oneLine));

@@ -21,7 +21,7 @@ const NPM_PACKAGES = [CLIENT, join(ROOT, "packages", "create-session-agent")];
 const CRATE = "session-agent-client";
 const PYTHON = join(ROOT, "python");
 
-/** What npm says about a version that it has. A dry run between two releases is no failure. */
+/** npm's message about a version that it has. A dry run between two releases is not a failure. */
 const PUBLISHED_BEFORE = /cannot publish over the previously published version/i;
 
 const REGISTRIES = { npm: toNpm, crates: toCrates, pypi: toPypi };

@@ -1,7 +1,7 @@
 // The entry point of every npm script: `node scripts/run.cjs start|test|build|lint|bench|example|create|release`.
 //
-// An old Node must parse this file to report its version, so this file and node_version.cjs
-// only use syntax of Node 12. Everything else is in modules that are loaded afterwards.
+// An old Node must parse this file to report its version, so this file and node_version.cjs only use syntax of Node 12.
+// Everything else is in modules that are loaded afterward.
 "use strict";
 
 var TASKS = ["start", "test", "build", "lint", "bench", "example", "create", "release"];
@@ -30,7 +30,7 @@ import("./" + process.argv[2] + ".mjs")
       if (process.env.WRANGLER_COMMAND === "dev" && !process.env.SESSION_AGENT_START) console.error(INSTEAD);
     },
     function (error) {
-      // A Stop is a sentence for the reader; anything else is a mistake of ours.
+      // A Stop is a sentence for the reader; anything else is a bug.
       console.error(error.name === "Stop" ? error.message : error);
       process.exitCode = 1;
     },

@@ -1,5 +1,5 @@
-// Installs only what is missing, so that `npm start` and `npm test` work in a fresh clone, and
-// take milliseconds afterwards.
+// Installs only what is missing, so that `npm start` and `npm test` work in a fresh clone, and take milliseconds
+// afterward.
 //
 // A step checks its output to find out whether it is done, so an interrupted setup resumes where
 // it stopped. If nothing is missing, it makes no network requests.
@@ -40,7 +40,7 @@ async function inOrder(steps) {
   }
 }
 
-/** Says what happens, that it still does where no progress bar shows it, and how long it took. */
+/** Prints what happens, that it still does if no progress bar shows it, and how long it took. */
 async function announced(title, run) {
   console.error(`${title} …`);
   const started = Date.now();

@@ -2,7 +2,7 @@
 // `npm create session-agent@latest`. Looks which Node this is before anything is loaded that an
 // old one can't read.
 
-// Wrangler's, as the project's package.json says it.
+// Wrangler's, as in the project's package.json.
 const OLDEST_NODE = "22.12.0";
 
 const [major, minor] = process.versions.node.split(".").map(Number);

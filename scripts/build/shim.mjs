@@ -103,7 +103,7 @@ function textOf(operation, input) {
 /** The longest body that is read before Rust is entered. No budget counts such a body. */
 const SHORT_BYTES = 16 << 10;
 
-/** The least cost of a body beside its bytes. */
+/** The least cost of a body in addition to its bytes. */
 const BODY_OVERHEAD_BYTES = 1 << 10;
 
 /** How much one object reads at once of short bodies. Rust reads and counts the bodies beyond it. */
@@ -229,7 +229,7 @@ export class SessionAgent extends DurableObject {
   static inside = {
     fetch: (object, request, granted) => object.#fetch(request, granted),
     call: (object, operation, json) => enterFree(() => object.#current().call(operation, json, undefined, true)),
-    // For reads alone. In the middle of Rust's work, and where the read has to wait: `undefined`.
+    // Only for reads. In the middle of Rust's work, and where the read has to wait: `undefined`.
     callNow: (object, operation, json) =>
       isCounting() ? undefined : enter(() => object.#current().callNow(operation, json)),
     textOf,

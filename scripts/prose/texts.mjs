@@ -74,7 +74,7 @@ function textsOfMarkup(source) {
   return source.split("\n").map((text, index) => ({ line: index + 1, text: text.replaceAll(/<[^>]*>/g, "") }));
 }
 
-/** The strings of JavaScript and TypeScript, and what stands between the tags of JSX. */
+/** The strings of JavaScript and TypeScript, and the text between the tags of JSX. */
 export function textsOfScript(source, loader) {
   const { code } = transformSync(source, { loader, jsx: "automatic", charset: "utf8", legalComments: "none" });
   const strings = stringsOfScript(code);
@@ -129,7 +129,7 @@ function stringsOfScript(code) {
       if (at < 0) break;
     } else if (code.startsWith("/*", at)) at = code.indexOf("*/", at) + 2;
     else if (c === '"' || c === "'") {
-      // What is compared and what names a kind of effect is for the program alone.
+      // Strings that are compared, or that name a kind of effect, are only for the program.
       const isName = NAME.test(code.slice(Math.max(0, at - 12), at));
       let text = "";
       at += 1;

@@ -16,7 +16,7 @@ const SOURCES = join(CLIENT, "src");
 const DIST = join(CLIENT, "dist");
 const STAMP = join(DIST, ".sources.sha256");
 
-/** Made of the API's document, and not kept in the repository. */
+/** Made from the API's document, and not stored in the repository. */
 const MADE = "operations.ts";
 
 export const client = {

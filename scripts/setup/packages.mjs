@@ -30,7 +30,7 @@ export const pythonTestPackages = packagesIn(
   "Installing the Python type checker (pyright)",
 );
 
-/** The oldest versions that the npm package says it works with, and other ways to run a Worker. */
+/** The oldest versions that the npm package supports, and other ways to run a Worker. */
 export const versionPackages = packagesIn(
   join(ROOT, "tests/client/versions"),
   "Installing the oldest supported versions of wrangler and of the AI SDK",
@@ -54,7 +54,7 @@ export const conformancePackages = packagesIn(
   "Installing the conformance suites of the Model Context Protocol",
 );
 
-/** What the benchmarks need besides: the peers that the Worker is measured beside. */
+/** What the benchmarks need in addition: the peers that the Worker is compared with. */
 export const benchPackages = packagesIn(
   join(ROOT, "bench"),
   "Installing the benchmarks' npm packages (the Agents SDK and its chat)",
@@ -97,9 +97,8 @@ function packagesIn(folder, title) {
 }
 
 /**
- * Whether `installed` has all that `wanted` needs on this platform. Of the
- * optional packages those are the ones made for its system and processor
- * (workerd, esbuild, Node); which of the rest go in is npm's business.
+ * Whether `installed` has all that `wanted` needs on this platform. Of the optional packages, these are the ones made
+ * for its system and processor (workerd, esbuild, Node); which of the rest go in is npm's business.
  */
 export function isComplete(wanted, installed, { platform, arch }) {
   const needed = ([path, entry]) =>

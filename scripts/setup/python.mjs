@@ -1,10 +1,9 @@
 // Python packages that only tests want, in ready-made wheels: real models, and what the Python
 // package is tested with.
 //
-// Unlike the steps of the set-up they may be missing: no Python, no pip, no
-// network. The caller receives the reason and the remedy as a value, and skips or fails.
-// They lie in the cache outside the tree, in a folder that appears whole or not
-// at all, so that its being there says that it is complete.
+// Unlike the steps of the set-up they may be missing: no Python, no pip, no network. The caller receives the reason and
+// the remedy as a value, and skips or fails. They are in the cache outside the tree, in a folder that appears whole or
+// not at all, so that a folder that exists is complete.
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -21,7 +20,7 @@ const OLDEST = [3, 11];
 /** Names of programs are tried up to `python3.19`. */
 const NEWEST_MINOR = 19;
 
-/** A package index that doesn't answer must not hold up the tests. */
+/** A package index that doesn't answer must not delay the tests. */
 const CONNECT_LIMIT_S = 10;
 const INSTALL_LIMIT_MS = 400_000;
 

@@ -3,7 +3,7 @@
 //!
 //! The object answers a chat request with the id of a lease. The Worker opens the lease's socket,
 //! makes the calls that the object asks for, and sends what arrives back to it. The object's events
-//! go on to the client. The object alone decides and stores: if the Worker or client disconnects,
+//! go on to the client. Only the object decides and stores: if the Worker or client disconnects,
 //! the object continues the turn.
 
 use std::cell::{Cell, RefCell};
@@ -341,7 +341,7 @@ async fn make(call: LeasedCall, bindings: &Bindings, socket: &web_sys::WebSocket
             if buffered.is_empty() {
                 break next.await;
             }
-            // The pause ends no read: `next` goes on.
+            // The pause ends no read: `next` continues.
             if let Some(next) = in_time(pause(left_ms.max(1)), &mut next).await {
                 break next;
             }

@@ -49,9 +49,8 @@ export class Statements {
   }
 
   /**
-   * From here on counts, as read, the rows that statements return. The engine also counts
-   * the row where a range ends, which is another session's row or none, so its count tells
-   * of other sessions. For a caller who may see one session.
+   * From here on counts, as read, the rows that statements return. The engine also counts the row where a range ends,
+   * which is another session's row or none, so its count reveals other sessions. For a caller who may see one session.
    */
   narrow() {
     this.#isNarrowed = true;
@@ -179,7 +178,7 @@ export function respond(status, body, cost, more) {
 /** How long a reader has for an answer of {@link respondInTime}. */
 const READING_MS = 28_000;
 
-/** What the Worker in front takes of such an answer at once, and holds until it is read. */
+/** How much of such an answer the Worker in front takes at once, and buffers until it is read. */
 const PIECE_BYTES = 128 << 10;
 
 /**
@@ -214,8 +213,8 @@ export function runSoon(run, id) {
 }
 
 /**
- * Writes a request's line into the log, and its point into a data set: JSON of its fields. A
- * log or a data set that fails costs the line alone, never the request.
+ * Writes a request's line into the log, and its point into a data set: JSON of its fields. If a log or a data set
+ * fails, only the line is lost, never the request.
  */
 export function report(line, dataset, point) {
   try {

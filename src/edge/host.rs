@@ -17,7 +17,7 @@ static COUNTED: Counted = Counted;
 #[cfg(target_arch = "wasm32")]
 const PAGE_BYTES: usize = 64 << 10;
 
-/// Random bytes are requested so many at a time.
+/// Random bytes are requested in blocks of this size.
 const POOL_BYTES: usize = 1024;
 
 thread_local! {

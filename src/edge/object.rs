@@ -341,7 +341,7 @@ impl Object {
         if let Some(state) = &received.state {
             sockets::store_state(socket, state).map_err(sockets::failed)?;
         }
-        // Another frame may have changed the state meanwhile.
+        // Another frame may have changed the state in the meantime.
         let state = sockets::find_state(socket).unwrap_or(state);
         for reply in received.replies {
             sockets::send(socket, &state, &reply).map_err(sockets::failed)?;

@@ -5,9 +5,9 @@
 //! missing, and its Workers AI accepts no signal. One import per function would make the
 //! module larger.
 //!
-//! Cancellation: a fetch (to a URL, a service or another agent) and a call of Workers AI
-//! take an abort signal, which closes the connection at any stage. The bucket accepts no
-//! signal: it may still carry out the request, and a late answer is cancelled unread.
+//! Cancellation: a fetch (to a URL, a service or another agent) and a call of Workers AI take an
+//! abort signal, which closes the connection at any stage. The bucket accepts no signal: it may
+//! still carry out the request, and a late answer is canceled unread.
 
 mod archive;
 mod bodies;

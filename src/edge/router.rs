@@ -41,15 +41,15 @@ extern "C" {
 }
 
 thread_local! {
-    /// Made once, and bound to the CORS policy of each request. A closure per request
-    /// would have to be retained until the answer arrives.
+    /// Made once, and bound to the CORS policy of each request. A closure per request would have to be
+    /// retained until the answer arrives.
     static REFUSE: Closure<dyn FnMut(bool, Option<String>, JsValue) -> ResponseResult> =
         Closure::new(|is_on, origin, thrown: JsValue| {
             let answer = http::refuse(&lost(&thrown), None)?;
             cors::mark(answer, &CorsPolicy { is_on, origin })
         });
 
-    /// Passes the object's refusal on. Any other error means that the object gave no answer.
+    /// Passes the object's refusal on. Any other error means that the object did not answer.
     static REFUSE_CALL: Closure<dyn FnMut(JsValue) -> Result<JsValue, JsValue>> =
         Closure::new(|thrown: JsValue| {
             Err(if rpc::is_refusal(&thrown) || rpc::is_of_older_build(&thrown) { thrown } else { rpc::to_thrown(&lost(&thrown)) })

@@ -25,7 +25,7 @@ use base::trace::{TRACEPARENT, TRACESTATE};
 extern "C" {
     type Text;
 
-    /// Whether no half of a surrogate pair stands alone.
+    /// Whether all surrogates are in pairs.
     #[wasm_bindgen(method, js_name = isWellFormed)]
     fn is_well_formed(this: &Text) -> bool;
 }
@@ -50,7 +50,7 @@ pub struct RpcCall {
     pub options: RpcOptions,
 }
 
-/// The options of a call, beside its operation and its input.
+/// The options of a call, in addition to its operation and its input.
 #[derive(Default)]
 pub struct RpcOptions {
     pub token: Option<String>,
@@ -80,7 +80,7 @@ impl RpcCall {
 }
 
 impl RpcOptions {
-    /// Takes the option that stands for this header of a request.
+    /// Takes the option that corresponds to this header of a request.
     pub fn take_header(&mut self, name: &str) -> Option<String> {
         match name {
             TRACEPARENT => self.traceparent.take(),

@@ -1,6 +1,6 @@
-//! Bodies that are produced while the client reads them. No chunk is produced before the
-//! client requests it, and a cancelled stream drops its source. The worker crate's streams
-//! are not used, because they run in the queue that `tasks` avoids.
+//! Bodies that are produced while the client reads them. No chunk is produced before the client
+//! requests it, and a canceled stream drops its source. The worker crate's streams are not used,
+//! because they run in the queue that `tasks` avoids.
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
@@ -97,8 +97,8 @@ pub fn of_array(bytes: Uint8Array, reservation: Reservation) -> Result<JsValue> 
     })
 }
 
-/// Streams the chunks of a text. Its reservation ends when the text was sent, when the
-/// stream is cancelled, or when its reader stalls.
+/// Streams the chunks of a text. Its reservation ends when the text was sent, when the stream is
+/// canceled, or when its reader stalls.
 fn of_pieces(
     reservation: Reservation,
     next: impl FnMut() -> Option<Uint8Array> + 'static,
@@ -173,7 +173,7 @@ impl<S> WatchedSource<S> {
             let due = lived_s.saturating_sub(GRACE_S) * self.pace_bytes;
             if silent >= MAX_SILENT_CHECKS || self.sent.get() < due && !self.is_making.get() {
                 if let Some(controller) = self.controller.take() {
-                    // A stream that was cancelled in the meantime accepts no error.
+                    // A stream that was canceled in the meantime accepts no error.
                     let _ = controller.error(NOT_READ);
                 }
                 self.end();
@@ -182,9 +182,8 @@ impl<S> WatchedSource<S> {
     }
 }
 
-/// A stream of the chunks that `next` produces from a source, one per request of the
-/// reader. The source is dropped at its end, when the stream is cancelled, or when the
-/// reader stalls.
+/// A stream of the chunks that `next` produces from a source, one per request of the reader. The
+/// source is dropped at its end, when the stream is canceled, or when the reader stalls.
 pub fn watched<S: 'static, F>(source: S, next: impl Fn(S) -> F + 'static) -> Result<JsValue>
 where
     F: Future<Output = Option<(Uint8Array, S)>> + 'static,

@@ -24,7 +24,7 @@ extern "C" {
     fn run_soon(run: &JsValue, id: u32);
 }
 
-/// A waker has to be `Send`. `SendWrapper` is sound because there is one thread.
+/// A waker must be `Send`. `SendWrapper` is sound because there is one thread.
 struct Task(SendWrapper<TaskState>);
 
 struct TaskState {

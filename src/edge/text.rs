@@ -70,7 +70,7 @@ pub enum Sent {
 }
 
 impl Sent {
-    /// Takes the text, so that parts which are joined are not in memory beside the whole.
+    /// Takes the text, so that parts which are joined are not in memory together with the whole.
     pub fn of(text: SqlText) -> Self {
         match text {
             SqlText::Own(text) if text.len() <= LONG_BYTES => {

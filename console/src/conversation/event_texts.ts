@@ -1,5 +1,5 @@
-// Loads the events of a list when they become visible: reads the log backwards from its end until
-// all requested events are found.
+// Loads the events of a list when they become visible: reads the log backward from its end until all requested events
+// are found.
 
 import { type Signal, signal } from "@preact/signals";
 import { PayloadTooLargeError, type SessionEvent } from "session-agent";

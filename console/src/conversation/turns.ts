@@ -75,7 +75,7 @@ export abstract class Turns extends Draft {
     }
     // There is no preceding message: the message is appended, and then the turn begins.
     const request = this.request();
-    // The turn only names the message, so a message that was deleted meanwhile stays deleted.
+    // The turn only names the message, so a message that was deleted in the meantime stays deleted.
     const input: ChatInput = { trigger: "regenerate-message", messageId: newId, messages: [] };
     this.enter(askedTurn(request, { ...turn, input }), deed);
     this.state.errands = new Map(this.state.errands).set(request, { kind: "append" });
@@ -130,7 +130,7 @@ export abstract class Turns extends Draft {
     const index = shown.findLastIndex(({ id }) => id === messageId);
     const message = shown[index];
     if (message === undefined) return;
-    // The request only names the message, so a message that was deleted meanwhile stays deleted.
+    // The request only names the message, so a message that was deleted in the meantime stays deleted.
     if (call === null) return this.begin({ trigger: "regenerate-message", messageId, messages: [] }, {}, {});
     const { createdAt, ...said } = message;
     const parts = message.parts.map((part) => decidedPart(part, call));

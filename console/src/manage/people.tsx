@@ -45,7 +45,7 @@ async function textOf(agent: string, { kind, sessionId, id, label, key }: Mentio
       return await client.session(sessionId).getMessage({ messageId: id });
     if (label != null) return await client.getBlockVersions(of as never);
   } catch {
-    // If the text was deleted meanwhile or is stored elsewhere, the snippet is shown.
+    // If the text was deleted in the meantime or is stored elsewhere, the snippet is shown.
   }
   return null;
 }

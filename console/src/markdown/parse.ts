@@ -158,7 +158,7 @@ function alignOf(marks: string): Align {
   return marks.startsWith(":") ? "center" : "end";
 }
 
-/** The cells of a row. An escaped bar, or a bar in code, is no separator. */
+/** The cells of a row. An escaped bar, or a bar in code, is not a separator. */
 function cellsOf(line: string): string[] {
   const text = line.trim();
   const cells: string[] = [];

@@ -12,7 +12,7 @@ export interface Holds {
   supersedes?: readonly string[];
 }
 
-/** Whether the fact holds no longer. */
+/** Whether the fact is no longer valid. */
 export function isPast({ validUntil, supersededAt, supersededBy }: Holds, now = Date.now()): boolean {
   return typeof supersededBy === "string" || (supersededAt ?? Infinity) <= now || (validUntil ?? Infinity) <= now;
 }

@@ -25,7 +25,7 @@ interface Props {
   onChange: () => void;
 }
 
-/** Of a block, an entry or a document. */
+/** The versions of a block, an entry or a document. */
 export function Versions({ agent, of, turn, onChange }: Props) {
   const { data, error, reload } = useLoad(
     `${agent}/${of.sessionId ?? ""}/${of.label}/${of.key ?? ""}/${turn}`,

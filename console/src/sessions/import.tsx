@@ -27,7 +27,7 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
     if (file !== latest.current) return;
     const before = suggested.current;
     suggested.current = found;
-    // An id that was written meanwhile stays.
+    // An id that was written in the meantime stays.
     setId((id) => (id === before ? found : id));
   };
   const send = async () => {

@@ -1,4 +1,4 @@
-// The page beside the list of sessions before one is opened.
+// The page next to the list of sessions before one is opened.
 
 import { useState } from "preact/hooks";
 import { Button, Empty } from "../ui/basics.tsx";

@@ -64,7 +64,7 @@ export function tagsOf(text: string): string[] {
     .filter((tag) => tag !== "");
 }
 
-/** The object that a field holds; `null`: none. Throws if the field holds anything else. */
+/** The object that a field contains; `null`: none. Throws if the field contains anything else. */
 export function metadataOf(text: string): object | null {
   if (text.trim() === "") return null;
   let value: unknown;

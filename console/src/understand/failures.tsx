@@ -14,7 +14,7 @@ import { hashOf } from "../route.ts";
 import type { TurnRecord } from "../turns/rows.ts";
 import { counted, cut, shownName, shownText } from "../text.ts";
 
-/** The last errors of so many sessions are one request. */
+/** One request returns the last errors of this many sessions. */
 const SESSIONS = 25;
 /** Failures of tools are searched in this many sessions, with a request each, and in this many results of each. */
 const READ_SESSIONS = 5;

@@ -203,7 +203,7 @@ mod tests {
         for bearer in [SECRET, PREVIOUS] {
             let caller = identify(&replacing, &host, Some("a"), Some(bearer));
             assert_eq!(caller, Ok(Caller::Owner));
-            // No secret may stand in an address.
+            // An address must not contain a secret.
             let page = identify_page(&replacing, &host, "a", None, Some(bearer));
             assert_eq!(code(page), "unauthorized");
         }
@@ -246,7 +246,7 @@ mod tests {
                 assert!(previous.is_empty() || !error.message.contains(previous));
             }
         }
-        // A short new secret does not count, whatever stands beside it.
+        // A new secret that is too short does not count, even next to a valid old one.
         let policy = Policy::new(Some("short".to_owned()), Some("open"))
             .with_previous(Some(PREVIOUS.to_owned()));
         assert_eq!(

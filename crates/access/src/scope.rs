@@ -24,11 +24,11 @@ pub enum Caller {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenScope {
-    /// The token is for this session alone. `None`: for all sessions of the agent.
+    /// The token is only for this session. `None`: for all sessions of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Id>,
-    /// The token is for these operations alone. `None`: for all operations except those
-    /// that need the secret and those that a token must name.
+    /// The token is only for these operations. `None`: for all operations except those that need
+    /// the secret and those that a token must name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Allow::is_nothing")]

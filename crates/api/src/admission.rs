@@ -18,7 +18,7 @@ use provider_api::calls::ApiCall;
 /// The longest message of the Model Context Protocol: a call of a memory tool.
 pub const MAX_MCP_BODY_BYTES: usize = CallTool::MAX_BODY_BYTES;
 
-/// What the door has decided about a request.
+/// What the entry point has decided about a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Admission {
     /// The longest body that the request may have.

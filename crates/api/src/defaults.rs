@@ -1,7 +1,7 @@
 //! Reads the settings deployed for every agent: the file `agent-defaults.json`, which the build
-//! puts beside the module, and the variable `AGENT_DEFAULTS`. Each is a JSON object with the fields
-//! of `configureAgent`, and `blocks`, `tools` and `compaction`. The variable `MEMORY_BLOCKS` is an
-//! older name of `blocks`.
+//! puts next to the module, and the variable `AGENT_DEFAULTS`. Each is a JSON object with the
+//! fields of `configureAgent`, and `blocks`, `tools` and `compaction`. The variable `MEMORY_BLOCKS`
+//! is an older name of `blocks`.
 //!
 //! A field of the variable overrides the same field of the file. An invalid field is ignored, and
 //! `getConfig` reports it. The other fields apply, and no conversation fails.
@@ -24,7 +24,7 @@ use memory::deployed::{DeployedMemory, read_blocks};
 use store::config::{ConfigLayer, ConfigureAgent, DeployedConfig};
 use store::limits::Limits;
 
-/// The file's name beside wrangler.toml.
+/// The file's name, next to wrangler.toml.
 const FILE: &str = "agent-defaults.json";
 
 const BLOCKS: &str = "blocks";
@@ -150,7 +150,7 @@ impl Defaults {
     }
 }
 
-/// An object with this field alone, as input for an operation.
+/// An object with only this field, as input for an operation.
 fn object_of(name: &str, value: &RawValue) -> String {
     let name = serde_json::Value::from(name);
     format!("{{{name}:{}}}", value.get())

@@ -347,7 +347,7 @@ mod tests {
         assert!(is_owner(nobody.granted(&open, ALL)));
         assert!(is_owner(owner.granted(&policy(), NOTHING)));
         assert_eq!(refused(nobody.granted(&policy(), NOTHING)), "unauthorized");
-        // The class decides alone, if there is no secret.
+        // Without a secret, only the class decides.
         assert_eq!(refused(nobody.granted(&open, NOTHING)), "unauthorized");
         let rights = r#"{"sessionId": "s", "expiresIn": 60}"#;
         let granted = nobody.granted(&policy(), rights);

@@ -17,7 +17,7 @@ const MAX_INDEX_BYTES: usize = 96;
 /// logged.
 const MAX_AUTO_LINES: u32 = 100;
 
-/// Of the further requests in that second, one in this many is logged.
+/// One in this many of the further requests in that second is logged.
 const AUTO_ONE_IN: u32 = 20;
 
 /// The facts about an answered request.

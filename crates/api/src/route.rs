@@ -90,7 +90,7 @@ pub enum Route {
     /// One message of the Model Context Protocol.
     Mcp {
         agent: String,
-        /// `?sessionId=`; left out: the agent's memory alone.
+        /// `?sessionId=`; left out: only the agent's memory.
         session_id: Option<String>,
     },
     /// A request in the API of a provider.

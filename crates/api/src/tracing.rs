@@ -15,8 +15,7 @@ use base::trace::{Trace, current};
 
 /// The caller's span, from `traceparent` and `tracestate`. It determines whether the request's
 /// trace is recorded, and which trace it belongs to, here and at every service that is called. So
-/// it is accepted from the holder of the secret alone; a request with a minted token begins a
-/// trace.
+/// it is accepted only from the holder of the secret; a request with a minted token begins a trace.
 pub fn find_parent(
     caller: &Caller,
     traceparent: Option<&str>,

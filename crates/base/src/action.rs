@@ -1,5 +1,5 @@
 //! The actions that events record, and the roles of their authors. Both are parsed once, where a
-//! row or a request comes in. Their names are in this file alone, those in SQL included.
+//! row or a request comes in. Their names are only in this file, those in SQL included.
 
 use crate::schema::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -43,7 +43,7 @@ pub trait Background {
     /// survives an eviction.
     fn wake_by(&self, at_ms: i64) -> LocalBoxFuture<'_, ()>;
 
-    /// As [`Self::wake_by`], so many milliseconds from now, without waiting for it.
+    /// As [`Self::wake_by`], after this many milliseconds, without waiting for it.
     fn wake_within(&self, ms: i64);
 
     /// Keeps the object active until this work is over, even if its caller disconnects.

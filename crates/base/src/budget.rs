@@ -22,8 +22,8 @@ use std::thread::LocalKey;
 use crate::error::{Code, Error, Result};
 use crate::owner::Owner;
 
-/// The most bytes of text in the answer of one read, as they are written: an escaped
-/// character takes up to six. A single message or event that is longer is answered alone.
+/// The most bytes of text in the answer of one read, as they are written: an escaped character
+/// takes up to six. A single longer message or event is returned by itself.
 pub const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// The budget of all running turns of an isolate: their requests, their output and tool
@@ -78,7 +78,7 @@ impl AnswerCapacity {
         }
     }
 
-    /// Adds an item of so many bytes; `false`: neither the item nor any after it fits.
+    /// Adds an item of this length; `false`: neither the item nor any after it fits.
     pub fn takes(&mut self, bytes: usize) -> bool {
         let fits = self.is_empty || bytes <= self.left;
         self.is_empty = false;
@@ -198,14 +198,14 @@ impl Reservation {
     /// Reserves memory for a body or an answer.
     pub fn for_request(bytes: usize) -> Result<Self> {
         let counted = if bytes <= SMALL_BYTES { 0 } else { bytes };
-        // A stored text may be longer than the whole budget: it passes if it is alone.
+        // A stored text may be longer than the whole budget: it is allowed if nothing else is reserved.
         if REQUESTS.with(|budget| budget.reserved_bytes() == 0) {
             return Ok(Self::anyway(&REQUESTS, counted));
         }
         Self::take(&REQUESTS, counted, "Running requests")
     }
 
-    /// Whether there is memory for an answer of this length, beside the reserved memory.
+    /// Whether there is memory for an answer of this length, in addition to the reserved memory.
     pub fn check_capacity(bytes: usize) -> Result<()> {
         let is_free = REQUESTS.with(|budget| {
             let reserved = budget.reserved_bytes();

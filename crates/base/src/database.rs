@@ -249,7 +249,7 @@ pub trait Database {
         params: &[SqlValue],
     ) -> Result<Option<(Vec<u8>, String)>>;
 
-    /// What was read and still holds. `None`: this request must read everything itself.
+    /// Values that were read and are still valid. `None`: this request must read everything itself.
     fn read_cache(&self) -> Option<&ReadCache>;
 
     /// The size of the database without its free pages.

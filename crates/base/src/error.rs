@@ -202,8 +202,7 @@ pub enum ErrorKind {
     BudgetLimited,
     /// The path exists, but only allows these methods.
     Allows(String),
-    /// A block's backend gave no usable answer, or none is configured. The text is the
-    /// reason.
+    /// A block's backend returned no usable answer, or none is configured. The text is the reason.
     BackendUnavailable(String),
 }
 

@@ -90,7 +90,7 @@ impl Id {
         seq.parse().ok()
     }
 
-    /// Whether the row at `seq` can be found by the id alone, so that it needs no index entry.
+    /// Whether the row at `seq` can be found by only the id, so that it needs no index entry.
     pub fn leads_to(&self, seq: i64) -> bool {
         self.find_seq() == Some(seq)
     }

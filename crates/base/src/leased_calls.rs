@@ -94,7 +94,7 @@ pub trait LeaseHolder {
 pub enum Loss {
     /// The turn continues by itself.
     Nothing,
-    /// An answer that has started and will not be continued: the step has to be asked for again.
+    /// An answer that has started and will not be continued: the step must be requested again.
     Answer,
 }
 

@@ -25,9 +25,9 @@ pub const MAX_FILE_TIME_MS: i64 = 8_640_000_000_000_000;
 /// that `addUsage` takes. No sum of such costs overflows.
 pub const MAX_FILE_COST: f64 = 1e24;
 
-/// The highest number of a session: about a million sessions. A row's number then has
-/// 52 bits. One more bit is left for rows that stand for a part of an event, since
-/// every number from SQLite passes through JavaScript, which is exact up to 2^53.
+/// The highest number of a session: about a million sessions. A row's number then has 52 bits. One
+/// more bit is left for rows that represent a part of an event, since every number from SQLite
+/// passes through JavaScript, which is exact up to 2^53.
 pub const MAX_SESSION_NUMBER: i64 = (1 << SESSION_BITS) - 1;
 
 /// Higher than every row's number.
@@ -45,8 +45,8 @@ pub fn row_number(session_number: i64, seq: i64) -> i64 {
     (session_number << SEQ_BITS) | seq
 }
 
-/// The number of a row that stands for a part of an event: the `part`th part of this
-/// session. All parts of a session are one range, beyond the row numbers of events.
+/// The number of a row that represents a part of an event: the `part`th part of this session. All
+/// parts of a session are one range, beyond the row numbers of events.
 pub fn part_row_number(session_number: i64, part: i64) -> i64 {
     ROW_NUMBERS_END + row_number(session_number, part)
 }

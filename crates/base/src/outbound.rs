@@ -36,7 +36,7 @@ const MOST_EACH: usize = 3;
 pub enum ClassNotice {
     /// The present work of a session's turn or compaction.
     Status,
-    /// A compaction, or one that was cancelled.
+    /// A compaction, or one that was canceled.
     Compaction,
 }
 
@@ -50,12 +50,12 @@ impl ClassNotice {
 }
 
 /// The binding for calls to the methods of a class that extends this one: a model, vectors, a tool,
-/// a block. The npm package puts it beside the Worker's own bindings; no configuration has it.
+/// a block. The npm package adds it to the Worker's own bindings; no configuration has it.
 pub const OWN_CLASS: &str = "SESSION_AGENT_CLASS";
 
 /// The bounds of the queue of calls: one per turn of an agent, and as many again for the turns'
-/// tools. Their bodies are in memory meanwhile. One session may queue the calls of a turn and its
-/// memory, and the requests to two models.
+/// tools. Their bodies are in memory in the meantime. One session may queue the calls of a turn and
+/// its memory, and the requests to two models.
 pub const LINE: QueueBounds = QueueBounds {
     waiting: 512,
     bytes: 16 << 20,
@@ -88,11 +88,11 @@ impl HolderKind for PendingCall {
     }
 }
 
-/// Whether a call may start while the calls `out` wait for their heads. The sixth connection is for
-/// memory alone, one call at a time. So a tool that calls this agent for its memory does not wait
-/// for itself. A call to another agent uses no connection and does not count. So two agents that
-/// call each other do not wait for each other's queues. Spans are sent while nothing else is out,
-/// and delay no other call.
+/// Whether a call may start while the calls `out` wait for their heads. The sixth connection is
+/// only for memory, one call at a time. So a tool that calls this agent for its memory does not
+/// wait for itself. A call to another agent uses no connection and does not count. So two agents
+/// that call each other do not wait for each other's queues. Spans are sent while nothing else is
+/// out, and delay no other call.
 pub fn may_start(out: &[PendingCall], call: PendingCall) -> bool {
     if call.purpose == CallPurpose::Trace {
         return out.is_empty();
@@ -327,8 +327,8 @@ pub struct ObjectListing {
     pub cursor: Option<String>,
 }
 
-/// Locks on the external texts that this object writes, one writer per text. A writer reads a
-/// text, changes it and writes it back; no other request of this object changes the text meanwhile.
+/// Locks on the external texts that this object writes, one writer per text. A writer reads a text,
+/// changes it and writes it back; no other request of this object changes the text in the meantime.
 pub struct WriteLocks(Slots<TextWriter>);
 
 /// A writer of a text, by the hash of the text's name, so that all names are equally
@@ -361,7 +361,7 @@ impl Default for WriteLocks {
 
 impl WriteLocks {
     /// Waits until there is no other writer of the text `name`. `bytes`: the memory that this
-    /// writer uses meanwhile.
+    /// writer uses in the meantime.
     pub async fn enter(&self, name: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
         let writer = TextWriter {
             name_hash: Sha256::digest(name).into(),
@@ -447,8 +447,8 @@ pub trait Outbound {
         None
     }
 
-    /// Sends a call as a POST of JSON. Dropping the future ends the call, as the module's doc
-    /// says.
+    /// Sends a call as a POST of JSON. Dropping the future ends the call: see the module's
+    /// documentation.
     fn send<'a>(
         &'a self,
         call: OutboundRequest,

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize, Serializer};
 /// [`NewToolPart`] have the same names.
 pub mod field {
     pub const KIND: &str = "type";
-    /// Of a text and of reasoning.
+    /// The text of a text part or of reasoning.
     pub const TEXT: &str = "text";
     pub const CALL_ID: &str = "toolCallId";
     /// Only with `dynamic-tool`: other kinds include the name of their tool.
@@ -27,7 +27,7 @@ pub mod field {
     pub const INPUT: &str = "input";
     pub const OUTPUT: &str = "output";
     pub const ERROR_TEXT: &str = "errorText";
-    /// Of a file, like the next two.
+    /// Of a file part, like the next two.
     pub const MEDIA_TYPE: &str = "mediaType";
     pub const URL: &str = "url";
     pub const FILENAME: &str = "filename";
@@ -39,7 +39,7 @@ pub mod kind {
     pub const REASONING: &str = "reasoning";
     pub const FILE: &str = "file";
     pub const DYNAMIC_TOOL: &str = "dynamic-tool";
-    /// The questions of a tool, beside the part of its call.
+    /// The questions of a tool, next to the part of its call.
     pub const INPUT_REQUEST: &str = "data-input-request";
 }
 

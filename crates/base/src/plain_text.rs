@@ -416,7 +416,7 @@ mod tests {
                 is_ascii || is_space || is_read || (is_named && !is_in_ranges(c, DISGUISED));
             assert_eq!(is_plain(&text), expected, "U+{:04X}", u32::from(c));
             allowed += u32::from(expected);
-            // What is allowed and is no letter is a sign or a symbol, and a symbol is a word.
+            // An allowed character that is not a letter is a sign or a symbol, and a symbol is a word.
             if expected && !c.is_alphanumeric() && is_in_ranges(c, SYMBOLS) {
                 assert!(is_symbol(c), "U+{:04X}", u32::from(c));
             }

@@ -22,7 +22,7 @@ pub struct Table {
 
 impl Table {
     /// SQL: whether a row belongs to this session, or to the scope, which is SQL itself. `None`: a
-    /// statement on this table alone can't find the rows.
+    /// statement on only this table can't find the rows.
     pub fn condition(&self, scope: &str) -> Option<String> {
         match self.owner {
             RowOwner::Session(column) => Some(format!("{column} = {scope}")),

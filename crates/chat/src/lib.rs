@@ -11,9 +11,9 @@
 //! - A stream is one assistant message: `start` with its id, steps, `finish`. The client
 //!   throws at an unknown chunk type, field type or `finishReason`, at a delta or an end
 //!   without its start, and at a tool's outcome without its call ([`stream`]).
-//! - A client with automatic resending checks the calls after the last `step-start`: once
-//!   all of them are answered, it sends again, even after an `abort`. So each model call is
-//!   a step, and a cancelled turn ends in an open step.
+//! - A client with automatic resending checks the calls after the last `step-start`: once all of
+//!   them are answered, it sends again, even after an `abort`. So each model call is a step, and a
+//!   canceled turn ends in an open step.
 //! - After a client tool's answer or an approval, HTTP sends the whole history again, with
 //!   the answer inside the assistant message. It appends the chunks that it receives to
 //!   that message, so `start` carries the message's id again. A socket sends a small frame
@@ -21,11 +21,11 @@
 //!   id, since the id would make the client drop the parts it has.
 //! - A client that resumes over HTTP starts an empty message at `start`, so a continued
 //!   message is sent from its beginning ([`stream::recount`]).
-//! - A socket that asks whether a turn is running is sent `resuming`. It receives the
-//!   chunks so far, flagged as a replay, only after its acknowledgement. Until then live
-//!   chunks are held back, since the client refuses chunks in another order. The same
-//!   applies to the socket that answered a call: it is sent `resuming` as soon as the turn
-//!   continues, and it also asks by itself; it acknowledges only one of the two.
+//! - A socket that asks whether a turn is running is sent `resuming`. It receives the chunks so
+//!   far, flagged as a replay, only after its acknowledgement. Until then live chunks are delayed,
+//!   since the client refuses chunks in another order. The same applies to the socket that answered
+//!   a call: it is sent `resuming` as soon as the turn continues, and it also asks by itself; it
+//!   acknowledges only one of the two.
 //! - A turn on a socket ends with `done`. The history then sends the other sockets the turn
 //!   as it is stored in the log. It is sent after `done`: if it came before, another client
 //!   that shows the session would overwrite the stored message with the chunks it received.

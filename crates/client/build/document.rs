@@ -130,7 +130,7 @@ impl Schema {
         self.rules.types == ["null"]
     }
 
-    /// Whether the schema takes `null` beside something else.
+    /// Whether the schema takes `null` in addition to something else.
     pub fn accepts_null(&self) -> bool {
         let types = &self.rules.types;
         types.iter().any(|of| of == "null") || self.rules.any_of.iter().any(Self::is_null)

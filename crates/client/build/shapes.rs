@@ -13,7 +13,7 @@ const SENT_MESSAGES: [&str; 2] = ["SentMessage", "SentUserMessage"];
 /// that is sent is JSON.
 const LEFT_OUT: [&str; 4] = ["ClientTool", "Error", "SentMessage", "SentUserMessage"];
 
-/// The call beside the operations whose answer the crate reads.
+/// The call, other than the operations, whose answer the crate reads.
 const IMPORT: &str = "importSession";
 
 pub struct Shapes<'a> {

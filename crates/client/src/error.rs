@@ -34,7 +34,7 @@ pub enum Error {
 pub struct Refusal {
     /// Stable. Programs may rely on it.
     pub code: Code,
-    /// A sentence for people, which says what would help.
+    /// A sentence for people, with advice.
     pub message: String,
     /// The field, the id or the number at fault, where there is one.
     pub details: Object,

@@ -17,7 +17,7 @@
 //! - [`operations`] has a struct for each operation, and the shape of its answer. They are
 //!   made when the crate is compiled, from the document of Session Agent's reference.
 //! - [`Agent`] runs them, one page or one item at a time where an answer has pages.
-//! - [`Error`] says what went wrong: a refusal has a [`Code`].
+//! - [`Error`] describes what went wrong: a refusal has a [`Code`].
 //! - [`Wire`] is all that the crate asks of its surroundings. Workers' is built in.
 
 #![cfg_attr(

@@ -59,7 +59,7 @@ impl ModelCutoffs {
     /// `newest` are the branch's newest messages.
     fn new(newest: &ReadPage, keep_media: usize) -> Self {
         let seqs = newest.first_seqs();
-        // If the newest messages fill a page alone, all others are older.
+        // If only the newest messages fill a page, all others are older.
         let above = match (seqs.last(), newest.is_cut()) {
             (Some(oldest), true) => oldest - 1,
             _ => 0,

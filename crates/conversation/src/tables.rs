@@ -132,7 +132,7 @@ pub const COMPACTIONS: &Table = &Table {
         key: &["session_id", "to_seq", "from_seq", "number"],
         texts: &["t.summary"],
         location: "json_object('kind', 'summary', 'sessionId', t.session_id, 'id', t.id)",
-        // Matches on other branches are filtered out afterwards.
+        // Matches on other branches are filtered out afterward.
         comes_from: Some(
             "EXISTS (SELECT 1
                        FROM json_each(?p) AS wanted

@@ -79,8 +79,7 @@ impl Member<'_> {
         };
         self.write(&life, MemberState::Joining)?;
         self.notify(DirectoryCall::Join(self.entry(&life))).await?;
-        // Nobody else writes the row while the lock is held, but the storage may have been
-        // emptied.
+        // Nobody else writes the row during the lock, but the storage may have been emptied.
         if self.find()?.is_some() {
             self.write(&life, MemberState::Joined)?;
         }

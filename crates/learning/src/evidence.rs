@@ -90,7 +90,7 @@ const ENDING: &[&str] = &[
     "false",
 ];
 
-/// Says that something is over only after a negation: "no longer".
+/// Means that something is over only after a negation: "no longer".
 const LONGER: &str = "longer";
 
 /// The key terms of a text: the stems of its meaningful words, and whether it has a negation.
@@ -218,10 +218,10 @@ pub fn is_fully_supported<'a>(text: &str, texts: impl IntoIterator<Item = &'a st
             .all(|sentence| stands(sentence) || parts_stand(sentence))
 }
 
-/// Whether a sentence says that something is over.
+/// Whether a sentence states that something is over.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Ending {
-    /// It says that something is over.
+    /// It states that something is over.
     Stated,
     /// It denies that: "Don't forget my allergy."
     Denied,
@@ -337,7 +337,7 @@ mod tests {
             ("The user eats meat", "I don't eat meat.", false),
             ("The user hates cilantro", "I hate cilantro.", true),
             ("The user likes cilantro", "I hate cilantro.", false),
-            // A denial says the opposite, in other languages, too.
+            // A denial means the opposite, in other languages, too.
             (
                 "Ich bin allergisch gegen Nüsse",
                 "Ich bin allergisch gegen Nüsse.",

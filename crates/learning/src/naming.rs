@@ -69,7 +69,7 @@ const TOPICS: &[&str] = &[
     "work",
 ];
 
-/// What a key such as `my-cat-s-name` contains beside the words of "my cat's name".
+/// What a key such as `my-cat-s-name` contains in addition to the words of "my cat's name".
 const POSSESSIVE: &str = "s";
 
 /// Whether a name adds nothing to the text that it names, or to one sentence of what was said. The

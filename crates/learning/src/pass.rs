@@ -50,9 +50,9 @@ pub struct PassResult {
     pub waits: Option<Error>,
 }
 
-/// Runs one pass over a session, and stores why it failed. If the limits of the caller
-/// whose messages it covers are exhausted, or that caller has too many proposals, the pass
-/// is postponed. That is no failure of the call: other sessions continue.
+/// Runs one pass over a session, and stores why it failed. If the limits of the caller whose
+/// messages it covers are exhausted, or that caller has too many proposals, the pass is postponed.
+/// That is not a failure of the call: other sessions continue.
 pub async fn run_pass(memory: &Memory<'_>, session_id: &Id) -> Result<PassResult> {
     let PassError {
         error,

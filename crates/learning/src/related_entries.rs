@@ -1,6 +1,6 @@
-//! Finds the entries that a learning pass shows to the model beside the events. The model can't
-//! replace or retire an entry that it does not see, so each part of the conversation is searched
-//! for, in a bounded number of searches.
+//! Finds the entries that a learning pass shows to the model in addition to the events. The model
+//! can't replace or retire an entry that it does not see, so each part of the conversation is
+//! searched for, in a bounded number of searches.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use memory::origin::Origin;
 use recall::entries::search;
 use search::words::{is_stop_word, words};
 
-/// The most entries that a learning pass shows beside the events, and the most bytes of their
-/// texts.
+/// The most entries that a learning pass shows in addition to the events, and the most bytes of
+/// their texts.
 const MAX_ENTRIES: usize = 40;
 const MAX_ENTRY_BYTES: usize = 16 << 10;
 
@@ -30,7 +30,7 @@ const MAX_QUERY_WORDS: usize = 40;
 const MAX_QUERY_BYTES: usize = 1_800;
 
 /// How long the searches of a learning pass use meanings. A search in progress then completes, and
-/// the searches after it use words alone.
+/// the searches after it use only words.
 const MEANINGS_MS: i64 = 10_000;
 
 /// The entries that the events are about: the results of searches for the events' words, the best

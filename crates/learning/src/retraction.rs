@@ -17,7 +17,7 @@ const POLITE: &[&str] = &[
 const RETRACTING: &[&str] = &["forget", "retract"];
 const SPEECH_VERBS: &[&str] = &["said", "told", "mentioned", "wrote"];
 
-/// Words for the user who said it, and other words that may occur beside them.
+/// Words for the user who said it, and other words that may occur next to them.
 const SPEAKERS: &[&str] = &["i", "ive", "id"];
 const BESIDE_SPEECH: &[&str] = &[
     "what",
@@ -57,7 +57,7 @@ const GOING_ON: &[&str] = &[
 /// The most retractions of one learning pass that are compared with facts.
 const MAX_RETRACTIONS: usize = 8;
 
-/// A sentence that takes something back and says nothing else.
+/// A sentence that revokes something and contains nothing else.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Retraction {
     /// The words for what is retracted.
@@ -67,7 +67,7 @@ pub struct Retraction {
 
 impl Retraction {
     /// Whether this text contains all words for what is retracted. "Forget what I said about the
-    /// recipe with nuts" takes back no allergy to nuts.
+    /// recipe with nuts" revokes no allergy to nuts.
     pub fn is_of(&self, text: &KeyTerms) -> bool {
         self.key_terms.stems.is_subset(&text.stems)
     }

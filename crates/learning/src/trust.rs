@@ -38,7 +38,7 @@ const HIDES: &str = "It contains characters that the automatic check can't compa
 const NAMED_BY_AGENT: &str = "The agent stated this fact, and the user did not.";
 
 /// Judges a change. `changed`: the entry that it replaces, retires or forgets. `alike`: the entries
-/// that share words with what the user takes back.
+/// that share words with what the user revokes.
 pub fn judge(
     change: &WantedChange,
     changed: Option<&Entry>,
@@ -121,7 +121,7 @@ fn find_source(
         WantedAction::Add | WantedAction::Replace => {
             let key_terms = KeyTerms::of(&change.content);
             if is_users_alone && is_supported_by(&key_terms, users_texts()) {
-                // The words are the user's. But only the model says which entry they overwrite.
+                // The words are the user's. But only the model names the entry that they overwrite.
                 let is_apart = changed
                     .is_some_and(|entry| !is_mentioned_in(&key_terms_of(entry), users_texts()));
                 return match (is_apart, others.first()) {
@@ -136,7 +136,7 @@ fn find_source(
             )
         }
         // These actions write no words to compare with the user's. So if a tool or a file is
-        // involved, only a sentence that takes the entry back and says nothing else counts.
+        // involved, only a sentence that revokes the entry and contains nothing else counts.
         WantedAction::Retire | WantedAction::Forget => {
             let nobodys = (Origin::Agent, Some(NOT_BORNE_OUT));
             let Some(entry) = changed else {

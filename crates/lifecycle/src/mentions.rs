@@ -27,7 +27,7 @@ use conversation::messages::tree::path::{Branches, PathSegment, is_on_path};
 pub const MAX_QUERY_CHARS: usize = 200;
 
 /// The most rows, and the most bytes of text, that one request reads: about 100 ms of the engine. A
-/// row with more bytes than that is read alone.
+/// row with more bytes than that is read by itself.
 const MAX_ROWS: i64 = 20_000;
 const MAX_BYTES: i64 = 8 << 20;
 
@@ -315,7 +315,7 @@ impl TableSearch<'_> {
         Ok(Some(last))
     }
 
-    /// Whether a summary covers one of the wanted events: an event on a branch beside the summary
+    /// Whether a summary covers one of the wanted events: an event on a branch next to the summary
     /// may have a number between those of the summary's ends. `true` for any other mention.
     fn is_on_its_path(
         &self,

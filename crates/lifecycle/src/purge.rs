@@ -1,6 +1,6 @@
-//! Purges events, messages and sessions, in one transaction that leaves no text behind. Beside the
-//! log, a purge removes the summaries that covered its events, and the stored turns that wrote
-//! them.
+//! Purges events, messages and sessions, in one transaction that leaves no text behind. In addition
+//! to the log, a purge removes the summaries that covered its events, and the stored turns that
+//! wrote them.
 
 use std::collections::BTreeSet;
 

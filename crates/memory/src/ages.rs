@@ -47,7 +47,7 @@ row! {
         pub key: String = "key",
         pub version: i64 = "version",
         pub written_at: i64 = "written_at",
-        /// Whether the version says that the item was deleted.
+        /// Whether the version records that the item was deleted.
         pub is_deletion: bool = "content IS NULL",
     }
 }

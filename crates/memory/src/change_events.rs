@@ -31,7 +31,7 @@ pub enum ChangeKind {
 }
 
 /// A change, as its callback's row stores it. The text is read when the callback is sent, so that a
-/// text that was erased meanwhile is sent to nobody.
+/// text that was erased in the meantime is sent to nobody.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ChangeEvent {
@@ -42,7 +42,7 @@ pub struct ChangeEvent {
     /// The scope of the block: a session's id, or "" for the agent.
     #[serde(skip)]
     scope: String,
-    /// Of an entry or a document.
+    /// Only for an entry or a document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
     /// `None`: this agent stores no versions of the text.
@@ -50,7 +50,7 @@ pub struct ChangeEvent {
     pub version: Option<i64>,
     #[serde(default)]
     pub deleted: bool,
-    /// Of a proposal.
+    /// Only for a proposal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// The state of the proposal.

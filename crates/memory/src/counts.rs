@@ -4,7 +4,7 @@
 //! A count that is written with each entry would cost a row more per entry. So the count is the sum
 //! of a number in the block's row and of the numbers that its range has assigned
 //! (`entry_number.rs`): the row is changed when an entry is deleted, and when the range is
-//! assigned. The count follows from the block alone, so a caller's reads and writes reveal nothing
+//! assigned. The count follows only from the block, so a caller's reads and writes reveal nothing
 //! about other sessions' entries.
 
 use super::number_range::{EARLIER, NumberRange, RANGE};
@@ -181,7 +181,7 @@ pub fn count_deleted(db: &dyn Database, scope: &str, block: &str) -> Result<i64>
     Ok(count.unwrap_or(0))
 }
 
-/// The deleted item that was recorded first. The index contains the deleted items alone.
+/// The deleted item that was recorded first. The index contains only the deleted items.
 pub fn find_oldest_deleted(
     db: &dyn Database,
     scope: &str,

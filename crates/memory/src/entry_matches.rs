@@ -54,9 +54,9 @@ pub struct CandidateEntry {
     pub block: usize,
 }
 
-/// Finds the likeliest entries of some blocks for one of so many queries, and counts the query's
-/// words in these blocks, as if all entries were in one. `prefix_entries` has each block's
-/// entries with the query's prefixes.
+/// Finds the likeliest entries of some blocks for one of several queries, and counts the query's
+/// words in these blocks, as if all entries were in one. `prefix_entries` has each block's entries
+/// with the query's prefixes.
 pub fn load_matches(
     db: &dyn Database,
     blocks: &[Definition],

@@ -103,7 +103,7 @@ pub fn find(
         if found.results.len() >= most {
             break;
         }
-        // An entry that was deleted meanwhile has no row.
+        // An entry that was deleted in the meantime has no row.
         let Some(row) = rows.get(&number) else {
             continue;
         };

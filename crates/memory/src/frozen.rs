@@ -1,6 +1,6 @@
-//! The frozen prompt: every call of a conversation sends the same bytes until the prompt
-//! is refreshed, so that a provider's prefix cache stays warm. A reminder can report
-//! changes made meanwhile.
+//! The frozen prompt: every call of a conversation sends the same bytes until the prompt is
+//! refreshed, so that a provider's prefix cache stays warm. A reminder can report changes made in
+//! the meantime.
 
 use crate::json_schema::JsonSchema;
 use std::collections::BTreeMap;

@@ -1,11 +1,10 @@
-//! Context memory: labelled blocks that become the system prompt. A definition describes
-//! each block. The block's content is stored in one of four backends: this object, the
-//! bucket, another agent or a service. Code that reads or writes a block does not depend on
-//! its backend.
+//! Context memory: labeled blocks that become the system prompt. A definition describes each block.
+//! The block's content is stored in one of four backends: this object, the bucket, another agent or
+//! a service. Code that reads or writes a block does not depend on its backend.
 //!
-//! Two invariants: if a backend is unavailable, the prompt lacks that block's content but
-//! is still built. A text that a model or a stranger writes into a block stays inside that
-//! block's section of the prompt.
+//! Two invariants: if a backend is unavailable, the prompt lacks that block's content but is still
+//! built. A text that a model or an untrusted person writes into a block stays inside that block's
+//! section of the prompt.
 
 pub mod ages;
 pub mod backends;

@@ -1,7 +1,6 @@
-//! Copies of documents in conversations: the documents that sessions have loaded, and the
-//! answers of `load_context` in their logs. A purge of a document deletes both, and what
-//! was derived from such an answer. The log keeps the answer's event, with a sentence in
-//! place of the text.
+//! Copies of documents in conversations: the documents that sessions have loaded, and the answers
+//! of `load_context` in their logs. A purge of a document deletes both, and what was derived from
+//! such an answer. The log keeps the answer's event, with a sentence instead of the text.
 
 use std::collections::BTreeSet;
 

@@ -60,7 +60,7 @@ const MAX_SEARCHED: i64 = 5_000;
 pub const MAX_PAST_BYTES: i64 = 2 << 20;
 
 /// The texts at this time of a block's entries that were deleted since, or have another text now:
-/// so many bytes of them. The texts that were written last come first.
+/// at most this many bytes of them. The texts that were written last come first.
 pub fn load_past_texts(
     db: &dyn Database,
     searched: &Definition,

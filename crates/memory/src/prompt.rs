@@ -222,7 +222,7 @@ mod tests {
             let text = text(&block(BlockKind::Writable, &forged));
             assert_eq!(text.matches(RULE).count(), 2, "{text}");
         }
-        // A lone double line is nobody's rule.
+        // A single double line is not a rule.
         assert!(text(&block(BlockKind::Writable, "a ══ b")).ends_with("a ══ b"));
     }
 

@@ -1,5 +1,6 @@
-//! Placeholders in a block's source: `{name}` stands for the agent's name, `{1}` to `{9}` for the
-//! name's parts between colons. So one deployed definition gives each agent a backend of its own.
+//! Placeholders in a block's source: `{name}` is replaced by the agent's name, `{1}` to `{9}` for
+//! the name's parts between colons. So one deployed definition gives each agent a backend of its
+//! own.
 //!
 //! Whoever chooses an agent's name also chooses the text of a placeholder. So that text is at most
 //! one step of a path, and is not expanded again.

@@ -66,8 +66,8 @@ pub async fn read_for_prompt(memory: &Memory<'_>, scope: BlockScope<'_>) -> Resu
 const MAX_READS: usize = 5;
 
 /// Reads what the caller will store, without another await before that. A backend may take long to
-/// answer. If a purge erases something meanwhile, `read` is repeated, so that nothing is stored
-/// that was erased.
+/// answer. If a purge erases something in the meantime, `read` is repeated, so that nothing is
+/// stored that was erased.
 pub async fn read_for_storage<T>(
     memory: &Memory<'_>,
     read: impl AsyncFn() -> Result<T>,

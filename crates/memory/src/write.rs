@@ -1,6 +1,6 @@
-//! Writes a block's text, after checking permission, budget and expected version. In this
-//! object, a write is one transaction. An external backend accepts or refuses the write,
-//! and this object records the version afterwards.
+//! Writes a block's text, after checking permission, budget and expected version. In this object, a
+//! write is one transaction. An external backend accepts or refuses the write, and this object
+//! records the version afterward.
 
 use crate::content::{MAX_TRIES, overtaken};
 use crate::json_schema::JsonSchema;

@@ -1,11 +1,11 @@
-//! Who writes to memory, and the source of the text.
+//! The writer of a text in memory, and the source of the text.
 
 use super::origin::Origin;
 use access::Caller;
 use base::error::Result;
 use base::ids::Id;
 
-/// Who writes to memory, with the session and turn.
+/// A writer to memory, with the session and turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryWriter<'a> {
     /// Whether a model writes, through a tool.

@@ -302,8 +302,8 @@ fn read_block(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
         }
         "redacted_thinking" => thoughts::begin(index, block, answer),
         "tool_use" => {
-            // A whole answer holds the input. A stream begins with `{}` and sends the
-            // input in pieces.
+            // A whole answer contains the input. A stream begins with `{}` and sends the input in
+            // pieces.
             let input = block.get("input").and_then(Value::as_object);
             let input = input.filter(|input| !input.is_empty());
             let arguments = input.map(to_json).unwrap_or_default();
@@ -343,7 +343,7 @@ fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
     let count = |name: &str| usage.get(name).and_then(Value::as_i64);
     let so_far = answer.usage();
     // Tokens written to a cache or read from it are input, too. The event that ends an answer may
-    // repeat all of it, or the output alone.
+    // repeat all of it, or only the output.
     let read = count("cache_read_input_tokens").unwrap_or_default();
     let written = count("cache_creation_input_tokens").unwrap_or_default();
     let input = count("input_tokens");

@@ -221,7 +221,7 @@ fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<Mar
     });
     let content = std::iter::once(text(&message.content)).chain(calls);
     let content: Vec<Option<ContentBlock<'a>>> = content.collect();
-    // Thoughts alone don't make an answer.
+    // An answer needs more than thoughts.
     if content.iter().all(Option::is_none) {
         return Vec::new();
     }

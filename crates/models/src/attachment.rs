@@ -183,7 +183,7 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-/// Decodes an escape such as `%41`. If this is no escape, consumes nothing more.
+/// Decodes an escape such as `%41`. If this is not an escape, consumes nothing more.
 fn read_escape(bytes: &mut std::str::Bytes<'_>, first: u8) -> Option<u8> {
     if first != b'%' {
         return None;

@@ -1,5 +1,5 @@
 //! The ids of tool calls. Some models give none, and some give every call the same id. But a
-//! provider and a browser find a call's result by its id alone. So each call gets an id that no
+//! provider and a browser find a call's result only by its id. So each call gets an id that no
 //! other call in its request or answer has. In the log an id may repeat, because a request rarely
 //! contains the whole log.
 //!
@@ -212,7 +212,7 @@ mod tests {
         for (script, expected) in [
             ("u c1 r1 c2 r2", "u c1 r1 c2 r2"),
             ("u c1 r1 u c1 r1 u c1 r1", "u c1 r1 u c1_2 r1_2 u c1_3 r1_3"),
-            // Of one message: in their order.
+            // Those of one message: in their order.
             ("c1,2,1 r1 r2 r1", "c1,2,1_2 r1 r2 r1_2"),
             // A new id is never another's, in either order.
             ("c1_2 r1_2 c1 r1 c1 r1", "c1_2 r1_2 c1 r1 c1_3 r1_3"),

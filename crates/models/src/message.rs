@@ -46,12 +46,12 @@ pub struct ContextMessage {
     )]
     #[schemars(length(max = MAX_FILES))]
     pub files: Vec<File>,
-    /// Only in a chat turn: what the provider wants back, or the message as a caller wrote it in
-    /// a provider's shape. No request says it, and no answer shows it.
+    /// Only in a chat turn: what the provider expects back, or the message as a caller wrote it in
+    /// a provider's shape. No request contains it, and no answer shows it.
     #[serde(skip)]
     pub provider_data: Option<Box<ProviderData>>,
     /// Only with role `assistant`: the source of what the model had read that nobody here vouches
-    /// for. No request says it, and no answer shows it.
+    /// for. No request contains it, and no answer shows it.
     #[serde(skip)]
     pub untrusted: Option<String>,
 }
@@ -131,7 +131,7 @@ impl ContextMessage {
         Ok(event)
     }
 
-    /// An event has no field for files; the message that is stored beside it has.
+    /// An event has no field for files; the message that is stored with it has.
     fn message_text(&self) -> Option<MessageText> {
         if self.files.is_empty() {
             return None;

@@ -17,7 +17,7 @@ pub struct EndedCall<'a> {
 
 pub enum CallOutcome<'a> {
     Whole,
-    /// The answer was cancelled before its end.
+    /// The answer was canceled before its end.
     GivenUp,
     Failed(&'a Error),
 }

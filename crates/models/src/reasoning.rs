@@ -1,6 +1,6 @@
 //! The parameters that a model accepts. Models that reason reject a temperature, and use another
 //! name for the limit of their answer; models that don't reason reject a reasoning effort. A model
-//! is identified by its name alone.
+//! is identified only by its name.
 
 use store::model_settings::ReasoningEffort;
 

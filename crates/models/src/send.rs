@@ -217,7 +217,7 @@ async fn read_head(body: &mut dyn ByteChunks) -> Vec<u8> {
     while bytes.len() < MAX_BODY_BYTES {
         match body.next().await {
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            // The status alone is sufficient.
+            // The status is sufficient.
             Ok(None) | Err(_) => break,
         }
     }

@@ -20,7 +20,7 @@ const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 #[derive(Debug, PartialEq)]
 pub struct SseEvent {
-    /// Empty if the stream gives no name.
+    /// Empty if the stream has no name for it.
     pub name: String,
     /// Its `data` lines, joined by line feeds.
     pub data: String,

@@ -140,9 +140,9 @@ fn leaf_position(agent: &Agent<'_>, session_id: &Id) -> Result<ApiPosition> {
     Ok(leaf.map_or(ApiPosition::Root, |leaf| ApiPosition::After(leaf.seq)))
 }
 
-/// Among the sessions with the newest known answer of the history, the one whose leaf is
-/// still that answer, or else the newest. A question alone doesn't identify a session,
-/// because many conversations start with the same words.
+/// Among the sessions with the newest known answer of the history, the one whose leaf is still that
+/// answer, or else the newest. A question doesn't identify a session by itself, because many
+/// conversations start with the same words.
 fn find_unnamed(agent: &Agent<'_>, paths: &[String]) -> Result<Option<PathEnd>> {
     let answers = find_longest(agent.db, None, paths, true)?;
     let mut best: Option<PathEnd> = None;

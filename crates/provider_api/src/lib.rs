@@ -1,7 +1,7 @@
-//! The base URL: requests in the APIs of OpenAI and Anthropic, which clients of those APIs
-//! send here unchanged. A request becomes a turn (`chat`), and the output of the turn's
-//! model becomes an answer of the API. This crate contains no agent loop: turns are queued,
-//! cancelled, compacted, limited and recorded like all others.
+//! The base URL: requests in the APIs of OpenAI and Anthropic, which clients of those APIs send
+//! here unchanged. A request becomes a turn (`chat`), and the output of the turn's model becomes an
+//! answer of the API. This crate contains no agent loop: turns are queued, canceled, compacted,
+//! limited and recorded like all others.
 //!
 //! - [`request`] is the common form of requests: a history of items, tools, a system
 //!   prompt, and fields that are passed through. `openai` and `anthropic` parse their API's

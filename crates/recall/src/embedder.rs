@@ -1,6 +1,6 @@
 //! Calls the embedding model, within the limits of the agent and of the principal who causes the
 //! call. Like any call, a request is counted before it is sent. If a limit is used up, the search
-//! uses words alone.
+//! uses only words.
 
 use base::error::{Code, Error, ErrorKind, Result};
 use base::tokens;

@@ -30,7 +30,7 @@ const MAX_FILTERED: usize = 10_000;
 /// The result of a search.
 pub struct EventMatches {
     pub hits: Vec<SearchHit>,
-    /// `None`: the search used words alone, as intended.
+    /// `None`: the search used only words, as intended.
     pub vectors: Option<VectorReport>,
     /// The search ended before it scanned all events that match.
     pub is_cut: bool,
@@ -104,7 +104,7 @@ impl Events<'_> {
     ///
     /// Only what people and the agent said gets a vector. The inputs and outputs of tools are
     /// mostly names and numbers, and most of a log: words find these events. A message of megabytes
-    /// is found by words alone, too: no row of the log contains its text.
+    /// is also found only by words: no row of the log contains its text.
     fn load_message_texts(
         &self,
         below: i64,
@@ -183,7 +183,7 @@ impl VectorStore for Events<'_> {
     }
 
     /// The newest events first. Then those that are older than every vector: an agent that enables
-    /// vectors late gets them from the newest message backwards.
+    /// vectors late gets them from the newest message backward.
     fn load_missing(&self, scanned: &ScannedTexts<'_>, most: usize) -> Result<Vec<i64>> {
         let newest = numbers::row_number(MAX_SESSION_NUMBER, MAX_SEQ) + 1;
         let (mut missing, end) = self.load_message_texts(newest, scanned, most)?;

@@ -30,7 +30,7 @@ const MAX_CONVERTED: usize = 512;
 /// The most missing vectors that one search computes.
 pub const MAX_EMBEDDED: usize = 64;
 
-/// Bytes of texts in one request to the model; a longer text is sent alone. A model on a small
+/// Bytes of texts in one request to the model; a longer text is sent by itself. A model on a small
 /// machine needs a second for that much, so each search computes some vectors.
 const MAX_REQUEST_BYTES: usize = 32 * 1024;
 

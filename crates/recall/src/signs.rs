@@ -1,9 +1,9 @@
 //! Vectors with one bit per dimension, to compare tens of thousands of messages in one
 //! search.
 //!
-//! A bit is set if the number is above the vector's average. The query's numbers are kept
-//! as they are. With real models' vectors, this loses a few answers in a thousand
-//! questions, and takes an eighth of the bytes (docs/search.md has the figures).
+//! A bit is set if the number is above the vector's average. The query's numbers are not changed.
+//! With real models' vectors, this loses a few answers in a thousand questions, and takes an eighth
+//! of the bytes (docs/search.md has the figures).
 //!
 //! The average is subtracted first, because some models return no negative numbers, so that
 //! every bit would be set.

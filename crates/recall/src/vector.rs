@@ -11,7 +11,7 @@ const ZERO: u8 = b'O';
 const STEPS: f32 = 47.0;
 
 /// Steps of a query's largest number. The sum of products stays below 2^31, whatever bytes a stored
-/// text holds: 2047 × 176 × 4,096 numbers.
+/// text contains: 2047 × 176 × 4,096 numbers.
 const QUERY_STEPS: f32 = 2047.0;
 
 /// A vector without a direction becomes all zeros, and is near to nothing.

@@ -20,7 +20,7 @@ pub struct Candidate {
     pub counts: Vec<usize>,
     /// Which of the query's words are found in who, where or when.
     pub is_about: Vec<bool>,
-    /// Which of the query's words occur beside the query's next word.
+    /// Which of the query's words occur next to the query's next word.
     pub is_together: Vec<bool>,
     /// How many of the query's prefixes occur in the text.
     pub other_hits: usize,

@@ -21,10 +21,10 @@ const MAX_NAME_CHARS: usize = 80;
 /// The most names taken from one event's metadata.
 const MAX_NAMES: usize = 10;
 
-/// A word that every document holds. The number of documents is counted like any word.
+/// A word that every document contains. The number of documents is counted like any word.
 pub const EVERY_DOCUMENT: &str = "\u{E000}";
 
-/// The fields of a tool's part that are searched, beside the tool's name.
+/// The fields of a tool's part that are searched, in addition to the tool's name.
 const TOOL_FIELDS: &[&str] = &[
     field::TOOL_NAME,
     field::INPUT,

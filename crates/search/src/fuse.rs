@@ -2,7 +2,7 @@
 //!
 //! Raw scores cannot be compared: word scores grow with the query, and similarities lie as close
 //! together as their model puts them. So each score is measured in standard deviations from the
-//! average of everything that was compared. A text that alone contains a rare word is many
+//! average of everything that was compared. A text that is the only one with a rare word is many
 //! deviations above the average; one of a hundred texts that contain a common word is hardly above
 //! it. A text that words did not find has a word score of 0. A text without a vector counts as
 //! average by meaning.

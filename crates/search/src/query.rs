@@ -39,7 +39,7 @@ struct QueryLimits {
 }
 
 impl QueryLimits {
-    /// The share of each of so many queries.
+    /// The share of each query, if there are this many queries.
     fn of_each(queries: usize) -> Self {
         let queries = queries.clamp(1, MAX_QUERIES);
         Self {

@@ -1,4 +1,4 @@
-//! Splits a text into sentences, by punctuation alone.
+//! Splits a text into sentences, only by punctuation.
 
 /// Abbreviations, whose full stop ends no sentence.
 const SHORTENED: &[&str] = &[
@@ -44,7 +44,7 @@ pub fn sentences(text: &str) -> Vec<&str> {
     sentences.filter(|sentence| !sentence.is_empty()).collect()
 }
 
-/// The sentences of a text that are no questions.
+/// The sentences of a text that are not questions.
 pub fn claims(text: &str) -> Vec<&str> {
     let mut sentences = sentences(text);
     sentences.retain(|sentence| !sentence.ends_with(['?', '？']));

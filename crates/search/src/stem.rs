@@ -164,7 +164,7 @@ impl Word {
             .unwrap_or(0)
     }
 
-    /// Whether the last `length` letters lie in a region.
+    /// Whether the last `length` letters are in a region.
     fn ends_in(&self, region: usize, length: usize) -> bool {
         self.letters.len() >= region + length
     }

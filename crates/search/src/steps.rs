@@ -25,7 +25,7 @@ pub const MAX_SCORED_STEPS: i64 = 250_000;
 /// words takes a tenth of a step.
 pub const MAX_PHRASE_STEPS: i64 = 60_000;
 
-/// A word takes one step more in a text for each so many occurrences there.
+/// A word takes one step more in a text for each this many occurrences there.
 const REPEATS_A_STEP: i64 = 40;
 
 /// The most index entries that one search walks through to count its words: 25 ns each. In an agent
@@ -35,12 +35,12 @@ const MAX_WALKED: i64 = 15_000_000;
 /// The fewest words of a query that are searched, in an agent of any size.
 const LEAST_WORDS: usize = 8;
 
-/// The steps of a word that occurs in so many texts, so many times in all.
+/// The steps of a word that occurs in this many texts, this many times in total.
 pub fn steps_of(texts: i64, occurrences: i64) -> i64 {
     texts + occurrences / REPEATS_A_STEP
 }
 
-/// The steps for each of so many queries.
+/// The steps for each query, if there are this many queries.
 pub fn steps_of_each(queries: usize, is_filtered: bool) -> i64 {
     let most = if is_filtered {
         MAX_FILTERED_STEPS
@@ -50,7 +50,7 @@ pub fn steps_of_each(queries: usize, is_filtered: bool) -> i64 {
     (most / queries.max(1) as i64).max(LEAST_STEPS)
 }
 
-/// How many words of one search can be counted among so many texts.
+/// How many words of one search can be counted among this many texts.
 pub fn most_counted(texts: i64) -> usize {
     usize::try_from(MAX_WALKED / texts.max(1))
         .unwrap_or(0)

@@ -69,7 +69,7 @@ function storageOf(className, migrations, exports) {
       classes.set(to, classes.get(from) ?? "sqlite");
       classes.delete(from);
     }
-    // The other Worker's configuration says how it is stored.
+    // The other Worker's configuration defines how it is stored.
     for (const { to } of step.transferred_classes ?? []) classes.set(to, "sqlite");
     for (const name of step.deleted_classes ?? []) classes.delete(name);
   }

@@ -16,7 +16,7 @@ export interface NamespaceTarget {
 
 export type Target = BindingTarget | NamespaceTarget | string | URL;
 
-/** The options of a call beside its operation and its input. */
+/** The options of a call, in addition to its operation and its input. */
 export interface RpcOptions {
   /** The Worker's secret or a minted token. */
   token?: string;

@@ -232,7 +232,7 @@ export async function importZepMessages(
   return await importUIMessages(session, messagesOfZep(messages), options);
 }
 
-/** Writes facts of Zep's graph into a searchable block, with the time since when and until when they hold. */
+/** Writes facts of Zep's graph into a searchable block, with the time from which and until which they are valid. */
 export async function importZepFacts(
   agent: AgentClient,
   facts: object | string,

@@ -127,7 +127,7 @@ function factsOf(
   return plan;
 }
 
-/** The times between which a fact is valid. A text that is no time is named. */
+/** The times between which a fact is valid. A text that is not a time is named. */
 function timesOf(since: unknown, until: unknown, leave: Leave): { validFrom?: number; validUntil?: number } {
   const [validFrom, validUntil] = [timeOf(since), timeOf(until)];
   if ((since != null && validFrom === undefined) || (until != null && validUntil === undefined))

@@ -44,7 +44,7 @@ function conversationOf(id: string, conversation: Thing, check: Check): Conversa
     const above = written.get(node.parent) ?? null;
     const { checked, reason } = messageOfChatGPT(at, node, check);
     if (checked !== undefined) plan.messages.push({ message: checked, parentId: above });
-    // Of a message that is written, a part may be left out.
+    // A part of a message that is written may be left out.
     if (reason !== undefined) plan.skipped.push({ id: at, reason });
     written.set(at, checked?.id ?? above);
     open.push(...[...(children.get(at) ?? [])].reverse());

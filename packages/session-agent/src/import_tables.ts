@@ -64,7 +64,7 @@ const OTHERS = [
   "cf_agents_session_attachment_chunks",
 ];
 
-/** `{ sessions, blocks, ignored }`. `check` says whether a message can be stored. */
+/** `{ sessions, blocks, ignored }`. `check` returns whether a message can be stored. */
 export async function messagesOfTables(
   file: unknown,
   check: (message: unknown) => Checked,

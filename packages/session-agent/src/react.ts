@@ -133,7 +133,7 @@ export interface MemoryHook extends Live {
   blocks: Block[];
   /** The newest entries of searchable blocks, by label. */
   entries: { [label: string]: Entry[] };
-  /** Replaces a block's text. `false`: the text has changed meanwhile, or the agent refused; see `error`. */
+  /** Replaces a block's text. `false`: the text has changed in the meantime, or the agent refused; see `error`. */
   setBlock: (label: string, content: string, more?: Omit<SetBlock, "label" | "content">) => Promise<boolean>;
   setEntry: (entry: SetEntry) => Promise<boolean>;
   removeEntry: (label: string, key: string) => Promise<boolean>;

@@ -42,7 +42,7 @@ function pauseAfter(
   { attempts, pauseMs, longestPauseMs }: Required<RetryOptions>,
 ): number | null {
   if (attempt >= attempts || !PASSING.has(error?.code)) return null;
-  // An answer that came in full and is none of ours won't change by asking again.
+  // A complete answer that is not a Session Agent's doesn't change if the request is repeated.
   if (error instanceof NetworkError && (error.status ?? 500) < 500) return null;
   const asked = Number(error.retryAfter ?? 0) * 1000;
   if (asked > longestPauseMs) return null;

@@ -2,7 +2,7 @@
 // one: without `sessionId`, a token is for every session. JSON drops `undefined`, functions and inherited
 // fields, so it would silently drop a restriction. Such values are rejected by name.
 
-/** The deepest that the fields of rights lie. More is no such object, or one that holds itself. */
+/** The deepest level of the fields of rights. A deeper object is not such an object, or contains itself. */
 const MAX_DEPTH = 8;
 
 /** A refusal, as those of operations. */

@@ -24,7 +24,7 @@ export interface Unit {
 
 type Said = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "isError">;
 
-/** The metadata's field for what an event alone does not say. */
+/** The metadata's field for what the event does not contain. */
 export const METADATA_KEY = "tanstack";
 /** The API takes ids and names of at most 200 characters. */
 const LONGEST_ID = 200;
@@ -74,7 +74,7 @@ export function unitsOf(events: SessionEvent[]): Unit[] {
   return units;
 }
 
-/** The message of an event, as it was added. `null`: the event is no message of a conversation. */
+/** The message of an event, as it was added. `null`: the event is not a message of a conversation. */
 function messageOf(event: SessionEvent): ModelMessage | null {
   const stored = event.metadata?.[METADATA_KEY]?.message;
   if (stored === undefined) return plainMessage(event);
@@ -175,7 +175,7 @@ export function textOf(content: ModelMessage["content"] | UIMessage["parts"]): s
   return texts.length > 0 ? texts.join("\n") : undefined;
 }
 
-/** One text says the same as a list of one text, and an empty text the same as none. */
+/** One text means the same as a list of one text, and an empty text the same as none. */
 export function plainContent(content: ModelMessage["content"]): ModelMessage["content"] {
   const [only, ...more] = Array.isArray(content) ? content : [];
   const plain = only?.type === "text" && more.length === 0 ? only.content : content;

@@ -20,7 +20,7 @@ import {
   unitsOf,
 } from "./tanstack_messages.js";
 
-/** What a thread has beside its messages, in its session's metadata. */
+/** What a thread has in addition to its messages, in its session's metadata. */
 export interface ThreadState {
   /** The interrupts that a run waits for. */
   interrupts?: { runId: string; pending: any[] };
@@ -37,7 +37,7 @@ interface Change {
   events: NewEvent[];
 }
 
-/** A save gives up after so many other writers. */
+/** The most times that a save is repeated after other writers. */
 const TRIES = 10;
 /** Longer ids of threads are hashed. The API takes 200 characters. */
 const LONGEST_ID = 200;

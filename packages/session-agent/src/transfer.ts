@@ -1,5 +1,4 @@
-// Whole sessions as files of JSON lines, out and in. Both are streamed: neither side
-// holds a file in memory.
+// Whole sessions as files of JSON lines, out and in. Both are streamed: neither side has a whole file in memory.
 
 import { textReaderOf } from "./bytes.js";
 import { errorFrom } from "./error_codes.js";

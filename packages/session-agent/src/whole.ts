@@ -1,5 +1,4 @@
-// A whole agent as a file of JSON lines, out and in. Both are streamed: neither side holds
-// a file in memory.
+// A whole agent as a file of JSON lines, out and in. Both are streamed: neither side has a whole file in memory.
 
 import type { Connection } from "./connection.js";
 import { NetworkError } from "./errors.js";
@@ -93,7 +92,7 @@ class Parts {
     for (;;) {
       const { done, value: line } = await this.#lines.next();
       if (done) {
-        // The agent says what is wrong with a file that has no end.
+        // The agent's error explains what is wrong with a file that has no end.
         this.isOver = true;
         return;
       }

@@ -57,7 +57,7 @@ def json_of(value: Any) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        # Half of a surrogate pair: the agent says what is wrong with it, and where.
+        # Half of a surrogate pair: the agent's error names the place.
         return json.dumps(value, allow_nan=False, separators=(",", ":"), default=_plain).encode()
 
 
@@ -77,7 +77,7 @@ def headers_of(options: Options, token: str | None, call: CallOptions, more: Map
     headers = {"user-agent": f"session-agent-python/{VERSION}", **(options.headers or {}), **more}
     if token:
         headers["authorization"] = f"Bearer {token}"
-    # Without its trace, a state says nothing.
+    # Without its trace, a state has no meaning.
     if trace.get("traceparent"):
         headers.update({name: trace[name] for name in ("traceparent", "tracestate") if trace.get(name)})
     return headers
@@ -141,7 +141,7 @@ def pause_after(error: SessionAgentError, attempt: int, retry: Retry) -> float |
     """The seconds to wait after a failure. `None`: the failure is final."""
     if attempt >= retry.attempts or error.code not in PASSING:
         return None
-    # An answer that came in full and is none of ours won't change by asking again.
+    # A complete answer that is not a Session Agent's doesn't change if the request is repeated.
     if isinstance(error, NetworkError) and (error.status or 500) < 500:
         return None
     after = error.details.get("retryAfter") or 0

@@ -16,7 +16,7 @@ from .types import Entry, EntryDetails, FoundEntry
 KEY_BYTES = 512
 METADATA_BYTES = 4096
 
-# A search by words looks at so many of the best hits, and a page lists so many entries.
+# A search by words reads this many of the best hits, and a page lists this many entries.
 MOST_HITS = 100
 PAGE = 200
 
@@ -118,7 +118,7 @@ def applies(value: Any, operator: str, than: Any) -> bool:
     try:
         left, right = float(value), float(than)
     except (TypeError, ValueError):
-        # What is no number is neither more nor less than one.
+        # A value that is not a number is neither more nor less than one.
         return False
     return {"$gt": left > right, "$gte": left >= right, "$lt": left < right, "$lte": left <= right}[operator]
 

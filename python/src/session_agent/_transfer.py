@@ -35,7 +35,7 @@ AsyncImportFile: TypeAlias = "ImportFile | AsyncIterable[bytes] | AsyncIterable[
 """The same, or anything that iterates asynchronously."""
 
 PIECE_BYTES = 64 * 1024
-# A file's last line is short, so a longer end needs no looking at.
+# A file's last line is short, so a longer end is not checked.
 END_BYTES = 16 * 1024
 
 

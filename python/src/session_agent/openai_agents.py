@@ -128,7 +128,7 @@ class SessionAgentSession(SessionABC):
         asked: dict[str, Any] = {"tail": True, "limit": PAGE}
         while wanted is not None and (count is None or items < count):
             page = cast("list[SessionEvent]", await self._session.call("loadEvents", asked))
-            # The branch goes on upwards, and the log does not.
+            # The branch continues upward, and the log does not.
             if not page:
                 return None
             for event in reversed(page):
@@ -197,7 +197,7 @@ def plain_event(item: Item, called: Mapping[Any, Any]) -> NewEvent:
         return {"action": "user_message", "content": content}
     if role in ("system", "developer"):
         return {"action": "system_instruction", "content": content}
-    # An item for the model's own provider alone says nothing to others.
+    # An item that is only for the model's own provider means nothing to others.
     return {"action": "agent_message", "content": content if role == "assistant" else ""}
 
 

@@ -42,7 +42,7 @@ impl Object {
         }
     }
 
-    /// Accounts for the CPU time of so many bytes of a file.
+    /// Accounts for the CPU time of this many bytes of a file.
     async fn use_cpu_for(&self, bytes: usize) {
         self.files_cpu
             .use_bytes(bytes, &self.outbound, self.name.get())

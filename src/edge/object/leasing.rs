@@ -91,7 +91,8 @@ impl Object {
                 to_worker.send(&ToHolder::Events(events));
             }
             to_worker.send(&ToHolder::Over);
-            // A message that was queued meanwhile is another turn, which this client does not read.
+            // A message that was queued in the meantime is another turn, which this client does not
+            // read.
             ending.end();
             if let Some(object) = me.upgrade() {
                 object.leases.0.borrow_mut().remove(&to_worker.id);
@@ -140,7 +141,7 @@ impl Object {
             return;
         };
         let Some(turn) = self.leases.find(&id) else {
-            // The turn has ended, or the object was evicted meanwhile.
+            // The turn has ended, or the object was evicted in the meantime.
             sockets::close_with(socket, 1011, "");
             self.recover_after_eviction();
             return;

@@ -16,8 +16,8 @@ use directory::membership::{Member, is_there};
 /// The time from the agent's creation to the alarm that ensures its registration.
 const RECOVERY_ALARM_MS: i64 = 10_000;
 
-/// The maximum time that the response to an agent's first request is delayed until the
-/// agent is in the directory. Afterwards the registration continues in the background.
+/// The maximum time that the response to an agent's first request is delayed until the agent is in
+/// the directory. Afterward the registration continues in the background.
 const PATIENCE_MS: i64 = 2_000;
 
 impl Object {
@@ -81,7 +81,7 @@ impl Object {
                 return;
             }
             Ok(Some(pause_ms)) => pause_ms,
-            // The storage was emptied meanwhile.
+            // The storage was emptied in the meantime.
             Err(_) if !self.is_migrated.get() => return,
             Err(error) => {
                 self.log(&error);

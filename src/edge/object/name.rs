@@ -1,9 +1,9 @@
 //! The agent's name, as its object knows it.
 //!
-//! The platform tells an object its name if the object was found by its name. A proxy may find it
+//! The platform gives an object its name if the object was found by its name. A proxy may find it
 //! by its id only, as between two instances of `wrangler dev`. Such an object adopts the name that
 //! its caller gives if the object's id is derived from that name, and stores it: alarms and callers
-//! over Workers RPC give no name.
+//! over Workers RPC contain no name.
 
 use std::cell::{Cell, OnceCell};
 

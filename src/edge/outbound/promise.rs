@@ -8,8 +8,7 @@ use worker::web_sys;
 use super::reflect::{cancel, get};
 use crate::edge::tasks;
 
-/// Awaits a promise. If this future is dropped, a stream that arrives later is
-/// cancelled.
+/// Awaits a promise. If this future is dropped, a stream that arrives later is canceled.
 pub async fn settle(outcome: JsValue) -> Result<JsValue, JsValue> {
     let mut awaited = PendingPromise {
         promise: Promise::resolve(&outcome),

@@ -1,8 +1,8 @@
 //! Exports the whole agent, one page of lines at a time. A page is rendered when the reader
 //! requests it, and has about a megabyte, or one long line.
 //!
-//! The export has the state at the time when each page is rendered. A session that is created
-//! meanwhile comes last; one that is deleted while its lines are written is marked with a
+//! The export has the state at the time when each page is rendered. A session that is created in
+//! the meantime comes last; one that is deleted while its lines are written is marked with a
 //! `session_deleted` line.
 
 use super::lines::{

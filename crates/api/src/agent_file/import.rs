@@ -534,8 +534,8 @@ impl FileImport for AgentImport<'_> {
         self.lines.buffered_bytes()
     }
 
-    /// Deletes the rows of the incomplete session, and the agent's own rows if their lines
-    /// were incomplete. Complete sessions are kept.
+    /// Deletes the rows of the incomplete session, and the agent's own rows if their lines were
+    /// incomplete. Complete sessions stay.
     fn give_up(&mut self, db: &dyn Database) -> Result<()> {
         if let Some(mark) = self.mark.take() {
             import_marker::delete_written_rows(db, &mark)?;

@@ -5,7 +5,7 @@
 //! `done` was truncated.
 //!
 //! Between them are `cursor` lines. Each has the position from which an export continues that was
-//! interrupted after it. Their positions depend on the content alone.
+//! interrupted after it. Their positions depend only on the content.
 //!
 //! The format's number changes when an older reader would misread a newer file.
 

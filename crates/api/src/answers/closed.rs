@@ -17,8 +17,8 @@ pub fn close(schema: &Value) -> Value {
 }
 
 /// Closes the values within a schema, but not the value itself: a schema that refers to it may name
-/// more fields. `is_open`: the schema only constrains fields that are named beside it, so it closes
-/// nothing.
+/// more fields. `is_open`: the schema only constrains fields that are named next to it, so it
+/// closes nothing.
 pub fn close_within(schema: &Value, is_open: bool) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();

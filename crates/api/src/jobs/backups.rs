@@ -77,7 +77,7 @@ pub async fn back_up_if_due(agent: &Agent<'_>) -> Result<Option<i64>> {
         }
     };
     atomically(agent.db, || {
-        // The agent may have been destroyed meanwhile, or may have another schedule.
+        // The agent may have been destroyed in the meantime, or may have another schedule.
         match find_progress(agent.db)? {
             Some(before) if before.next_at != 0 => {
                 write_progress(

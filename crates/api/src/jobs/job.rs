@@ -30,7 +30,7 @@ pub struct Job {
 pub enum JobTiming {
     /// First, before anything waits.
     AtOnce,
-    /// Beside the alarm: the job waits for others, and the next alarm must not wait for it.
+    /// In the background: the job waits for others, and the next alarm must not wait for it.
     Beside,
     /// In the alarm, which has a CPU allowance of its own.
     Alarm,

@@ -1,5 +1,5 @@
-//! Computes the vectors of entries that this activation has written. If the object is evicted
-//! meanwhile, or the model fails, searches compute the rest: no alarm is needed.
+//! Computes the vectors of entries that this activation has written. If the object is evicted in
+//! the meantime, or the model fails, searches compute the rest: no alarm is needed.
 
 use super::job::{Job, JobTiming, Step};
 use base::background::{JobKind, SOON_MS};

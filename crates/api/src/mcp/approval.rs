@@ -196,8 +196,8 @@ impl CallRound {
         Ok(format!("{content}.{}", URL_SAFE_NO_PAD.encode(seal)))
     }
 
-    /// Accepts the answers to the questions that were sent. Other answers, and those that
-    /// are no objects, are ignored.
+    /// Accepts the answers to the questions that were sent. Other answers, and those that are not
+    /// objects, are ignored.
     pub fn add(&mut self, given: &Value) {
         let mut answers = Map::new();
         for name in &self.asked {

@@ -53,7 +53,7 @@ pub struct Clients {
     /// When each open stream polled last.
     streams: RefCell<Shared<i64>>,
     questions: RefCell<Vec<Weak<Question>>>,
-    /// Signs client-held state if the Worker has no secret.
+    /// Signs state that clients store, if the Worker has no secret.
     key: OnceCell<[u8; 32]>,
 }
 
@@ -64,7 +64,7 @@ pub type Subscribed = BTreeMap<String, Option<String>>;
 #[derive(Default)]
 struct Subscriber {
     follows: Subscribed,
-    /// Cancelled subscriptions that a stream may not have seen yet.
+    /// Canceled subscriptions that a stream may not have seen yet.
     left: BTreeSet<String>,
 }
 
@@ -150,8 +150,8 @@ impl Clients {
         });
     }
 
-    /// Merges the client's new and cancelled subscriptions into a stream's state, and
-    /// stores the result for the next stream.
+    /// Merges the client's new and canceled subscriptions into a stream's state, and stores the
+    /// result for the next stream.
     pub fn join(&self, key: &ClientKey, known: &mut Subscribed) {
         self.with_subscriber(key, |subscriber| {
             known.retain(|address, _| !subscriber.left.contains(address));

@@ -23,14 +23,14 @@ pub const RESOURCES: &[&str] = &["getBlock", "listSkills", "loadSkill"];
 /// The operation behind the prompts.
 pub const PROMPTS: &[&str] = &["renderPrompt"];
 
-/// The agent, and the session whose memory is used beside the agent's.
+/// The agent, and the session whose memory is used in addition to the agent's.
 pub struct Scope<'a> {
     pub agent: &'a Agent<'a>,
     pub session_id: Option<Id>,
 }
 
 impl<'a> Scope<'a> {
-    /// A token for one session covers this session alone, even if the URL names none.
+    /// A token for one session covers only this session, even if the URL names none.
     pub fn find(agent: &'a Agent<'a>, named: Option<String>) -> Result<Self, RpcError> {
         let named = named.as_deref().map(parse_session_id).transpose()?;
         let only = agent.caller.only_session();
@@ -103,7 +103,7 @@ impl<'a> Scope<'a> {
         Value::Object(offered)
     }
 
-    /// The scopes of blocks, the agent's first. A token for one session has that session's alone.
+    /// The scopes of blocks, the agent's first. A token for one session has only that session's.
     pub fn block_scopes(&self) -> impl Iterator<Item = Option<&Id>> {
         let agents = self.agent.caller.only_session().is_none().then_some(None);
         agents.into_iter().chain(self.session_id().map(Some))

@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(shared.insert("b", &n.to_string(), ()), n < 2);
         }
         assert_eq!((count(&shared, "a"), count(&shared, "b")), (2, 2));
-        // What is there is renewed, and what was taken is not taken back.
+        // Existing streams are renewed, and a share that was taken is not revoked.
         assert!(shared.insert("a", "0", ()));
         assert!(!shared.insert("a", "3", ()));
     }

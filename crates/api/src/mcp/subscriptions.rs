@@ -1,5 +1,6 @@
-//! Subscriptions to resources. The Worker in front of the object holds the stream to a client, and
-//! polls the object at a bounded rate for changes. So the object can sleep while a stream is open.
+//! Subscriptions to resources. The Worker in front of the object keeps the stream to a client open,
+//! and polls the object at a bounded rate for changes. So the object can sleep while a stream is
+//! open.
 //!
 //! The Worker sends the state of its stream with each poll: each resource with a mark, a short text
 //! that changes with the content. For a client with a handshake, the object stores which resources

@@ -27,7 +27,7 @@ const PART_BYTES: usize = 5 << 20;
 /// The memory of a backup: the part that is being sent, the one that is being filled, and a page.
 const BACKUP_MEMORY_BYTES: usize = 2 * PART_BYTES + PAGE_BYTES;
 
-/// The most backups of an agent that are listed. R2 lists so many at once.
+/// The most backups of an agent that are listed. R2 lists at most this many at once.
 const MAX_LISTED: u32 = 1000;
 
 /// The most pages of keys that are scanned to find the newest backups, and the oldest: a backup

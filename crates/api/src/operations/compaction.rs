@@ -169,7 +169,7 @@ impl Operation for Compact {
     }
 }
 
-/// The part that every context of the session has beside its messages, and the leaf.
+/// The part that every context of the session has in addition to its messages, and the leaf.
 async fn read_overhead(
     agent: &Agent<'_>,
     session_id: &Id,

@@ -116,7 +116,7 @@ impl RunWaiting for EraseAgents {
 
 impl AgentErasure<'_> {
     async fn destroy(&mut self, name: String, is_home: bool) {
-        // The agent that runs this request is destroyed last: it can do nothing afterwards.
+        // The agent that runs this request is destroyed last: it can do nothing afterward.
         if name == self.agent.name {
             self.is_own = true;
             return;

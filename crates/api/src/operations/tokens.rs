@@ -1,4 +1,4 @@
-//! Mints tokens, which a browser holds instead of the secret.
+//! Mints tokens, which a browser uses instead of the secret.
 
 use crate::json_schema::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -82,7 +82,7 @@ pub enum Preset {
     Model,
 }
 
-/// Beginning, resuming and cancelling a turn, and reading the conversation. The preset has no
+/// Beginning, resuming and canceling a turn, and reading the conversation. The preset has no
 /// operation on prompts or memory, and none that deletes messages.
 const CHAT_PRESET: &[&str] = &[
     chat::run::agent::CHAT,

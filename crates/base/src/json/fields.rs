@@ -131,7 +131,7 @@ impl<'de> Deserialize<'de> for Count {
     }
 }
 
-/// How many rows a page may hold: 1 to `MAX`, `DEFAULT` when not given.
+/// How many rows a page may have: 1 to `MAX`, `DEFAULT` when not given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Limit<const DEFAULT: i64, const MAX: i64>(pub i64);
 

@@ -48,7 +48,7 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     decode(text).map_err(|error| error.refusal(text))
 }
 
-/// The text of a body that holds an object. An empty body holds an empty one.
+/// The text of a body that contains an object. An empty body counts as an empty object.
 fn readable(body: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Error::invalid(BODY, "The body is not valid UTF-8."))?;

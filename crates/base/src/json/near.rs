@@ -11,8 +11,8 @@ pub fn find_nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// The edit distance between two names, ignoring case. Both are short: a field's name, cut
-/// at [`MAX_QUOTED_CHARS`], and one of ours.
+/// The edit distance between two names, ignoring case. Both are short: a field's name, cut at
+/// [`MAX_QUOTED_CHARS`], and one of our own names.
 fn distance(left: &str, right: &str) -> usize {
     let right: Vec<char> = right.to_ascii_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=right.len()).collect();

@@ -13,9 +13,9 @@ pub fn count_unescaped(bytes: &[u8]) -> usize {
     start + count_unescaped_by_eight(bytes.get(start..).unwrap_or_default())
 }
 
-/// The end of an object in a fixed layout that starts at `at`: the given `words` with a
-/// string between each two of them, then a number and the closing brace. `None`: the object
-/// has another layout, or is no JSON.
+/// The end of an object in a fixed layout that starts at `at`: the given `words` with a string
+/// between each two of them, then a number and the closing brace. `None`: the object has another
+/// layout, or is not JSON.
 pub fn skip_common(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
     let (first, others) = words.split_first()?;
     let mut rest = bytes.get(at..)?.strip_prefix(first.as_bytes())?;

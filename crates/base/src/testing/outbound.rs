@@ -124,7 +124,7 @@ fn etag(bytes: &[u8]) -> String {
 }
 
 /// A body that repeats its beginning, each time after a pause, until its reader times out. The time
-/// passes in the test alone.
+/// passes only in the test.
 pub struct Trickle {
     pub piece: Vec<u8>,
     pub pause_ms: i64,

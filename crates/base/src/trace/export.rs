@@ -97,7 +97,7 @@ fn decode_percent(value: &str) -> Option<String> {
     is_visible.then(|| String::from_utf8(bytes).ok())?
 }
 
-/// Sends the queued spans, including those that end meanwhile. Callers do not wait for it.
+/// Sends the queued spans, including those that end in the meantime. Callers do not wait for it.
 pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn Host) {
     if queue.is_empty() || !queue.begin_sending() {
         return;

@@ -21,7 +21,7 @@ use conversation::session::stored_turns::{StoredTurn, load_of_session};
 /// The most events that a page scans where no link leads from turn to turn.
 const MAX_SCANNED_EVENTS: i64 = 1_000;
 
-/// The most sessions whose position a cursor has. If so many are open, their turns come before
+/// The most sessions whose position a cursor has. If this many are open, their turns come before
 /// those of sessions that were written to earlier.
 const MAX_OPEN: usize = 64;
 

@@ -25,7 +25,7 @@ pub struct ApiTurn {
     pub runs_tools: bool,
 }
 
-/// Serialises what the copies of a turn share.
+/// Serializes what the copies of a turn share.
 pub mod shared {
     use std::rc::Rc;
 

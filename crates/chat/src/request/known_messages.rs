@@ -51,7 +51,7 @@ impl KnownMessage {
 }
 
 /// Rejects another message under the id of a stored one: its sender would take an answer to the
-/// stored text for one to the new text. `hint` says what to do instead.
+/// stored text for one to the new text. `hint` names an alternative.
 pub fn check_repeated(
     db: &dyn Database,
     session_id: &Id,

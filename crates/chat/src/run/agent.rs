@@ -51,7 +51,7 @@ pub struct Agent<'a> {
     pub deployed: &'a Deployed,
     pub compactions: &'a CompactionTracker,
     pub turns: &'a RunningTurns,
-    /// The work beside turns.
+    /// The work that runs in addition to turns.
     pub work: &'a WorkUnderWay,
     pub audience: &'a dyn Audience,
     pub starter: &'a dyn TurnStarter,

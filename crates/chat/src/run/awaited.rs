@@ -57,7 +57,7 @@ impl<R> Awaited<R> {
         }
     }
 
-    /// Waits until the turn starts or is cancelled.
+    /// Waits until the turn starts or is canceled.
     pub async fn wait_for_start(&self) -> TurnStart<R> {
         poll_fn(|context| {
             if let Some(start) = &*self.start.borrow() {

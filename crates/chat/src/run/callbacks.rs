@@ -4,7 +4,7 @@
 //!
 //! Each call is signed as the Standard Webhooks specification requires, with a key that is derived
 //! from the Worker's secret. The content of a call is read when the call is made, so a message or a
-//! text that was deleted meanwhile is not sent.
+//! text that was deleted in the meantime is not sent.
 
 mod memory_change;
 mod message;
@@ -122,7 +122,7 @@ impl CallbackSender<'_> {
         let failed = |failure: CallFailure| failure.reason();
         let mut answer = self.memory.outbound.send(request).await.map_err(failed)?;
         let status = answer.status;
-        // Only the status counts: an answer that is cut off or too long is no failure.
+        // Only the status counts: an answer that is cut off or too long is not a failure.
         let _ = read_all(answer.body.as_mut()).await;
         if (200..300).contains(&status) {
             Ok(())

@@ -55,8 +55,8 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
     let is_offered = agent.audience.awaits_replay(&running.session_id);
     agent.turns.retain_finished(&running, is_offered);
     agent.call_back();
-    // The client that made the request has the turn, but not the messages that others wrote
-    // meanwhile.
+    // The client that made the request has the turn, but not the messages that others wrote in the
+    // meantime.
     let has_all = !running.is_continuation && !running.was_broadcast();
     let except = has_all.then_some(running.request_id.as_str());
     broadcast_list(agent, &running.session_id, except);

@@ -195,8 +195,7 @@ impl<'a> TurnDriver<'a> {
                 self.record_compaction(started_at, made);
             }
             let Some(made) = made else {
-                // The cancelled request is counted here, because its summariser no longer
-                // can.
+                // The canceled request is counted here, because its summarizer no longer can.
                 if let Some((model, sent)) = summariser.take_in_flight() {
                     let spent = TokenUsage {
                         input_tokens: sent,

@@ -55,7 +55,7 @@ pub fn write(
                 store_record(memory, turn, &without, (host.now_ms(), None))?;
                 callbacks::insert(memory, turn, &turn.message_id, report)
             })?;
-            // Whoever cancelled the turn already knows why it ended.
+            // Whoever canceled the turn already knows why it ended.
             if is_cancelled {
                 return Ok(has_callback);
             }

@@ -48,7 +48,7 @@ pub struct WrittenRequest {
     pub has_changed: bool,
 }
 
-/// The fields of a request about its turn, beside the messages.
+/// The fields of a request about its turn, in addition to the messages.
 struct TurnOptions<'a> {
     turn_id: &'a str,
     model: Option<&'a str>,

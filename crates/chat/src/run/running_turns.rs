@@ -532,7 +532,7 @@ impl RunningTurn {
         self.wake();
     }
 
-    /// The result of `work`, or `None` as soon as the turn is cancelled.
+    /// The result of `work`, or `None` as soon as the turn is canceled.
     pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = std::pin::pin!(work);
         poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! The work beside turns that this activation of the object started. A cache, as
+//! The work, other than turns, that this activation of the object started. A cache, as
 //! `running_turns.rs` is: the tables store what must survive an eviction.
 
 use crate::run::callbacks::CallbacksInFlight;

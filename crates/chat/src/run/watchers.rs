@@ -44,7 +44,7 @@ pub fn broadcast_message(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
 /// If the changed messages have more bytes, the list is sent, which has its own limit.
 const MAX_CHANGED_BYTES: usize = 512 << 10;
 
-/// Sends what changed to the session's sockets: the messages alone, or the list.
+/// Sends what changed to the session's sockets: only the messages, or the list.
 pub fn send_broadcast(agent: &Agent<'_>, session_id: &Id, broadcast: &Broadcast) {
     let frames = match broadcast {
         Broadcast::Messages(ids) => render_changed(agent, session_id, ids),

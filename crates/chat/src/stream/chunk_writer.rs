@@ -203,7 +203,7 @@ impl ChunkWriter {
         out
     }
 
-    /// Ends a cancelled turn, inside a step that has no finished call. Otherwise a client that
+    /// Ends a canceled turn, inside a step that has no finished call. Otherwise a client that
     /// resends once all calls of the last step have their outcome would restart the turn at once.
     /// The client detects a step only by its first part, so an empty text is written into a step
     /// that has no part.

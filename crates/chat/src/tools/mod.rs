@@ -1,5 +1,5 @@
-//! The tools that a turn may call beside those of the memory: tools that the operator registered,
-//! servers of tools, and how each is shown.
+//! The tools that a turn may call in addition to those of the memory: tools that the operator
+//! registered, servers of tools, and how each is shown.
 
 pub mod exchange;
 pub mod input;

@@ -302,7 +302,7 @@ async fn send_and_listen(
         let received = events.as_mut().map(|parser| parser.push(&bytes));
         body.extend_from_slice(&bytes);
         let Some(Ok(received)) = received else {
-            // A line that is too long is no event: the body is the answer.
+            // A line that is too long is not an event: the body is the answer.
             events = None;
             continue;
         };

@@ -16,9 +16,8 @@ use context::tools::{self, Toolbox, is_ours};
 use models::ToolDefinition;
 use store::memory_use::MemoryUse;
 
-/// The maximum bytes of all outputs of one turn that its model reads whole: the turn is
-/// stored in one row, which holds 2 MB. Further outputs are stored by
-/// `run/whole_outputs.rs`.
+/// The maximum bytes of all outputs of one turn that its model reads whole: the turn is stored in
+/// one row, which can have 2 MB. Further outputs are stored by `run/whole_outputs.rs`.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
 /// The text that a model reads if a tool was changed after the model called it.
@@ -81,8 +80,8 @@ impl<'a> TurnTools<'a> {
         })
     }
 
-    /// At the start of a turn, requests the outdated tool lists from their servers. The
-    /// tools must be loaded again afterwards. `None`: no list is outdated.
+    /// At the start of a turn, requests the outdated tool lists from their servers. The tools must
+    /// be loaded again afterward. `None`: no list is outdated.
     pub fn refresh(&mut self, turn: &Turn) -> Option<impl Future<Output = Result<()>> + use<'a>> {
         let memory = self.toolbox.memory;
         let deployed = self.deployed;

@@ -7,8 +7,8 @@
 //! answer follows
 //!
 //! - the session's leaf, if the leaf is in that branch;
-//! - else the newest event of the branch. Somebody chose another leaf (`setLeaf`), or the
-//!   appended events follow an older answer, beside which this turn makes a new one.
+//! - else the newest event of the branch. Somebody chose another leaf (`setLeaf`), or the appended
+//!   events follow an older answer, next to which this turn makes a new one.
 //!
 //! The result of a call that an earlier turn made belongs into the message with the call. Such a
 //! turn stays where it began.
@@ -22,7 +22,7 @@ use conversation::log::find::find_seqs;
 use conversation::log::tip::get_tip;
 use conversation::messages::run::get_run_event;
 
-/// Rows that one statement reads. They hold two numbers each.
+/// Rows that one statement reads. Each has two numbers.
 const PAGE: i64 = 512;
 
 /// The event that a turn's answer follows.

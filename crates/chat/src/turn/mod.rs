@@ -351,7 +351,7 @@ impl Turn {
             .sum()
     }
 
-    /// The bytes of the whole outputs that are stored beside the turn.
+    /// The bytes of the whole outputs that are stored separately from the turn.
     pub fn whole_output_bytes(&self) -> usize {
         let calls = self.steps.iter().flat_map(|step| &step.calls);
         calls
@@ -390,7 +390,7 @@ impl Turn {
         self.close_running(CUT_OFF);
     }
 
-    /// Closes all calls because the user cancelled the turn.
+    /// Closes all calls because the user canceled the turn.
     pub fn cancel(&mut self) {
         self.close_running(CANCELLED);
         self.close_waiting(CANCELLED);

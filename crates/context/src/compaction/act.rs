@@ -344,7 +344,7 @@ impl Compactor<'_> {
         }
     }
 
-    /// Records the failure, unless the session was deleted meanwhile.
+    /// Records the failure, unless the session was deleted in the meantime.
     fn record_failure(
         &self,
         task: &CompactionTask<'_>,
@@ -359,7 +359,7 @@ impl Compactor<'_> {
         })
     }
 
-    /// `None`: an event that the summary covers was changed meanwhile.
+    /// `None`: an event that the summary covers was changed in the meantime.
     fn write(
         &self,
         task: &CompactionTask<'_>,

@@ -1,8 +1,8 @@
 //! Automatic compaction: runs after the response to an append, at most once at a time per
 //! session, and with hysteresis.
 //!
-//! The tracker holds a cache, and leases that end with the work they guard. Both may be
-//! lost at any time.
+//! The tracker has a cache, and leases that end with the work they guard. Both may be lost at any
+//! time.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -77,7 +77,7 @@ impl CompactionTracker {
         })
     }
 
-    /// Records that the session's chat turns fill their context window of so many tokens.
+    /// Records that the session's chat turns fill their context window, which has this many tokens.
     /// The work after the turn compacts the session.
     pub fn mark_filling(&self, session_id: &Id, tokens: i64) {
         let mut filling = self.filling.borrow_mut();
@@ -215,9 +215,8 @@ pub async fn after_append(
     Ok(last)
 }
 
-/// Compacts for the chat turns of a session, whose context window has so many tokens.
-/// `None`: compaction for chat turns is off, or another compaction of this session is
-/// running.
+/// Compacts for the chat turns of a session, whose context window has this many tokens. `None`:
+/// compaction for chat turns is off, or another compaction of this session is running.
 pub async fn compact_for_turn(
     compactions: &CompactionTracker,
     compactor: &Compactor<'_>,

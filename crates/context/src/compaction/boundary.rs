@@ -137,7 +137,7 @@ mod tests {
         for (script, head, budget, at_least, expected) in [
             ("5 5 5 5 5 5 5 5", 3, 10, 2, Some(3..6)),
             ("5 5 5 5 5 5 5 5", 0, 0, 0, Some(0..8)),
-            // The budget is smaller than the messages that are kept anyway.
+            // The budget is smaller than the messages that are never covered.
             ("5 5 5 5 50 50", 1, 10, 2, Some(1..4)),
             // The tail overlaps the head.
             ("5 5 5 5", 3, 100, 2, None),

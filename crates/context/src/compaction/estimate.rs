@@ -1,5 +1,5 @@
-//! Estimates the tokens of a path: its messages as they are read, with overlays in place
-//! of the messages they cover, and the system prompt and tools before them.
+//! Estimates the tokens of a path: its messages as they are read, with overlays instead of the
+//! messages they cover, and the system prompt and tools before them.
 
 use crate::json_schema::JsonSchema;
 use std::collections::HashMap;
@@ -232,8 +232,8 @@ fn measure_by_totals(
     }))
 }
 
-/// So many events after a measured one are read, rather than the totals: those need the session's
-/// branches and the path's corrections.
+/// Up to this many events after a measured one are read, instead of the totals: those need the
+/// session's branches and the path's corrections.
 const FEW_EVENTS: i64 = 16;
 
 /// Measures the path that ends at `leaf_seq`. `known`: an event of the log that was measured already.

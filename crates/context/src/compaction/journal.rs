@@ -98,7 +98,7 @@ pub fn change_journal(
     write_compaction(db, session_id, json::encode(&journal)?)
 }
 
-/// Records a failure, unless the session was deleted meanwhile.
+/// Records a failure, unless the session was deleted in the meantime.
 pub fn record_failure(
     db: &dyn Database,
     host: &dyn Host,

@@ -40,8 +40,8 @@ pub struct CompactionTask<'a> {
     pub fixed: PromptOverhead,
     pub is_auto: bool,
     pub dry_run: bool,
-    /// The tokens that a chat turn has for messages, if the compaction is for one. `None`: the
-    /// settings alone determine how far to compact.
+    /// The tokens that a chat turn has for messages, if the compaction is for one. `None`: only the
+    /// settings determine how far to compact.
     pub capacity: Option<i64>,
 }
 

@@ -38,7 +38,7 @@ struct SummaryAnswer {
     summary: String,
 }
 
-/// The service's summary. An error says what happened, without the content of the answer.
+/// The service's summary. An error describes what happened, without the content of the answer.
 pub async fn ask(
     memory: &Memory<'_>,
     binding: &str,

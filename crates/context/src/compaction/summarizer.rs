@@ -49,7 +49,7 @@ impl SummaryPayer<'_> {
             Self::Asking(limits) => Ok(*limits),
             Self::Growing { find, found } => {
                 if found.get().is_none() {
-                    // Nothing else sets it meanwhile: `find` does not await.
+                    // Nothing else sets it in the meantime: `find` does not await.
                     found.set(find()?).ok();
                 }
                 Ok(found.get().and_then(Option::as_ref))
@@ -86,7 +86,7 @@ impl<'a> ModelSummarizer<'a> {
         self.has_started.get()
     }
 
-    /// The request that was in progress when the summary was cancelled.
+    /// The request that was in progress when the summary was canceled.
     pub fn take_in_flight(&self) -> Option<(String, i64)> {
         self.under_way.take()
     }

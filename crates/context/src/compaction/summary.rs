@@ -1,4 +1,4 @@
-//! The prompt for a summariser, and the conversation as the summariser sees it. No I/O.
+//! The prompt for a summarizer, and the conversation as the summarizer sees it. No I/O.
 //!
 //! The conversation is material, not instruction: it is placed between tags that its text can't
 //! close. Each message is shortened to a limit, so that a part of the conversation fits a model
@@ -71,7 +71,7 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The messages as a summariser reads them.
+/// The messages as a summarizer reads them.
 pub fn render_conversation(messages: &[ContextMessage]) -> String {
     let mut lines = Vec::new();
     for message in messages {
@@ -124,7 +124,7 @@ fn shortened(text: &str, limit: usize) -> String {
     format!("{head} [… {} characters …] {tail}", count - limit)
 }
 
-/// Converts a summariser's answer into the summary to store.
+/// Converts a summarizer's answer into the summary to store.
 pub fn check(answer: &str) -> Result<String> {
     let mut summary = answer.trim().to_owned();
     if summary.is_empty() {

@@ -63,7 +63,7 @@ pub static TOOLS: &[ContextTool] = &[
 pub struct Toolbox<'a> {
     pub memory: Memory<'a>,
     pub config: &'a Config,
-    /// The session whose blocks and documents the tools use, beside the agent's.
+    /// The session whose blocks and documents the tools use, in addition to the agent's.
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
     /// The first event of the turn's answer.

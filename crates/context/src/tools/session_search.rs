@@ -23,7 +23,7 @@ pub const TOOL: ContextTool = ContextTool {
 /// How many results a model gets.
 const MAX_RESULTS: usize = 8;
 
-/// Tells a model that older events are not in the index yet.
+/// Informs a model that older events are not in the index yet.
 const STILL_INDEXING: &str =
     "(Older conversations are still being indexed: search again later to find more.)";
 

@@ -75,7 +75,7 @@ const MAX_GIVEN_BACK_BYTES: usize = 512 << 10;
 impl WorkingContext {
     /// Removes the provider's data that another model produced and, from the newest message on,
     /// what exceeds the capacity: estimates do not count this data, so it takes up to about a
-    /// quarter of a window of so many tokens.
+    /// quarter of a window of this size.
     pub fn return_provider_data(&mut self, model: &str, window_tokens: i64) {
         let capacity = usize::try_from(window_tokens).unwrap_or(0);
         let mut left = capacity.min(MAX_GIVEN_BACK_BYTES);

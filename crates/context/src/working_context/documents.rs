@@ -147,7 +147,7 @@ pub fn find_replacement(
 }
 
 impl Documents {
-    /// Truncates each document to so many characters.
+    /// Truncates each document to this many characters.
     pub fn cut(&mut self, chars: usize) {
         let replaced = self.replaced.iter_mut().map(|(_, text)| text);
         for text in replaced.chain(&mut self.instructions) {

@@ -1,11 +1,10 @@
 //! The fast path for working contexts: SQLite builds the messages as one text, and Rust
 //! only counts its tokens.
 //!
-//! An event qualifies if its row alone is sufficient to build the model's message: the
-//! event is short, is no tool call or result, and has no slices or files. A context
-//! qualifies if all its events do, if no document is loaded, and if the path has no branch
-//! and no summary there. Any other context is built event by event (`build.rs`), with an
-//! identical result.
+//! An event qualifies if its row is sufficient to build the model's message: the event is short, is
+//! not a tool call or result, and has no slices or files. A context qualifies if all its events do,
+//! if no document is loaded, and if the path has no branch and no summary there. Any other context
+//! is built event by event (`build.rs`), with an identical result.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;

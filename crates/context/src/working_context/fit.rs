@@ -80,7 +80,7 @@ impl ContextCapacity {
     }
 }
 
-/// A group of messages that are kept together.
+/// A group of messages that are never separated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Group {
     /// The first event of the group.

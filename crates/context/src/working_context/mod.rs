@@ -1,6 +1,5 @@
-//! The working context: the messages that one turn sends to a model. It is built from the
-//! newest events of a branch and discarded afterwards. Only the turn's new messages are
-//! written back.
+//! The working context: the messages that one turn sends to a model. It is built from the newest
+//! events of a branch and discarded afterward. Only the turn's new messages are written back.
 
 pub mod budget;
 pub mod build;

@@ -15,7 +15,7 @@ const MIN_TOKENS: i64 = 16;
 /// Arguments of a call that are longer than this are left out as the last resort.
 const MAX_ARGUMENT_BYTES: usize = 200;
 
-/// Truncates the message's text to so many tokens.
+/// Truncates the message's text to this many tokens.
 pub fn cut_to(message: &mut ContextMessage, tokens: i64) {
     let role = message.role;
     let takes = |text: &str| of_content(role, text);

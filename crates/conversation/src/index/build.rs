@@ -1,6 +1,6 @@
-//! Builds the search index backwards from the newest event, so that searches find the
-//! newest events first. Each batch is one short transaction, which also stores where the
-//! next batch starts (`progress.rs`).
+//! Builds the search index backward from the newest event, so that searches find the newest events
+//! first. Each batch is one short transaction, which also stores where the next batch starts
+//! (`progress.rs`).
 
 use crate::index::IndexWriter;
 use crate::index::progress::{

@@ -14,7 +14,7 @@ use search::terms::QueryTerm;
 const MAX_CANDIDATES: usize = 200;
 const LEAST_CANDIDATES: usize = 60;
 
-/// The most candidates of each of so many queries.
+/// The most candidates of each query, if there are this many queries.
 pub fn most_candidates(queries: usize) -> usize {
     (MAX_CANDIDATES / queries.max(1)).max(LEAST_CANDIDATES)
 }
@@ -37,8 +37,8 @@ pub struct IndexMatches {
     pub is_cut: bool,
 }
 
-/// The words that the engine searches: the rarest, as long as they take at most so many steps. The
-/// others are too common to select texts, and count in the texts that are read.
+/// The words that the engine searches: the rarest, as long as they take at most this many steps.
+/// The others are too common to select texts, and count in the texts that are read.
 pub fn engine_words(terms: &[QueryTerm], most_steps: i64) -> HashSet<&str> {
     let mut rarest: Vec<&QueryTerm> = terms.iter().collect();
     rarest.sort_by_key(|term| term.found);

@@ -119,7 +119,7 @@ pub fn index_of(
         return Ok(None);
     };
     let from = state.find_from(db, number)?;
-    // Other sessions were searched, each by callers who see it alone.
+    // Other sessions were searched, each by callers who see only that session.
     if state == progress::ASKED && from == progress::NOTHING {
         return Ok(None);
     }

@@ -15,7 +15,7 @@ pub enum PhraseTexts {
     /// A word of the phrases is in no text.
     Nowhere,
     All {
-        /// At most so many texts match.
+        /// The most texts that can match.
         most: i64,
     },
     /// The newest texts that contain the rarest of the phrases' words.

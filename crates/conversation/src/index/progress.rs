@@ -1,7 +1,7 @@
-//! The progress of the search index. The index is built backwards in batches, from the
-//! newest event of the newest session. Each batch is one transaction. Between two batches
-//! the object may be evicted, and anything may be written. So one number per session
-//! records which of its events are indexed: those from this `seq` on, up to the newest.
+//! The progress of the search index. The index is built backward in batches, from the newest event
+//! of the newest session. Each batch is one transaction. Between two batches the object may be
+//! evicted, and anything may be written. So one number per session records which of its events are
+//! indexed: those from this `seq` on, up to the newest.
 //!
 //! The number is in the session's own row, if there is one, and otherwise follows from the
 //! cursor. A session has its own row if it is ahead of the cursor, because it was written

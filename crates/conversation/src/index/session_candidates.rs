@@ -160,7 +160,7 @@ pub fn of_session(
         .collect();
     let wanted = engine_words(&terms, most_steps);
     let counted = || terms.iter().zip(&counts);
-    // If the query has phrases, prefixes alone find nothing.
+    // If the query has phrases, prefixes find nothing by themselves.
     let events_of = |prefix: &String| -> Vec<i64> {
         let events = scanned.events.iter();
         let events = events.filter(|event| scanned.has_prefix(event, prefix));

@@ -26,8 +26,8 @@ pub const MAX_READ_WHOLE: i64 = 512;
 const MAX_SCANNED: usize = 8_000;
 const MAX_SCANNED_BYTES: usize = 8 << 20;
 
-/// The most bytes of a session that is scanned completely: each word is compared with all
-/// words of the queries. Scanning for prefixes alone takes much less time.
+/// The most bytes of a session that is scanned completely: each word is compared with all words of
+/// the queries. Scanning only for prefixes takes much less time.
 const MAX_WHOLE_BYTES: usize = 1 << 20;
 
 /// How many events one statement reads, and the most bytes of an event that is read

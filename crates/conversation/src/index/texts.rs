@@ -13,8 +13,8 @@ use base::row;
 use base::rows::parse_rows;
 use search::document::EventText;
 
-/// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
-/// bytes. One value holds them, so they must stay below the engine's limit for values.
+/// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four bytes. They
+/// are one value, so they must stay below the engine's limit for values.
 pub const PAGE: usize = 32;
 
 /// The data of an event that the ranking reads in addition to its bodies.

@@ -32,7 +32,7 @@ pub type StoredBatch = (
     Option<String>,
 );
 
-/// Reads the vectors alone: a row for each text that is compared. With filters, each vector's event
+/// Reads only the vectors: a row for each text that is compared. With filters, each vector's event
 /// is read as well. Returns the vectors that are stored as bytes.
 pub fn load_batch(
     db: &dyn Database,

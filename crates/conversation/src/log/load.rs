@@ -84,9 +84,8 @@ impl EventQuery<'_> {
     }
 }
 
-/// The events as a JSON array in `seq` order. SQLite holds the whole page in memory while
-/// it builds the JSON. It therefore builds a page only if no event exceeds its share of the
-/// longest answer.
+/// The events as a JSON array in `seq` order. SQLite has the whole page in memory while it builds
+/// the JSON. It therefore builds a page only if no event exceeds its share of the longest answer.
 pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText> {
     let share = MAX_ANSWER_BYTES as i64 / query.limit.max(1);
     let max_bytes = share.max(SHORT_BYTES);
@@ -98,8 +97,8 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
         }
     }
     let (page, params) = query.build("e.seq AS seq");
-    // A page of the newest events is a range of rows, which SQLite reads in order.
-    // Filtered events have to be sorted by their numbers.
+    // A page of the newest events is a range of rows, which SQLite reads in order. Filtered events
+    // must be sorted by their numbers.
     let end = match query.before_seq {
         Some(before_seq) => format!(" AND e.seq < {before_seq}"),
         None => String::new(),

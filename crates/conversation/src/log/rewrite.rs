@@ -14,7 +14,7 @@ use store::erasing::{ErasingDatabase, Overwrite};
 
 /// Replaces the bodies of a stored event. `media`: where media was cut out of its old message. Part
 /// of a transaction. A caller that turns an event of a run into a message must also update the
-/// event's children and the events beside it (`boundary.rs`, `totals.rs`).
+/// event's children and its siblings (`boundary.rs`, `totals.rs`).
 pub fn rewrite_bodies(
     db: &dyn Database,
     session_id: &Id,

@@ -39,7 +39,7 @@ pub struct PathTotals {
 }
 
 row! {
-    /// The columns of the event `event`. `is_run_member`: SQL that says whether it is a run member.
+    /// The columns of the event `event`. `is_run_member`: SQL: whether it is a run member.
     pub for PathEnd(event: &str, is_run_member: &str) {
         seq: i64 = format!("{event}.seq"),
         is_run_member: bool = format!("iif({is_run_member}, 1, 0)"),

@@ -173,8 +173,8 @@ fn branches(rows: &[NewRow<'_>]) -> BTreeMap<i64, NewBranches> {
     branches
 }
 
-/// Splits rows into batches of one statement each. A batch's JSON stays below the
-/// engine's value limit. A row too long for a batch is written alone, column by column.
+/// Splits rows into batches of one statement each. A batch's JSON stays below the engine's value
+/// limit. A row too long for a batch is written by itself, column by column.
 fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
     let mut batches = Vec::new();
     let mut start = 0;

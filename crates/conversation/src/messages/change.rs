@@ -87,7 +87,7 @@ pub fn update_message(
         record_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
         record_deleted(db, host, session_id, tip.last_seq(), &deleted)?;
         if is_run {
-            // The event is no longer in a run, so no run is split below it or beside it.
+            // The event is no longer in a run, so no run is split below it or next to it.
             begin_messages_below(db, session_id, first_seq)?;
             let changed =
                 boundary::update_boundaries(db, session_id, [first_seq, parent_seq], [first_seq])?;

@@ -1,4 +1,4 @@
-//! Deletes events and messages. The feed records everything that reads differently afterwards: each
+//! Deletes events and messages. The feed records everything that reads differently afterward: each
 //! deleted event, each message whose run lost or gained events, and each overlay whose edges moved.
 //!
 //! The feed omits the new parents of surviving events: they follow from the deletes.
@@ -50,7 +50,7 @@ pub fn delete_messages(
 }
 
 /// Messages of a session, with all the events that they have now. A deletion means these events,
-/// whatever joins or splits runs afterwards.
+/// whatever joins or splits runs afterward.
 #[derive(Default)]
 pub struct FoundMessages {
     count: usize,

@@ -6,7 +6,7 @@ use base::row;
 
 /// SQL: one text of at most ?3 events of the session ?1 up to the event ?2, and [`LinearPathRow`].
 /// `shown` is SQL for the text of an event `e`; the texts have commas between them. The text is
-/// NULL if an event's is, if the events are no line, or if `unless` is true, which is SQL.
+/// NULL if an event's is, if the events are not a line, or if `unless` is true, which is SQL.
 pub fn up_to_leaf(shown: &str, unless: &str) -> String {
     sql_of(
         shown,
@@ -65,7 +65,7 @@ fn sql_of(shown: &str, unless: &str, range: &str, leaf_id: &str) -> String {
 }
 
 row! {
-    /// The facts that the statement gives beside the text.
+    /// The facts that the statement returns in addition to the text.
     pub struct LinearPathRow(leaf_id: &str) {
         /// The event that the first one follows; 0: none.
         pub above_seq: Option<i64> = "min(parent_seq)",

@@ -1,7 +1,7 @@
 //! A piece of a path: consecutive events up from one, read by one statement in which SQLite renders
 //! their messages.
 //!
-//! An event is plain if its message can be rendered from its row alone: the event is in no run,
+//! An event is plain if its message can be rendered from only its row: the event is in no run,
 //! short, and has neither slices nor media. If all events of a piece are plain, its messages are
 //! one text that Rust only checks. Otherwise the text has the rows of the other events between the
 //! messages, so that no row is read twice.

@@ -32,7 +32,7 @@ pub struct Message {
     pub parent_seq: i64,
 }
 
-/// The prefix of a message id that stands for an overlay, as in the stock SDK.
+/// The prefix of a message id that represents an overlay, as in the stock SDK.
 const COMPACTION_PREFIX: &str = "compaction_";
 
 impl Message {

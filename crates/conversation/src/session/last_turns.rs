@@ -1,6 +1,6 @@
 //! The last turn of each session: one row, which the session's next turn overwrites.
 //!
-//! A turn has one row beside its events:
+//! A turn has one row in addition to its events:
 //!
 //! - The transaction that writes the user's message writes the row. The row records that a turn has
 //!   started, and which `seq` its answer gets. An appended message writes no such row, so it starts

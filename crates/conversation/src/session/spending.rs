@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use base::json::is_zero;
 
-/// The spending of a turn. An event that ends a turn holds this as JSON.
+/// The spending of a turn. An event that ends a turn contains this as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSpending {

@@ -121,7 +121,7 @@ pub fn delete_old(
 
 /// The events before the remaining checkpoints that these need.
 struct Needed {
-    /// The oldest kept checkpoint.
+    /// The oldest checkpoint that stays.
     from_seq: i64,
     seqs: BTreeSet<i64>,
 }

@@ -143,7 +143,7 @@ fn run_step(
     let walk = RetentionWalk::new(memory, db, run.started_at, session, &EVERYTHING)?;
     let mut left = LeftPages::default();
     let is_over = walk.advance(&mut run, &mut work)? && {
-        // The final step runs alone to bound its duration.
+        // The final step runs by itself to bound its duration.
         let was_finishing = std::mem::replace(&mut run.is_finishing, true);
         let is_clean =
             run.counts == RetentionCounts::default() && work.counts == RetentionCounts::default();
@@ -170,7 +170,7 @@ fn run_step(
         return Ok(step);
     }
     if is_over {
-        // If rules were set meanwhile, the next run begins at once.
+        // If rules were set in the meantime, the next run begins at once.
         step.has_more = progress.next_at == 0;
         progress.last = Some(LastRetentionRun {
             started_at: run.started_at,

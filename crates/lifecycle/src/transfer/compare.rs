@@ -1,7 +1,7 @@
-//! Imports into an existing session: compares each line with the line that an export of
-//! the session would contain now. A file that says the same is not a conflict; a different
-//! file is. Both lines are read as an import reads them, because a file that somebody wrote
-//! by hand may leave out what an export writes.
+//! Imports into an existing session: compares each line with the line that an export of the session
+//! would contain now. A file with the same content is not a conflict; a different file is. Both
+//! lines are read as an import reads them, because a file that somebody wrote by hand may leave out
+//! what an export writes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -64,7 +64,7 @@ impl ImportComparison {
         let stored: SessionLine = json::parse(stored.as_bytes())?;
         let is_same = head_of(line)? == head_of(&stored)?
             && comparing.is_same_time(stored.created_at.0, line.created_at.0)
-            // The events and changes of the file may be newer than its first line says.
+            // The events and changes of the file may be newer than its first line.
             && stored.updated_at.0 >= comparing.limited(line.updated_at.0, stored.updated_at.0)
             && stored.seq_floor.0 >= line.seq_floor.0;
         if is_same {

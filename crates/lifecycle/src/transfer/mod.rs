@@ -20,8 +20,8 @@ use base::database::Database;
 use base::error::Result;
 use conversation::log::slices::MAX_EVENT_BYTES;
 
-/// The longest line: the longest message, plus space for the other fields. Escape sequences
-/// in a text already counted towards the limit when the text was written.
+/// The longest line: the longest message, plus space for the other fields. Escape sequences in a
+/// text already counted toward the limit when the text was written.
 pub const MAX_LINE_BYTES: usize = MAX_EVENT_BYTES + (2 << 20);
 
 /// The longest file that an import accepts: longer than a Worker's largest request body.

@@ -2,9 +2,9 @@
 //! operations that write its data. To export a session, a caller must be allowed to use the
 //! operations that show its data.
 //!
-//! Invariant: a file is data, and can't bypass an operation. No operation writes a frozen
-//! prompt or a block's backend. Lines with these are only accepted if the sender holds the
-//! secret and declares that they trust the file.
+//! Invariant: a file is data, and can't bypass an operation. No operation writes a frozen prompt or
+//! a block's backend. Lines with these are only accepted if the sender has the secret and declares
+//! that they trust the file.
 
 use crate::tables::find_readers;
 use crate::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
@@ -62,8 +62,8 @@ impl ImportSender {
         }
     }
 
-    /// Whether lines are accepted that no operation could write: only if the sender holds
-    /// the secret and trusts the file.
+    /// Whether lines are accepted that no operation could write: only if the sender has the secret
+    /// and trusts the file.
     pub fn accepts_prompts(&self) -> bool {
         self.caller == Caller::Owner && self.allows_sources
     }

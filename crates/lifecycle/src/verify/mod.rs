@@ -107,7 +107,7 @@ mod tests {
             "cf_agents_usage_days",
             "cf_agents_metered",
             "cf_agents_migrations",
-            // A row stands for a session that is not there yet.
+            // A row represents a session that does not exist yet.
             "cf_agents_imports",
             // Encrypted text. A server whose row can't be decrypted requires authorization again.
             "cf_agents_tool_authorizations",

@@ -16,10 +16,10 @@
 //!   anything with status 200 to 299, or status 404 if there is no such text. A service that
 //!   deletes nothing answers with status 405 or 501.
 //!
-//! The service chooses `version`, a string or a number, also for a text that doesn't
-//! exist yet. A write that is based on a text sends the text's version back as
-//! `expectedVersion`. If a service has no versions, only one of this agent's requests
-//! writes at a time, and texts that other writers store meanwhile are lost.
+//! The service chooses `version`, a string or a number, also for a text that doesn't exist yet. A
+//! write that is based on a text sends the text's version back as `expectedVersion`. If a service
+//! has no versions, only one of this agent's requests writes at a time, and texts that other
+//! writers store in the meantime are lost.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
 //! Skills: documents of loadable blocks. The prompt lists their keys. A model loads a whole
-//! document when it needs it, and unloads the document afterwards.
+//! document when it needs it, and unloads the document afterward.
 
 pub mod front_matter;
 pub mod listing;
@@ -43,7 +43,7 @@ pub struct SkillDocument {
     pub key: String,
     pub description: Option<String>,
     pub content: String,
-    /// The source of the text, and the time when it was written, if its home says so.
+    /// The source of the text, and the time when it was written, if its backend reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<Origin>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -375,7 +375,7 @@ impl Addition<'_> {
 }
 
 /// Appends to a document, or creates it, in this object or in the bucket. Other backends accept
-/// only whole documents. Nothing that other writers store meanwhile is lost.
+/// only whole documents. Nothing that other writers store in the meantime is lost.
 pub async fn append(
     memory: &Memory<'_>,
     block: &Definition,

@@ -1,7 +1,7 @@
-//! The built-in demo: a model for a laptop without an account. It applies a few fixed
-//! rules to the last message; the same request always gets the same answer. The demo
-//! calls the memory tools, so that everything around a model can be tried. It says what
-//! it is, so that nobody takes it for a language model.
+//! The built-in demo: a model for a laptop without an account. It applies a few fixed rules to the
+//! last message; the same request always gets the same answer. The demo calls the memory tools, so
+//! that everything around a model can be tried. Its answers state that it is a demo, so that nobody
+//! takes it for a language model.
 //!
 //! The demo never calls twice in a row: after a result it reports and stops.
 
@@ -38,7 +38,7 @@ const MAX_QUOTED_CHARS: usize = 500;
 /// The most names of tools that are listed.
 const MAX_LISTED_TOOLS: usize = 20;
 
-/// The demo's action: it says something, or calls one tool.
+/// The demo's action: a text, or a call of one tool.
 enum DemoAction {
     Say(String),
     Call { name: String, arguments: String },

@@ -14,7 +14,7 @@ use crate::{AnswerPart, ModelRequest, responses};
 use base::action::Role;
 use conversation::log::note::{MAX_PROVIDER_DATA_BYTES, ProviderData};
 
-/// The parts of an answer beside its events.
+/// The parts of an answer other than its events.
 fn parts(body: &str) -> Vec<String> {
     let mut decoder = Decoder::of_responses(CallIds::default());
     let mut parts = decoder.push(body.as_bytes());

@@ -40,7 +40,7 @@ pub struct NativeAnswer {
     unnamed: VecDeque<usize>,
     /// The ids of calls in the log, by their output indexes in the answer.
     call_ids: HashMap<usize, String>,
-    /// An event that is held back until the id of its call is known.
+    /// An event that is not sent until the id of its call is known.
     pending: Option<Value>,
     usage: Option<Map<String, Value>>,
     /// The end of the newest request to the model: the whole answer without its items.
@@ -152,7 +152,7 @@ impl NativeAnswer {
         events
     }
 
-    /// The event that was held back until the id of its call is known.
+    /// The event that was not sent because the id of its call was unknown.
     pub fn flush(&mut self) -> Vec<Value> {
         let Some(mut event) = self.pending.take() else {
             return Vec::new();

@@ -55,7 +55,7 @@ const REFUSED: &[(&str, &str)] = &[(
 /// The most values of `include`: there are some ten.
 const MAX_INCLUDED: usize = 100;
 
-/// A parsed turn, and what the request says beside it.
+/// A parsed turn, and the other fields of the request.
 #[derive(Debug)]
 pub struct ResponsesAsk {
     parsed: ParsedRequest,

@@ -42,7 +42,7 @@ interface Unnamed {
   unnamed: never;
 }
 
-/** A namespace that says no class takes any call. */
+/** A namespace without a class accepts any call. */
 type StubOf<Agent, Given> = [Agent] extends [Unnamed]
   ? Given extends DurableObjectNamespace<infer Own>
     ? [Own] extends [undefined]

@@ -84,7 +84,7 @@ export class OwnBlocks {
     return { ...block, kind, source: { service }, modelWrites };
   }
 
-  /** Asks a block's function. A failure costs this block's content, and says why. */
+  /** Asks a block's function. If the function fails, the block shows the reason instead of its content. */
   async ask(path: string, asked: AskedBlock): Promise<Response> {
     const provider = this.#providers.get(asked.label.toLowerCase());
     if (provider === undefined) return new Response("There is no such block any more.", { status: 404 });

@@ -1,4 +1,4 @@
-// The exports of scripts/build/shim.mjs, and the module that the build puts beside it.
+// The exports of scripts/build/shim.mjs, and the module that the build puts next to it.
 
 declare module "#built" {
   /** The Worker in front of the objects. */
@@ -14,7 +14,7 @@ declare module "#built" {
       call(object: object, operation: string, json: string): Promise<string>;
       /** A read that waits for nothing: its JSON, or what it throws. `undefined`: it has to wait. */
       callNow(object: object, operation: string, json: string): string | Error | undefined;
-      /** The JSON of an input. Throws where the input is no object. */
+      /** The JSON of an input. Throws if the input is not an object. */
       textOf(operation: string, input: unknown): string;
       renew(object: object): void;
       forgetReads(object: object): void;

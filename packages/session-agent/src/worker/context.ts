@@ -1,5 +1,5 @@
-// Labelled texts of an agent as `Context` has them: read and written at once, shown to a model as
-// XML, and edited by one tool.
+// Labeled texts of an agent as `Context` has them: read and written at once, shown to a model as XML, and edited by one
+// tool.
 
 import { type MemoryTool, toolsOf } from "../ai_sdk.js";
 import { estimateStringTokens } from "../compact.js";
@@ -80,7 +80,7 @@ export class AgentContextProvider extends BlockProvider implements BlockStore {
   }
 }
 
-/** Labelled texts, over the store of your choice. */
+/** Labeled texts, over the store of your choice. */
 export class Context {
   #store: BlockStore;
   #predefined: PredefinedBlock[];
@@ -119,7 +119,7 @@ export class Context {
     return { ...before, ...metadata, label, content, tokens };
   }
 
-  /** Adds to a text. The block has to be there. */
+  /** Adds to a text. The block must exist. */
   appendToBlock(label: string, content: string): ContextBlock {
     const before = this.getBlock(label);
     if (before === null) throw new Error(`There is no block \`${label}\`.`);
@@ -186,7 +186,7 @@ export class Context {
     return found === undefined ? null : defaultOf(found);
   }
 
-  /** A stored block with what its definition here says of it. */
+  /** A stored block with the fields of its definition here. */
   #whole(block: StoredBlock): ContextBlock {
     const { defaultContent: _, ...defined } = this.#predefined.find(({ label }) => label === block.label) ?? {};
     return { ...defined, ...block, tokens: estimateStringTokens(block.content) };
@@ -208,7 +208,7 @@ function storedOf({ label, content, description, maxTokens, kind }: Block): Stor
   };
 }
 
-/** What a store does later fails in the log alone. */
+/** If a store fails later, only the log shows it. */
 function reported(work: unknown): void {
   if (work instanceof Promise) work.catch((error) => console.error("session-agent: a block was not written", error));
 }

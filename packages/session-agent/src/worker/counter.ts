@@ -4,7 +4,7 @@
 /** The texts whose late numbers are remembered. */
 const MAX_KNOWN = 500;
 
-/** The texts whose numbers are pending. Further texts are estimated meanwhile. */
+/** The texts whose numbers are pending. Further texts are estimated in the meantime. */
 const MAX_LATE = 500;
 
 /** How many counters of the isolate are asked right now, one inside of another. */

@@ -1,6 +1,6 @@
 // A hook's time is bounded, as that of a call to another Worker is.
 
-/** `work`, or an error after so many milliseconds. The timer does not outlive the work. */
+/** `work`, or an error after this many milliseconds. The timer does not outlive the work. */
 export async function within<Answer>(
   ms: number,
   what: string,

@@ -1,5 +1,5 @@
-// Whether what the class is used with is of a version that it works with. A wrong version is
-// refused in a sentence that names it and says what to do.
+// Whether what the class is used with is of a version that it works with. A wrong version is refused in a sentence that
+// names it and the fix.
 
 import { VERSIONS } from "../versions.js";
 

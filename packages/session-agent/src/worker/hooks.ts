@@ -1,5 +1,5 @@
-// The methods of a class that extends SessionAgent, as the core reaches them: a service that
-// is bound in the object alone, and what is deployed for the class.
+// The methods of a class that extends SessionAgent, as the core reaches them: a service that is bound only in the
+// object, and what is deployed for the class.
 
 import { rightsText } from "../rights.js";
 import { type AskedBlock, type InferredBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
@@ -46,7 +46,7 @@ export interface Grant {
   limits?: { turnsPerMinute?: number; tokensPerDay?: number; costPerDay?: number };
   /** Whose turns `limits` count, such as `user-42`. */
   holder?: string;
-  /** Of a socket: for how many seconds it may speak. Default: 3600. */
+  /** Only for a socket: how many seconds it may be used. Default: 3600. */
   expiresIn?: number;
 }
 
@@ -71,9 +71,9 @@ export interface ChangedMemory {
   sessionId: string | null;
   kind: "block" | "entry" | "document" | "proposal";
   label: string;
-  /** Of an entry or a document. */
+  /** Only for an entry or a document. */
   key?: string;
-  /** Of a proposal. */
+  /** Only for a proposal. */
   id?: string;
   status?: "pending" | "applied" | "rejected" | "reverted";
   deleted: boolean;
@@ -409,7 +409,7 @@ function grantText(grant: Grant): string {
 /** The name of a tool's call, as the core gives it. */
 const callOf = ({ headers }: RequestInit): string | null => new Headers(headers).get("idempotency-key");
 
-/** The problem of a model's version, which the log says. */
+/** The problem of a model's version, for the log. */
 function sayProblem(model: LanguageModelLike): string | null {
   const problem = problemOfModel(model);
   if (problem !== null) console.error(`session-agent: ${problem}`);

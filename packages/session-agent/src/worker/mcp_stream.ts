@@ -3,9 +3,8 @@
 // bounded rate. So an object can sleep while its clients listen: an open stream would keep it in memory,
 // which is billed.
 //
-// The only state of a stream is a fingerprint of each resource's content, which the object computes. A
-// client with a handshake carries the state in the ids of events, so a resumed stream reports what changed
-// meanwhile.
+// The only state of a stream is a fingerprint of each resource's content, which the object computes. A client with a
+// handshake carries the state in the ids of events, so a resumed stream reports what changed in the meantime.
 
 const ADDRESS = /^\/agents\/[^/]+\/[^/]+\/mcp$/;
 const LISTEN = "subscriptions/listen";
@@ -28,7 +27,7 @@ const RETRY_MS = 2_000;
 const MAX_LISTEN_BYTES = 128 << 10;
 const MAX_ID_CHARS = 4_096;
 
-/** Since this revision, an event without data is no message. */
+/** Since this revision, an event without data is not a message. */
 const PRIMED_SINCE = "2025-11-25";
 
 const COMMENT = ": waiting\n\n";
@@ -152,7 +151,7 @@ function ofSession(request: Request): Listener {
   };
 }
 
-/** The stream of a client of the newest revision. `null`: the object says what is wrong. */
+/** The stream of a client of the newest revision. `null`: the object returns the error. */
 async function ofListen(request: Request): Promise<Listener | null> {
   if (Number(request.headers.get("content-length") ?? 0) > MAX_LISTEN_BYTES) return null;
   const text = await request.clone().text();

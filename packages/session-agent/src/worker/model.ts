@@ -187,7 +187,7 @@ class EventWriter {
   #streamed = new Set<string>();
   /** The parts in their order. */
   #parts: ProviderPart[] = [];
-  /** The texts and the reasoning among them that may go on, by their kinds and ids. */
+  /** The texts and the reasoning among them that may continue, by their kinds and ids. */
   #open = new Map<string, ProviderPart>();
   #usage: object | undefined;
   #reason: string | undefined;
@@ -233,7 +233,7 @@ class EventWriter {
       case "error":
         this.isOver = true;
         console.error("session-agent: the model failed in its answer", part.error);
-        // In the middle of an answer, no status of HTTP says it.
+        // In the middle of an answer, no HTTP status can report it.
         return eventOf({
           error: { ...(isStatus(part.error) && { code: part.error.statusCode }), ...problemOf(part.error) },
         });
@@ -376,7 +376,7 @@ function userPart(part: ChatPart, isNewest: boolean): object {
   return fileOf(part.image_url.url, "image/*", isNewest);
 }
 
-/** A file by its content or by its address. Since the newest specification, the data says which. */
+/** A file by its content or by its address. Since the newest specification, the data contains the kind. */
 function fileOf(url: string, usual: string, isNewest: boolean): object {
   const [, mediaType = usual, data] = /^data:([^;,]+);base64,(.*)$/s.exec(url) ?? [];
   const given = data ?? new URL(url);

@@ -1,7 +1,6 @@
-// OAuth 2.1 for the Model Context Protocol: the Worker is a resource server for the issuer that
-// OAUTH_ISSUER names. A client finds the issuer by the metadata of RFC 9728 and brings an access
-// token, a JWT. A token that fails a check here gives no rights: the request continues as
-// one without rights, and Rust refuses it.
+// OAuth 2.1 for the Model Context Protocol: the Worker is a resource server for the issuer that OAUTH_ISSUER names. A
+// client finds the issuer by the metadata of RFC 9728 and brings an access token, a JWT. A token that fails a check
+// here has no rights: the request continues as one without rights, and Rust refuses it.
 //
 // Only the address `…/mcp` of an agent takes such tokens. The Worker in front checks a token before
 // it wakes an object, and the object checks it again, because a binding reaches it directly.
@@ -109,7 +108,7 @@ export function describe(request: Request, env: any): Response | null {
     bearer_methods_supported: ["header"],
     resource_name: "Session Agent",
   };
-  // The description is public, and says the same to everybody.
+  // The description is public, and the same for everybody.
   return Response.json(body, { headers: { "access-control-allow-origin": "*", "cache-control": "max-age=300" } });
 }
 
@@ -177,7 +176,7 @@ async function verify(token: string, { issuer }: Settings): Promise<Json | null>
   return null;
 }
 
-/** An access token says so, or nothing. A token for another purpose says that. */
+/** The type of an access token is `at+jwt`, `JWT` or absent. A token for another purpose has another type. */
 function isType(typ: unknown): boolean {
   if (typ === undefined) return true;
   return typeof typ === "string" && ["jwt", "at+jwt", "application/at+jwt"].includes(typ.toLowerCase());
@@ -264,7 +263,7 @@ function isFor(claims: Json, { audience, agents }: Settings, agent: string, path
   const named: unknown[] = Array.isArray(claims.aud) ? claims.aud : [claims.aud];
   const isForAgent = named.includes(audience + path);
   const isForWorker = named.includes(audience) || named.includes(`${audience}/`);
-  // A token for the whole Worker is for the agents of its subject alone.
+  // A token for the whole Worker is only for the agents of its subject.
   if (agents === undefined) return isForAgent;
   return (isForAgent || isForWorker) && isNamedBy(agents, claims, agent);
 }
@@ -274,7 +273,7 @@ export function isNamedBy(template: string, claims: Json, agent: string): boolea
   let isWhole = true;
   const name = template.replaceAll(/\{(\w+)\}/g, (_, claim: string) => {
     const value = Object.hasOwn(claims, claim) ? claims[claim] : undefined;
-    // A value that holds what parts a name could name another's agent.
+    // A value that contains a separator of names could name another user's agent.
     if (typeof value !== "string" || value.length > 200 || !/^[^:/{}*\s]+$/.test(value)) isWhole = false;
     return String(value);
   });
@@ -282,7 +281,7 @@ export function isNamedBy(template: string, claims: Json, agent: string): boolea
   return name.endsWith("*") ? agent.startsWith(name.slice(0, -1)) : agent === name;
 }
 
-/** The rights of a token's scopes. A scope that is not known gives nothing. */
+/** The rights of a token's scopes. An unknown scope adds no rights. */
 export function rightsOf(claims: Json): string {
   const scope = claims.scope ?? claims.scp;
   const given: unknown[] = Array.isArray(scope) ? scope : typeof scope === "string" ? scope.split(" ") : [];

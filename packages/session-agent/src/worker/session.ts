@@ -629,7 +629,7 @@ const foundOf = ({ id, role, snippet, createdAt, sessionId }: any): FoundMessage
 
 const isNoSession = (error: unknown): boolean => (error as { code?: string })?.code === "session_not_found";
 
-/** As many whole characters of the id as a tag holds. */
+/** As many whole characters of the id as fit in a tag. */
 function tagOf(id: string): string {
   const bytes = new TextEncoder().encode(id);
   if (bytes.length <= MAX_TAG_BYTES) return id;

@@ -139,7 +139,7 @@ export class OwnToolbox {
     }
   }
 
-  /** The part of an output that the model sees, if the tool says so. */
+  /** The part of an output that the model sees, if the tool defines it. */
   async #shown({ toModelOutput }: OwnTool, toolCallId: string, input: unknown, output: unknown): Promise<unknown> {
     if (typeof toModelOutput !== "function") return output;
     const shown = await toModelOutput({ toolCallId, input, output });

@@ -42,7 +42,7 @@ class AsyncConnection:
 
     async def operate(self, operation: str, body: Mapping[str, Any], *, may_repeat: bool, call: CallOptions) -> Any:
         """Runs an operation. `may_repeat`: running it twice is as good as once."""
-        # The name stands in an address, where others than names lead elsewhere.
+        # The name is part of a URL, where `.` and `..` lead elsewhere.
         if not OPERATION_NAME.fullmatch(operation):
             raise ValueError("An operation's name must consist of letters and digits, as in `loadEvents`.")
         content = json_of(body)

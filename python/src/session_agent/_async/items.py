@@ -43,7 +43,7 @@ class AsyncItems:
         for (n, _), result in zip(reads, found, strict=True):
             results[n] = result
         puts = newest_puts([op for op in asked if isinstance(op, PutOp)])
-        # All of them are looked at before one is written.
+        # All of them are checked before one is written.
         written = [(op, "" if op.value is None else text_of(op.value), metadata_of(op)) for op in puts]
         await gather_async(*[self._put(op, text, named) for op, text, named in written])
         return results

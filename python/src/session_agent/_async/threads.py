@@ -130,7 +130,8 @@ class AsyncThreads:
         events.append({"id": id_of(checkpoint["id"]), "action": CHECKPOINT, "content": text})
         parent_id = None if parent is None else id_of(parent)
         append: dict[str, Any] = {"events": events, "parentId": parent_id}
-        # The first checkpoint has no parent to hold it against. A fork that the program asks for is no stale write.
+        # The first checkpoint has no parent to compare. A fork that the program requests is not a
+        # stale write.
         if parent is not None and not self._may_fork and metadata.get("source") not in ("fork", "update"):
             append["expectedLeafId"] = parent_id
         await self._append(thread, namespace, append)

@@ -122,7 +122,7 @@ async def part_of(parts: Parts, lines: AsyncGenerator[bytes, None]) -> AsyncGene
         yield parts.take(line)
         if parts.is_full:
             return
-    # The agent says what is wrong with a file that has no end.
+    # The agent's error explains what is wrong with a file that has no end.
     parts.is_over = True
 
 

@@ -216,9 +216,9 @@ fn unrequested_answers_are_rejected() {
     let cases = [
         // No call with this name is open: it was answered, or is a server's tool.
         (output("c2"), AwaitedAnswer::Output),
-        // An output in place of an approval would forge the tool's result.
+        // An output instead of an approval would forge the tool's result.
         (output("c1"), approval()),
-        // An approval in place of an output.
+        // An approval instead of an output.
         (approved("c1", "ap"), AwaitedAnswer::Output),
         // An answer to an earlier approval request.
         (approved("c1", "older"), approval()),

@@ -19,7 +19,7 @@ pub(super) struct AskedStep<'a> {
     pub received: &'a PartialAnswer,
     pub model: Option<&'a str>,
     pub spent: TokenUsage,
-    /// `None`: the request was cancelled.
+    /// `None`: the request was canceled.
     pub outcome: Option<&'a Result<()>>,
 }
 

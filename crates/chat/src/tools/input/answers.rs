@@ -9,8 +9,8 @@ use base::error::{Error, Result};
 use base::json::{self, JsonObject, json};
 use conversation::log::note::Question;
 
-/// The most bytes of the answers to one call's questions. They are stored beside the questions until
-/// the call is repeated.
+/// The most bytes of the answers to one call's questions. They are stored next to the questions
+/// until the call is repeated.
 const MAX_ANSWER_BYTES: usize = 16 << 10;
 
 /// What to send, for callers who sent something else.

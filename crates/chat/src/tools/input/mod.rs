@@ -6,7 +6,7 @@
 //!
 //! Invariant: a server is untrusted. Its questions are parsed into a few kinds of fields, and only
 //! these reach a client: as data, within limits. A client's answers fit the questions that were
-//! asked. They reach the tool alone, and never become its output.
+//! asked. Only the tool receives them, and they never become its output.
 
 pub mod answers;
 pub mod form;

@@ -66,7 +66,7 @@ struct Params {
 }
 
 /// Reads the questions of a result. `open` is what the next call needs, except the tool's state.
-/// Fails with the rest of a sentence that says what can't be shown to a user.
+/// Fails with the rest of a sentence that names what can't be shown to a user.
 pub fn read_question(
     outbound: &dyn Outbound,
     result: &str,

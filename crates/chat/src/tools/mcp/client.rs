@@ -58,7 +58,7 @@ pub struct ServerLink {
 }
 
 impl ServerLink {
-    /// The link without its session, which is this agent's alone.
+    /// The link without its session, which belongs only to this agent.
     pub fn without_session(self) -> Self {
         Self {
             session: None,

@@ -22,7 +22,7 @@ pub struct PathSums<'a> {
 type StoredTotals = (i64, Option<i64>, Option<i64>);
 
 impl<'a> PathSums<'a> {
-    /// Of the path that ends at `leaf_seq`; 0: a path without events.
+    /// The sums of the path that ends at `leaf_seq`; 0: a path without events.
     pub fn of(db: &'a dyn Database, session_id: &'a Id, leaf_seq: i64) -> Result<Self> {
         let segments = load_segments(db, session_id, leaf_seq)?;
         Ok(Self {

@@ -188,8 +188,8 @@ impl MemoryImport {
     }
 
     /// Returns the note unchanged if the sender is trusted to name origins. Otherwise marks its
-    /// text as imported, whatever the file says: a file must not give a text more trust than its
-    /// sender has.
+    /// text as imported, whatever the file contains: a file must not give a text more trust than
+    /// its sender has.
     fn as_imported(&self, note: ItemNote) -> ItemNote {
         if self.target.sender.keeps_origins() {
             note

@@ -85,8 +85,8 @@ async function login(request: Request, env: Env): Promise<Response> {
   const name = isSecure ? SECURE_COOKIE : LOCAL_COOKIE;
   const visitor = cookieOf(request, name) ?? crypto.randomUUID();
   const agent = await agentOf(visitor);
-  // The agent is this visitor's alone, so every chat may write its memory. If several people share an
-  // agent, give each a token for one session (`preset: "chat"`, `sessionId`), without `agentMemory`.
+  // The agent belongs only to this visitor, so every chat may write its memory. If several people share an agent, give
+  // each a token for one session (`preset: "chat"`, `sessionId`), without `agentMemory`.
   const asked = { operations: OPERATIONS, expiresIn: TOKEN_SECONDS, allow: { agentMemory: true } };
   try {
     const { token } = await env.SESSION_AGENT.getByName(agent).mintToken(asked);

@@ -160,7 +160,7 @@ fn random(host: &dyn Host) -> String {
 }
 
 /// What the browser brings back: the agent and the server, and the proof that the agent began it.
-/// The nonce is sealed with the deployment's key, so the Worker refuses a state that a stranger
+/// The nonce is sealed with the deployment's key, so the Worker refuses a state that anyone else
 /// made up before it wakes the agent.
 #[derive(Debug, PartialEq)]
 pub struct State {

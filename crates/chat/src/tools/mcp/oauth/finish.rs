@@ -84,7 +84,7 @@ pub async fn finish(
     let now_ms = memory.host.now_ms();
     let issued = exchange_code(memory.outbound, &pending, code, now_ms).await?;
     atomically(memory.db, || {
-        // The server may have been removed or redefined meanwhile.
+        // The server may have been removed or redefined in the meantime.
         let present = find_server(memory, deployed, &server.name)?;
         if present.and_then(|present| present.at.url().map(|now| now == url)) != Some(true) {
             return Err(unknown());
