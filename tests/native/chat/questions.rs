@@ -590,6 +590,27 @@ fn a_wrong_answer_that_is_refused_twice_refuses_no_later_message() {
 }
 
 #[test]
+fn a_message_with_a_wrong_answer_in_its_history_is_queued() {
+    let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
+    alice.is_asked("x");
+    let mut body = alice.answer_body("c1", &accept("much too long"));
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(user("What time is it?"));
+    let work = alice.begin(&body).unwrap().work.unwrap();
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(user("Does it rain?"));
+    body["whenBusy"] = json!("queue");
+    assert!(alice.begin(&body).unwrap().work.is_none());
+    alice.outbound.answer(said("Noon."));
+    alice.outbound.answer(said("It does."));
+    alice.run_work(work);
+    let shown = alice.shown();
+    assert_eq!(shown.len(), 6);
+    assert_eq!(shown[5]["parts"][0]["text"], "It does.");
+    assert_eq!(shown[1]["parts"][1]["state"], "input-available");
+}
+
+#[test]
 fn a_wrong_answer_of_an_earlier_message_does_not_refuse_the_answers_of_the_last_one() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.is_asked("x");

@@ -50,6 +50,10 @@ impl KnownMessage {
     }
 }
 
+pub fn find_known<'k>(known: &'k [KnownMessage], id: &str) -> Option<&'k KnownMessage> {
+    known.iter().find(|known| known.stored.id == id)
+}
+
 /// Rejects another message under the id of a stored one: its sender would take an answer to the
 /// stored text for one to the new text. `hint` names an alternative.
 pub fn check_repeated(

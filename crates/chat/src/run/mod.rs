@@ -17,6 +17,7 @@ pub mod elsewhere;
 mod ending;
 pub mod listener;
 pub mod out_of_band;
+mod planning;
 pub mod queue;
 pub mod recover;
 pub mod replay;

@@ -5,10 +5,12 @@ use std::rc::Rc;
 
 use crate::frames::outgoing::{FrameHeader, TurnOutcome, render_failed};
 use crate::request::known_messages::load_known;
-use crate::request::plan::{NamedMessage, plan};
+use crate::request::plan::NamedMessage;
 use crate::request::queued_requests::{self, QueuedRequest};
 use crate::request::{ChatRequest, ClientMessage, Trigger};
 use crate::run::agent::{Agent, CANCEL_RULE};
+use crate::run::answer_log::AnswerLog;
+use crate::run::planning::plan_request;
 use crate::run::recover;
 use crate::run::request_writer::{RequestWriter, is_temporary, turn_in_progress};
 use crate::run::running_turns::AwaitedTurn;
@@ -16,7 +18,7 @@ use crate::run::watchers::broadcast_list;
 use crate::run::work::TurnWork;
 use crate::turn::store::has_turn;
 use access::permit;
-use base::database::{Database, atomically};
+use base::database::atomically;
 use base::error::{Error, Result};
 use base::ids::Id;
 use conversation::log::queued::{self, QueuePosition};
@@ -41,7 +43,7 @@ pub fn enqueue(
     if when_busy == WhenBusy::Reject {
         return Err(turn_in_progress());
     }
-    let messages = find_queueable_messages(agent.db, session_id, request)?;
+    let messages = find_queueable_messages(agent, session_id, request)?;
     let known = queued_requests::load_queue(agent.db, session_id)?;
     let waits = |queued: &QueuePosition, id: &Id| {
         queued.message_ids.iter().any(|known| known == id.as_str())
@@ -130,19 +132,23 @@ pub fn check_limits(agent: &Agent<'_>) -> Result<()> {
 /// else, such as another answer or a tool's output, can't be queued, because the running
 /// turn may change the messages that it names.
 fn find_queueable_messages<'a>(
-    db: &dyn Database,
+    agent: &Agent<'_>,
     session_id: &Id,
     request: &'a ChatRequest,
 ) -> Result<Vec<&'a ClientMessage>> {
-    let stored: Vec<NamedMessage> = if session_exists(db, session_id)? {
-        load_known(db, session_id, request)?
-            .into_iter()
-            .map(|known| known.stored)
-            .collect()
+    let known = if session_exists(agent.db, session_id)? {
+        load_known(agent.db, session_id, request)?
     } else {
         Vec::new()
     };
-    let planned = plan(&stored, request)?;
+    let mut stored: Vec<NamedMessage> = known.iter().map(|known| known.stored.clone()).collect();
+    let answers = AnswerLog {
+        db: agent.db,
+        host: agent.host,
+        session_id,
+        authority: &agent.caller.authority(),
+    };
+    let planned = plan_request(&answers, &mut stored, &known, request)?;
     let is_message_alone = matches!(request.trigger, Trigger::Submit { .. })
         && planned.edited.is_none()
         && planned.answered_messages().next().is_none();

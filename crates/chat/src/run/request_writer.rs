@@ -5,15 +5,16 @@
 use crate::record::{AskedBy, TurnRecord};
 use crate::request::answers::CallAnswer;
 use crate::request::known_messages::{
-    KnownMessage, check_repeated, find_answers_end, find_last_id, find_leaf_id, load_known,
-    load_newest,
+    KnownMessage, check_repeated, find_answers_end, find_known, find_last_id, find_leaf_id,
+    load_known, load_newest,
 };
 use crate::request::plan::{
-    Answered, NamedMessage, RequestPlan, TurnPosition, find_asking, find_repeated, plan,
+    Answered, NamedMessage, RequestPlan, TurnPosition, find_asking, find_repeated,
 };
 use crate::request::{ChatRequest, ClientMessage};
 use crate::run::agent::Agent;
 use crate::run::answer_log::AnswerLog;
+use crate::run::planning::plan_request;
 use crate::turn::store::{has_turn, insert_turn};
 use crate::turn::{LengthFeedback, Turn};
 use access::{Authority, MemoryScope, Principal};
@@ -114,7 +115,9 @@ impl RequestWriter<'_> {
             let known = load_known(self.db, self.session_id, request)?;
             let mut stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();
-            let planned = self.plan(&mut stored, &known, request)?;
+            let authority = self.principal.authority();
+            let answers = self.answer_log(&authority);
+            let planned = plan_request(&answers, &mut stored, &known, request)?;
             if let Some(message) = find_repeated(&stored, request, &planned) {
                 check_repeated(self.db, self.session_id, message, REPEATED_HINT)?;
             }
@@ -129,46 +132,6 @@ impl RequestWriter<'_> {
             };
             self.write_plan(&options, &config, &known, &planned)
         })
-    }
-
-    /// Plans a request. The AI SDK keeps an answer that was refused, and sends it again with the
-    /// history of every later request. There it is ignored, and its question stays open. Only a wrong
-    /// answer in the last message is refused.
-    fn plan<'r>(
-        &self,
-        stored: &mut [NamedMessage],
-        known: &[KnownMessage],
-        request: &'r ChatRequest,
-    ) -> Result<RequestPlan<'r>> {
-        let planned = plan(stored, request)?;
-        let authority = self.principal.authority();
-        let answers = self.answer_log(&authority);
-        let mut ignored = Vec::new();
-        let earlier = planned.answers.iter();
-        for answered in earlier.filter(|answered| !answered.is_in_last_message) {
-            let (message_id, answer) = (&answered.message_id, &answered.answer);
-            let call_id = answer.tool_call_id.as_str();
-            if let Some(known) = find_known(known, message_id)
-                && answers.is_wrong(known, answer)?
-            {
-                let asking = stored.iter_mut().find(|stored| stored.id == *message_id);
-                if let Some(asking) = asking {
-                    asking.open.retain(|open| open.tool_call_id != call_id);
-                }
-                ignored.push((message_id.clone(), call_id.to_owned()));
-            }
-        }
-        if ignored.is_empty() {
-            return Ok(planned);
-        }
-        let mut planned = plan(stored, request)?;
-        // The other calls of its message still wait for this one.
-        for (message_id, call_id) in ignored {
-            if planned.answered_messages().any(|id| id == message_id) {
-                planned.still_open.push(call_id);
-            }
-        }
-        Ok(planned)
     }
 
     fn answer_log<'l>(&'l self, authority: &'l Authority) -> AnswerLog<'l> {
@@ -500,10 +463,6 @@ impl RequestWriter<'_> {
         let parent = get_run_event(self.db, self.session_id, first.parent_seq)?;
         Id::parse(parent.id).map(Some).map_err(Error::storage)
     }
-}
-
-fn find_known<'k>(known: &'k [KnownMessage], id: &str) -> Option<&'k KnownMessage> {
-    known.iter().find(|known| known.stored.id == id)
 }
 
 /// The assistant's message that the turn continues; `None`: the turn begins one.
