@@ -71,8 +71,8 @@ impl FrontTurn {
         headers.delete(LEASE_HEADER)?;
         let init = web_sys::RequestInit::new();
         init.set_headers(&headers);
-        let asked = web_sys::Request::new_with_request_and_init(&self.request, &init)?;
-        let answer = JsFuture::from(self.object.fetch(&asked)?.promise()).await?;
+        let forwarded = web_sys::Request::new_with_request_and_init(&self.request, &init)?;
+        let answer = JsFuture::from(self.object.fetch(&forwarded)?.promise()).await?;
         let answer: web_sys::Response = answer.unchecked_into();
         let Some(id) = answer.headers().get(LEASE_HEADER)? else {
             return Ok(answer);
@@ -90,8 +90,8 @@ impl FrontTurn {
         }
         let init = web_sys::RequestInit::new();
         init.set_headers(&headers);
-        let asked = web_sys::Request::new_with_str_and_init(&self.request.url(), &init)?;
-        let connected = JsFuture::from(self.object.fetch(&asked)?.promise()).await;
+        let forwarded = web_sys::Request::new_with_str_and_init(&self.request.url(), &init)?;
+        let connected = JsFuture::from(self.object.fetch(&forwarded)?.promise()).await;
         // Without a socket, the object's alarm continues the turn.
         match connected.and_then(|connected| Connection::open(&connected)) {
             Ok(connection) => {

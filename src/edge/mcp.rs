@@ -41,7 +41,7 @@ pub async fn answer(
     let values = names.map(|name| head.find_header(name));
     let [accept, content_type, version, method, name, session] =
         values.each_ref().map(|value| value.as_deref());
-    let asked = McpRequest {
+    let request = McpRequest {
         session_id,
         headers: McpHeaders {
             accept,
@@ -55,7 +55,7 @@ pub async fn answer(
         clients,
         outbox,
     };
-    let mut answer = mcp::answer(agent, asked).await;
+    let mut answer = mcp::answer(agent, request).await;
     // A tool may have written, so the answer is always sent.
     let body = Sent::of(std::mem::take(&mut answer.body));
     let reservation = http::reserve_answer(&body, false)?;

@@ -290,46 +290,46 @@ mod tests {
         let (mine, others) = (token_of("alice"), token_of("bob"));
         let nothing = of(&[]);
         let messages = |token: &str| format!("/get-messages?token={token}");
-        let asked = nothing.identified(&policy(), "GET", &messages(&mine));
-        assert!(is_scoped(&asked), "{asked:?}");
-        let asked = nothing.identified(&policy(), "GET", &messages(&others));
-        assert_eq!(code(asked), "unauthorized");
+        let caller = nothing.identified(&policy(), "GET", &messages(&mine));
+        assert!(is_scoped(&caller), "{caller:?}");
+        let caller = nothing.identified(&policy(), "GET", &messages(&others));
+        assert_eq!(code(caller), "unauthorized");
 
         let in_protocol = of(&[("sec-websocket-protocol", &mine)]);
         assert!(is_scoped(&in_protocol.identified(&policy(), "GET", "")));
         // The token of the subprotocol takes precedence over the one in the URL.
-        let asked = in_protocol.identified(&policy(), "GET", &format!("?token={others}"));
-        assert!(is_scoped(&asked), "{asked:?}");
+        let caller = in_protocol.identified(&policy(), "GET", &format!("?token={others}"));
+        assert!(is_scoped(&caller), "{caller:?}");
         // Operations accept no token in the URL.
-        let asked = nothing.identified(&policy(), "POST", "/rpc/getSession");
-        assert_eq!(code(asked), "unauthorized");
+        let caller = nothing.identified(&policy(), "POST", "/rpc/getSession");
+        assert_eq!(code(caller), "unauthorized");
     }
 
     #[test]
     fn only_the_headers_that_the_policy_needs_are_read() {
         let open = Policy::new(None, Some("open"));
-        let asked = of(&[]);
-        let caller = asked.identified(&open, "POST", "/rpc/getSession");
+        let request = of(&[]);
+        let caller = request.identified(&open, "POST", "/rpc/getSession");
         assert_eq!(caller.unwrap(), Caller::Owner);
-        assert!(asked.read.borrow().is_empty());
+        assert!(request.read.borrow().is_empty());
 
-        let asked = of(&[]);
-        let _ = asked.identified(&policy(), "POST", "/rpc/getSession");
-        assert_eq!(*asked.read.borrow(), ["authorization"]);
+        let request = of(&[]);
+        let _ = request.identified(&policy(), "POST", "/rpc/getSession");
+        assert_eq!(*request.read.borrow(), ["authorization"]);
 
         let local = Policy::new(None, Some("local"));
-        let asked = of(&[("host", "worker.example")]);
-        let caller = asked.identified(&local, "POST", "/rpc/getSession");
+        let request = of(&[("host", "worker.example")]);
+        let caller = request.identified(&local, "POST", "/rpc/getSession");
         assert_eq!(code(caller), "forbidden");
-        assert_eq!(*asked.read.borrow(), ["host", "origin", "sec-fetch-site"]);
+        assert_eq!(*request.read.borrow(), ["host", "origin", "sec-fetch-site"]);
     }
 
     #[test]
     fn an_mcp_message_from_another_origin_is_refused() {
         let bearer = format!("Bearer {SECRET}");
         let from = |origin: &str| {
-            let asked = of(&[("authorization", &bearer), ("origin", origin)]);
-            asked.identified(&policy(), "POST", "/mcp")
+            let request = of(&[("authorization", &bearer), ("origin", origin)]);
+            request.identified(&policy(), "POST", "/mcp")
         };
         assert_eq!(from("https://worker.example").unwrap(), Caller::Owner);
         assert_eq!(code(from("https://other.example")), "forbidden");

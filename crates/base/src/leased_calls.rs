@@ -246,7 +246,7 @@ impl Lease {
             is_parked: false,
             waker: None,
         }));
-        let asked = AskedCall {
+        let call = PendingCall {
             lease: Rc::clone(&self),
             number,
             is_complete: Cell::new(false),
@@ -262,7 +262,7 @@ impl Lease {
             },
             body: body.to_owned(),
         });
-        match asked.next().await {
+        match call.next().await {
             Some(Arrival::Head(head)) => Some(Ok(OutboundResponse {
                 status: head.status,
                 content_type: head.content_type,
@@ -270,7 +270,7 @@ impl Lease {
                 session: None,
                 challenge: None,
                 body: Box::new(LeasedBody {
-                    asked,
+                    call,
                     host,
                     clock,
                     received: 0,
@@ -336,13 +336,13 @@ pub async fn run_ai_leased<'h>(
 }
 
 /// A call that is out. Dropping it before its end gives it up.
-struct AskedCall {
+struct PendingCall {
     lease: Rc<Lease>,
     number: u32,
     is_complete: Cell<bool>,
 }
 
-impl AskedCall {
+impl PendingCall {
     /// The next piece. `None`: the holder is lost.
     async fn next(&self) -> Option<Arrival> {
         let arrival = poll_fn(|context| {
@@ -371,7 +371,7 @@ impl AskedCall {
     }
 }
 
-impl Drop for AskedCall {
+impl Drop for PendingCall {
     fn drop(&mut self) {
         let left = self.lease.out.take();
         if left.is_some_and(|out| out.is_parked) {
@@ -384,7 +384,7 @@ impl Drop for AskedCall {
 }
 
 struct LeasedBody<'h> {
-    asked: AskedCall,
+    call: PendingCall,
     host: &'h dyn Host,
     clock: Clock,
     received: usize,
@@ -396,7 +396,7 @@ impl ByteChunks for LeasedBody<'_> {
         Box::pin(async move {
             let max_bytes = self.max_bytes;
             // A timer would keep the object awake, so time is checked when something arrives.
-            match self.asked.next().await {
+            match self.call.next().await {
                 Some(Arrival::Bytes(bytes)) => {
                     self.received += bytes.len();
                     if self.received > max_bytes {

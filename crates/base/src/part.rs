@@ -466,7 +466,7 @@ mod tests {
         json::raw(json.to_owned()).unwrap()
     }
 
-    fn asked() -> PartApproval {
+    fn requested() -> PartApproval {
         PartApproval {
             id: Some("a".to_owned()),
             ..PartApproval::default()
@@ -476,7 +476,7 @@ mod tests {
     fn decided(approved: bool) -> PartApproval {
         PartApproval {
             approved: Some(approved),
-            ..asked()
+            ..requested()
         }
     }
 
@@ -514,7 +514,7 @@ mod tests {
     fn the_state_is_derived_from_approval_and_result() {
         for (part, expected) in [
             (call(None), "input-available"),
-            (call(Some(asked())), "approval-requested"),
+            (call(Some(requested())), "approval-requested"),
             (call(Some(decided(true))), "approval-responded"),
             (call(Some(decided(false))), "approval-responded"),
             (settled(None, false), "output-available"),

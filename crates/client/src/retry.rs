@@ -63,7 +63,7 @@ impl Retry {
         if attempt >= self.attempts {
             return None;
         }
-        let asked = match error {
+        let requested = match error {
             Error::Refused(refusal) => match refusal.code {
                 Code::RateLimited | Code::ModelOverloaded | Code::StorageFailed => {
                     Duration::from_secs(refusal.retry_after().unwrap_or_default())
@@ -78,7 +78,7 @@ impl Retry {
             Error::Unreached { .. } => Duration::ZERO,
             Error::Unreadable { .. } | Error::Invalid { .. } => return None,
         };
-        if asked > self.longest_pause {
+        if requested > self.longest_pause {
             return None;
         }
         let doubled = self
@@ -87,7 +87,7 @@ impl Retry {
         let backoff = doubled
             .min(self.longest_pause)
             .mul_f64(0.5 + random.clamp(0.0, 1.0) / 2.0);
-        Some(asked.max(backoff))
+        Some(requested.max(backoff))
     }
 }
 

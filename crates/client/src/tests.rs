@@ -20,7 +20,7 @@ use crate::{
 #[derive(Default)]
 struct Script {
     answers: RefCell<VecDeque<Result<Answer<Pieces>, String>>>,
-    asked: RefCell<Vec<Request<Vec<u8>>>>,
+    requests: RefCell<Vec<Request<Vec<u8>>>>,
     pauses: RefCell<Vec<Duration>>,
 }
 
@@ -31,7 +31,7 @@ impl Wire for &Script {
     type Stream = Vec<u8>;
 
     async fn send(&self, request: &Request<Vec<u8>>) -> Result<Answer<Pieces>, String> {
-        self.asked.borrow_mut().push(request.clone());
+        self.requests.borrow_mut().push(request.clone());
         self.answers.borrow_mut().pop_front().unwrap()
     }
 
@@ -89,8 +89,8 @@ impl Script {
 
     /// The JSON that was sent, each with the end of its URL.
     fn sent(&self) -> Vec<(String, Value)> {
-        let asked = self.asked.borrow();
-        let sent = asked.iter().map(|request| {
+        let requests = self.requests.borrow();
+        let sent = requests.iter().map(|request| {
             let path = request
                 .url
                 .strip_prefix("https://session-agent/agents/session-agent/");
@@ -144,9 +144,9 @@ fn an_input_contains_only_the_fields_set() {
         json!({"sessionId": "s", "events": events, "expectedLeafId": null, "parentId": "p"}),
     ];
     assert_eq!(script.sent(), expected.map(|body| (path.clone(), body)));
-    let asked = script.asked.borrow();
-    assert_eq!(asked[0].token.as_deref(), Some("a token"));
-    assert_eq!(asked[0].payload.content_type(), Some("application/json"));
+    let requests = script.requests.borrow();
+    assert_eq!(requests[0].token.as_deref(), Some("a token"));
+    assert_eq!(requests[0].payload.content_type(), Some("application/json"));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn an_error_has_its_code_status_and_details() {
 
     let newer = run(agent.call(&ListSessions::new())).unwrap_err();
     assert_eq!(newer.code(), Some(&Code::Unknown("tea_only".to_owned())));
-    assert_eq!(script.asked.borrow().len(), 2);
+    assert_eq!(script.requests.borrow().len(), 2);
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn only_idempotent_calls_are_retried() {
         );
         script.add(200, [Ok(APPENDED)]);
         let outcome = work(&script);
-        let tried = script.asked.borrow().len();
+        let tried = script.requests.borrow().len();
         assert_eq!(script.pauses.borrow().len(), tried - 1);
         assert_eq!(outcome.is_ok(), tried == 4, "{outcome:?}");
         tried
@@ -309,7 +309,7 @@ fn an_unrecognized_answer_is_reported_and_a_redirect_is_not_followed() {
         "{message}"
     );
     assert!(matches!(ask(), Error::Unreadable { .. }));
-    assert_eq!(script.asked.borrow().len(), 3);
+    assert_eq!(script.requests.borrow().len(), 3);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn no_log_contains_a_token() {
     let script = Script::of([(200, json!([]))]);
     let agent = script.agent();
     run(agent.call(&LoadEvents::new("s"))).unwrap();
-    let shown = format!("{agent:?} {:?}", script.asked.borrow());
+    let shown = format!("{agent:?} {:?}", script.requests.borrow());
     assert!(shown.contains("/agents/session-agent/alice"), "{shown}");
     assert!(!shown.contains("token"), "{shown}");
 }
@@ -338,7 +338,7 @@ fn an_invalid_name_sends_nothing() {
         run(agent.export_session("..")),
         Err(Error::Invalid { .. })
     ));
-    assert!(script.asked.borrow().is_empty());
+    assert!(script.requests.borrow().is_empty());
 }
 
 fn session(id: &str) -> Value {
@@ -473,7 +473,7 @@ fn an_export_yields_lines_however_the_body_is_split() {
                 types.push(line["type"].clone());
             }
             assert_eq!(types, ["session", "event", "end"], "{at}");
-            let url = script.asked.borrow()[0].url.clone();
+            let url = script.requests.borrow()[0].url.clone();
             assert!(url.ends_with("/alice/sessions/a%2Fb/export"), "{url}");
         }
     }
@@ -519,17 +519,17 @@ fn an_import_sends_the_file_once() {
     let stream = agent.import_session("s").allow_sources().stream(vec![1]);
     assert_eq!(run(stream).unwrap().events, 2);
     assert!(run(agent.import_session("s").file("{}")).is_err());
-    let asked = script.asked.borrow();
-    assert_eq!(asked.len(), 3);
-    assert_eq!(asked[0].payload, Payload::File(b"{}".to_vec()));
-    assert!(asked[0].url.ends_with("/alice/sessions/s/import"));
+    let requests = script.requests.borrow();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(requests[0].payload, Payload::File(b"{}".to_vec()));
+    assert!(requests[0].url.ends_with("/alice/sessions/s/import"));
     assert!(
-        asked[1]
+        requests[1]
             .url
             .ends_with("/alice/sessions/s/import?allowSources=true")
     );
     assert_eq!(
-        asked[1].payload.content_type(),
+        requests[1].payload.content_type(),
         Some("application/x-ndjson")
     );
 }
@@ -558,7 +558,10 @@ fn calls_carry_a_trace_and_a_clone_carries_its_own() {
     let own = traced.clone().with_trace(trace("00-b"));
     run(own.call(&ListSessions::new())).unwrap();
     run(traced.call(&ListSessions::new())).unwrap();
-    let asked = script.asked.borrow();
-    let traces: Vec<_> = asked.iter().map(|request| request.trace.clone()).collect();
+    let requests = script.requests.borrow();
+    let traces: Vec<_> = requests
+        .iter()
+        .map(|request| request.trace.clone())
+        .collect();
     assert_eq!(traces, [None, Some(trace("00-b")), Some(trace("00-a"))]);
 }

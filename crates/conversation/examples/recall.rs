@@ -72,9 +72,9 @@ impl Query {
 
     /// The ranking by words, with the query repeated `queries` times.
     fn rank(&self, db: &Sqlite, weights: &Weights, queries: usize) -> Vec<((i64, i64), f64)> {
-        let asked = vec![self.text.clone(); queries];
+        let repeated = vec![self.text.clone(); queries];
         let search = SearchRequest {
-            queries: &asked,
+            queries: &repeated,
             session_id: None,
             limit: 10,
             roles: None,
@@ -133,7 +133,7 @@ const SWITCHES: &[Switch] = &[
         weights.role_power = 0.0;
     }),
     ("the agent that is asked for", |weights| {
-        weights.asked_agent = 1.0;
+        weights.agent_factor = 1.0;
     }),
     ("questions", |weights| weights.question = 1.0),
     ("numbers", |weights| weights.number = 1.0),
@@ -243,7 +243,7 @@ fn set(weights: &mut Weights, shares: &mut Shares, change: &str) {
         "long_words" => &mut weights.long_words,
         "long_power" => &mut weights.long_power,
         "role_power" => &mut weights.role_power,
-        "asked_agent" => &mut weights.asked_agent,
+        "asked_agent" => &mut weights.agent_factor,
         "question" => &mut weights.question,
         "number" => &mut weights.number,
         "speaker" => &mut weights.speaker,
@@ -385,8 +385,8 @@ fn read(path: &str, vectors: &[u8]) -> Vec<Group> {
             if std::env::var("SIGNS").is_ok() {
                 message_vectors.iter_mut().for_each(to_signs);
             }
-            let asked = take(count(group, "questions"));
-            read_group(group, &message_vectors, &asked)
+            let question_vectors = take(count(group, "questions"));
+            read_group(group, &message_vectors, &question_vectors)
         })
         .collect()
 }
@@ -402,7 +402,7 @@ fn to_signs(vector: &mut Vec<f32>) {
     }
 }
 
-fn read_group(group: &Value, message_vectors: &[Vec<f32>], asked: &[Vec<f32>]) -> Group {
+fn read_group(group: &Value, message_vectors: &[Vec<f32>], question_vectors: &[Vec<f32>]) -> Group {
     let db = migrated();
     let mut seqs: BTreeMap<String, (i64, i64)> = BTreeMap::new();
     let mut row_numbers: Vec<i64> = Vec::new();
@@ -452,31 +452,35 @@ fn read_group(group: &Value, message_vectors: &[Vec<f32>], asked: &[Vec<f32>]) -
     let dot = |one: &Vec<f32>, other: &Vec<f32>| -> f64 {
         one.iter().zip(other).map(|(a, b)| f64::from(a * b)).sum()
     };
-    let questions = questions.zip(asked).map(|(question, asked)| Question {
-        nearness: row_numbers
-            .iter()
-            .zip(message_vectors)
-            .map(|(row_number, message_vectors)| (*row_number, dot(asked, message_vectors)))
-            .collect(),
-        // A question in another language is counted under its language.
-        kind: match group["language"].as_str() {
-            Some("en") => text(&question["kind"]),
-            language => language.unwrap().to_owned(),
-        },
-        query: Query::new(&text(&question["question"])),
-        queries: question["queries"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|query| Query::new(&text(query)))
-            .collect(),
-        gold: question["gold"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|id| split_row_number(of_ids[&text(id)]))
-            .collect(),
-    });
+    let questions = questions
+        .zip(question_vectors)
+        .map(|(question, question_vectors)| Question {
+            nearness: row_numbers
+                .iter()
+                .zip(message_vectors)
+                .map(|(row_number, message_vectors)| {
+                    (*row_number, dot(question_vectors, message_vectors))
+                })
+                .collect(),
+            // A question in another language is counted under its language.
+            kind: match group["language"].as_str() {
+                Some("en") => text(&question["kind"]),
+                language => language.unwrap().to_owned(),
+            },
+            query: Query::new(&text(&question["question"])),
+            queries: question["queries"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|query| Query::new(&text(query)))
+                .collect(),
+            gold: question["gold"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|id| split_row_number(of_ids[&text(id)]))
+                .collect(),
+        });
     Group {
         db,
         questions: questions.collect(),

@@ -47,8 +47,8 @@ pub async fn find_related(
     let mut rankings = Vec::new();
     for query in queries_for(shown) {
         let found = if asks_meanings {
-            let asked = asked_for(std::slice::from_ref(&query));
-            let found = search(memory, std::slice::from_ref(block), &asked).await?;
+            let entry_query = query_of(std::slice::from_ref(&query));
+            let found = search(memory, std::slice::from_ref(block), &entry_query).await?;
             // A model that fails once would fail in each search of this learning pass.
             let has_failed = found.vectors.is_some_and(|vectors| vectors.error.is_some());
             let has_time = memory.host.now_ms() - started_at < MEANINGS_MS;
@@ -100,11 +100,11 @@ fn search_words(memory: &Memory<'_>, block: &Definition, query: String) -> Resul
         as_of: None,
     };
     let blocks = std::slice::from_ref(block);
-    let found = entry_search::find(memory.db, blocks, &asked_for(&[query]), &[], moment)?;
+    let found = entry_search::find(memory.db, blocks, &query_of(&[query]), &[], moment)?;
     Ok(found.results)
 }
 
-fn asked_for(queries: &[String]) -> EntryQuery<'_> {
+fn query_of(queries: &[String]) -> EntryQuery<'_> {
     EntryQuery {
         queries,
         limit: MAX_ENTRIES as i64,

@@ -108,16 +108,16 @@ pub fn load_matches(
             .collect();
         is_cut |=
             prefix_entries.is_some_and(|prefix_entries| prefix_entries.is_cut && !lists.is_empty());
-        let asked = if query.phrases.is_empty() {
+        let words = if query.phrases.is_empty() {
             block.query_words(
                 &terms,
                 |term| wanted.contains(term.stem.as_str()),
                 &mut is_cut,
             )
         } else {
-            block.asked_phrases(query, &terms, &mut is_cut)
+            block.query_phrases(query, &terms, &mut is_cut)
         };
-        let found = block.load_offered(db, &asked, &lists, filter, most)?;
+        let found = block.load_offered(db, &words, &lists, filter, most)?;
         let found = found.into_iter();
         entries.extend(found.map(|(number, score)| CandidateEntry {
             number,
@@ -270,22 +270,22 @@ impl<'a> BlockSearch<'a> {
         is_cut: &mut bool,
     ) -> Vec<Vec<serde_json::Value>> {
         let of_range = |range: &SearchedRange| {
-            let mut asked = Vec::new();
+            let mut wanted_words = Vec::new();
             for (term, (word, least, is_part)) in terms.iter().zip(&range.words) {
                 if is_wanted(term) {
                     *is_cut |= is_part;
-                    asked.push(json!([find_word(&term.stem), term.rarity, least]));
+                    wanted_words.push(json!([find_word(&term.stem), term.rarity, least]));
                 } else {
                     *is_cut |= word.found > 0;
                 }
             }
-            asked
+            wanted_words
         };
         self.ranges.iter().map(of_range).collect()
     }
 
     /// The phrases, in the entries that have the rarest of their words.
-    fn asked_phrases(
+    fn query_phrases(
         &self,
         query: &WordQuery,
         terms: &[QueryTerm],
@@ -308,11 +308,11 @@ impl<'a> BlockSearch<'a> {
     }
 
     /// The entries that match, each with the sum of the weights of what it has: the best ones
-    /// first. `asked` has a list for each range.
+    /// first. `words` has a list for each range.
     fn load_offered(
         &self,
         db: &dyn Database,
-        asked: &[Vec<serde_json::Value>],
+        words: &[Vec<serde_json::Value>],
         by_prefix: &[&[i64]],
         filter: Option<&Filter>,
         most: usize,
@@ -362,7 +362,7 @@ impl<'a> BlockSearch<'a> {
             found.join(" UNION ALL ")
         );
         let mut params = vec![
-            json::encode(&json!({"words": asked, "prefixes": by_prefix}))?.into(),
+            json::encode(&json!({"words": words, "prefixes": by_prefix}))?.into(),
             self.scope.into(),
             self.content_key.as_str().into(),
         ];

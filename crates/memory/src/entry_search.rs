@@ -39,12 +39,12 @@ use search::words::words;
 pub fn find(
     db: &dyn Database,
     blocks: &[Definition],
-    asked: &EntryQuery<'_>,
+    entry_query: &EntryQuery<'_>,
     nearest: &[Nearest<i64>],
     moment: Moment,
 ) -> Result<FoundHere> {
-    let (most, filter) = (asked.most(), asked.filter);
-    let queries = WordQuery::parse_all(asked.queries);
+    let (most, filter) = (entry_query.most(), entry_query.filter);
+    let queries = WordQuery::parse_all(entry_query.queries);
     let prefixes: Vec<String> = queries.iter().flat_map(WordQuery::prefixes_alone).collect();
     let prefix_entries = scan_blocks(db, blocks, &prefixes)?;
     let past_text = match moment.as_of {
@@ -93,7 +93,7 @@ pub fn find(
         .flat_map(|query| query.prefixes)
         .collect();
     let has_many = blocks.len() > 1;
-    let mut asked = QueryWords::new(stems.iter().map(String::as_str), &prefixes);
+    let mut words = QueryWords::new(stems.iter().map(String::as_str), &prefixes);
     let mut found = FoundHere {
         is_cut,
         ..FoundHere::default()
@@ -127,7 +127,7 @@ pub fn find(
         if !capacity.takes(written_bytes(&content) + marks) {
             break;
         }
-        let snippet = snippet(&content, &mut asked);
+        let snippet = snippet(&content, &mut words);
         found.results.push(FoundEntry {
             label,
             key: Some(row.key.clone()),
@@ -149,10 +149,10 @@ pub fn find(
 
 /// The numbers of the entries, best first, as a query's words rank them.
 fn rank(rows: &[FoundRow], query: &WordQuery, terms: &[QueryTerm]) -> Vec<(i64, f64)> {
-    let mut asked = query_words(terms, &query.prefixes, &[]);
+    let mut words = query_words(terms, &query.prefixes, &[]);
     let candidates: Vec<Candidate> = rows
         .iter()
-        .map(|row| to_candidate(row, &mut asked))
+        .map(|row| to_candidate(row, &mut words))
         .collect();
     let ranking = Ranking {
         weights: &WEIGHTS,
@@ -424,9 +424,9 @@ fn load_entries(
     Ok(rows.collect())
 }
 
-fn to_candidate(row: &FoundRow, asked: &mut QueryWords<'_>) -> Candidate {
+fn to_candidate(row: &FoundRow, words: &mut QueryWords<'_>) -> Candidate {
     let title = row.title.as_deref();
-    let mut counter = TermCounter::new(asked);
+    let mut counter = TermCounter::new(words);
     counter.read(&text_of(title, &row.content));
     for stem in about(&row.key, title) {
         counter.take_about(&stem);

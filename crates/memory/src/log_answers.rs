@@ -101,8 +101,8 @@ pub fn find_answers(
     };
     let mut by_id: BTreeMap<String, Vec<LoggedCall>> = BTreeMap::new();
     let loading = load_calling(db, session_id, TOOL)?;
-    for (seq, asked_at) in &loading {
-        for (id, call) in log.read_calls(*seq, *asked_at)? {
+    for (seq, called_at) in &loading {
+        for (id, call) in log.read_calls(*seq, *called_at)? {
             by_id.entry(id).or_default().push(call);
         }
     }
@@ -164,11 +164,11 @@ impl AnswerSearch<'_> {
 
     /// The calls of an event with their ids, last first. Of several open calls with one id,
     /// the first is answered first, and `pair` takes the newest.
-    fn read_calls(&self, seq: i64, asked_at: i64) -> Result<Vec<(String, LoggedCall)>> {
+    fn read_calls(&self, seq: i64, called_at: i64) -> Result<Vec<(String, LoggedCall)>> {
         let row = get_event_text(self.db, self.session_id, seq)?;
         let calls = match (&row.message, &row.tool) {
-            (Some(fields), _) => self.read_parts(fields, asked_at),
-            (None, Some(tool)) => self.read_tool(tool, asked_at),
+            (Some(fields), _) => self.read_parts(fields, called_at),
+            (None, Some(tool)) => self.read_tool(tool, called_at),
             (None, None) => Vec::new(),
         };
         let calls = calls.into_iter().rev();
@@ -176,7 +176,11 @@ impl AnswerSearch<'_> {
         Ok(logged.collect())
     }
 
-    fn read_parts(&self, fields: &str, asked_at: i64) -> Vec<(String, Option<usize>, LoggedState)> {
+    fn read_parts(
+        &self,
+        fields: &str,
+        called_at: i64,
+    ) -> Vec<(String, Option<usize>, LoggedState)> {
         let message = ["{", fields, "}"].concat();
         let erased = json::quoted(ERASED);
         let read = |(index, call): (usize, PartOfCall<'_>)| {
@@ -191,7 +195,7 @@ impl AnswerSearch<'_> {
                     is_erased,
                 },
                 named => {
-                    let loads = named.is_some_and(|named| self.is_eligible(&named, asked_at));
+                    let loads = named.is_some_and(|named| self.is_eligible(&named, called_at));
                     if is_answered {
                         LoggedState::Answered { loads, is_erased }
                     } else {
@@ -204,21 +208,21 @@ impl AnswerSearch<'_> {
         calls_in(&message).into_iter().map(read).collect()
     }
 
-    fn read_tool(&self, tool: &str, asked_at: i64) -> Vec<(String, Option<usize>, LoggedState)> {
+    fn read_tool(&self, tool: &str, called_at: i64) -> Vec<(String, Option<usize>, LoggedState)> {
         let tool: RenderedTool = json::decode(tool).unwrap_or_default();
         let read = |call: ShownCall| {
             let named = read_named(Some(&call.name), call.arguments.get());
-            let loads = named.is_some_and(|named| self.is_eligible(&named, asked_at));
+            let loads = named.is_some_and(|named| self.is_eligible(&named, called_at));
             (call.id, None, LoggedState::Open { loads })
         };
         tool.tool_calls.into_iter().flatten().map(read).collect()
     }
 
-    fn is_eligible(&self, named: &NamedDocument, asked_at: i64) -> bool {
+    fn is_eligible(&self, named: &NamedDocument, called_at: i64) -> bool {
         let is_key = |wanted: &str| named.key.as_deref() == Some(wanted);
         named.label.as_deref() == Some(&self.sought.label.key())
             && self.sought.key.is_none_or(is_key)
-            && self.sought.until_ms.is_none_or(|until| asked_at <= until)
+            && self.sought.until_ms.is_none_or(|until| called_at <= until)
     }
 }
 
@@ -306,11 +310,11 @@ fn pair(calls: &[LoggedCall], branches: &Branches, found: &mut FoundAnswers) {
                 is_context,
                 is_erased,
             } => {
-                let asked = here.open.and_then(|index| open.get(index));
-                let loads = match asked {
-                    Some(asked) => {
-                        here.open = asked.before;
-                        asked.loads
+                let call = here.open.and_then(|index| open.get(index));
+                let loads = match call {
+                    Some(call) => {
+                        here.open = call.before;
+                        call.loads
                     }
                     // The call already has a result, and this is another one.
                     None => is_context && here.newest_loads,

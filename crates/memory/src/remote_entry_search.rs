@@ -24,15 +24,15 @@ use search::snippet::snippet;
 pub async fn search_remote(
     memory: &Memory<'_>,
     block: &Definition,
-    asked: &EntryQuery<'_>,
+    entry_query: &EntryQuery<'_>,
 ) -> Result<RemoteEntries> {
     let EntryQuery {
         queries,
         limit,
         as_of,
         filter,
-    } = *asked;
-    let most = asked.most();
+    } = *entry_query;
+    let most = entry_query.most();
     match block.backend() {
         BlockBackend::Agent { name, label } => {
             let backend = RemoteBlock { name, label };
@@ -51,7 +51,7 @@ pub async fn search_remote(
         BlockBackend::Service { binding } => {
             let mut lists = Vec::new();
             for query in queries {
-                let found = service::search(memory, block, binding, query, asked).await?;
+                let found = service::search(memory, block, binding, query, entry_query).await?;
                 lists.push(read_results(found, query, most));
             }
             Ok(RemoteEntries {
@@ -68,7 +68,7 @@ pub async fn search_remote(
                 as_of,
             };
             let blocks = std::slice::from_ref(block);
-            let found = find(memory.db, blocks, asked, &[], moment)?;
+            let found = find(memory.db, blocks, entry_query, &[], moment)?;
             Ok(RemoteEntries {
                 results: found.results,
                 past: found.past,
@@ -82,7 +82,7 @@ pub async fn search_remote(
 fn read_results(answer: service::ServiceResults, query: &str, most: usize) -> Vec<FoundEntry> {
     let query = WordQuery::parse(query);
     let stems = query.terms();
-    let mut asked = QueryWords::new(stems.iter().map(String::as_str), &query.prefixes);
+    let mut words = QueryWords::new(stems.iter().map(String::as_str), &query.prefixes);
     let own_words = answer.content.filter(|content| !content.is_empty());
     let own_words = own_words.map(|content| service::ServiceResult {
         key: None,
@@ -95,7 +95,7 @@ fn read_results(answer: service::ServiceResults, query: &str, most: usize) -> Ve
         .chain(answer.results.unwrap_or_default())
         .take(most)
         .map(|result| {
-            let snippet = snippet(&result.content, &mut asked);
+            let snippet = snippet(&result.content, &mut words);
             FoundEntry {
                 label: None,
                 key: result.key,

@@ -150,9 +150,9 @@ fn decoder(
     caller: Option<&CallerFields>,
 ) -> Decoder {
     let ids = CallIds::after(request.messages, request.earlier_calls);
-    match caller.map(CallerFields::asked_in) {
+    match caller.map(CallerFields::model_api) {
         Some(ProviderApi::Responses) => Decoder::of_responses(ids),
-        asked => Decoder::new(provider, ids, asked.is_some()),
+        model_api => Decoder::new(provider, ids, model_api.is_some()),
     }
 }
 
@@ -200,7 +200,7 @@ impl<'a> ModelStream<'a> {
 
     /// Whether the answer arrives in the API that this caller uses.
     pub fn is_in_api_of(&self, caller: &CallerFields) -> bool {
-        caller.api == caller.asked_in() && self.provider == Some(caller.api.provider())
+        caller.api == caller.model_api() && self.provider == Some(caller.api.provider())
     }
 
     /// The next part. `None` follows the last part, which is [`AnswerPart::Finish`] or

@@ -57,10 +57,10 @@ pub fn write_ids<'a>(
     let mut written = Vec::with_capacity(messages.len());
     for message in messages {
         if message.role == Role::Tool {
-            let asked = message.tool_call_id.as_ref().map(Id::as_str);
-            let asked = asked.unwrap_or_default();
-            let id = open.get_mut(asked).and_then(VecDeque::pop_front);
-            written.push(vec![id.unwrap_or_else(|| spell(asked))]);
+            let call_id = message.tool_call_id.as_ref().map(Id::as_str);
+            let call_id = call_id.unwrap_or_default();
+            let id = open.get_mut(call_id).and_then(VecDeque::pop_front);
+            written.push(vec![id.unwrap_or_else(|| spell(call_id))]);
             continue;
         }
         open.clear();

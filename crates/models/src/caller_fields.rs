@@ -184,7 +184,7 @@ const REPLACED: &[(&str, &[&str])] = &[
 
 impl CallerFields {
     /// The API by which the model is called, if its provider is the caller's.
-    pub fn asked_in(&self) -> ProviderApi {
+    pub fn model_api(&self) -> ProviderApi {
         match self.api {
             ProviderApi::Responses if !self.in_responses => ProviderApi::ChatCompletions,
             api => api,

@@ -86,7 +86,7 @@ pub struct ModelRequest<'a> {
 impl<'a> ModelRequest<'a> {
     /// The caller's fields, if they are in this provider's format.
     fn caller_of(&self, api: ProviderApi) -> Option<&'a CallerFields> {
-        self.caller.filter(|caller| caller.asked_in() == api)
+        self.caller.filter(|caller| caller.model_api() == api)
     }
 
     /// The index of the newest user message.

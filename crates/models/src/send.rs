@@ -235,9 +235,9 @@ impl Backoff {
     /// Waits if another attempt may succeed; else returns the error.
     pub async fn wait(&mut self, outbound: &dyn Outbound, refusal: Refusal) -> Result<()> {
         self.tries += 1;
-        let asked = refusal.error.retry_after_s;
-        let asked_ms = asked.and_then(|seconds| seconds.checked_mul(1000));
-        let pause_ms = asked_ms.unwrap_or(FIRST_PAUSE_MS << (self.tries - 1));
+        let retry_after_s = refusal.error.retry_after_s;
+        let retry_after_ms = retry_after_s.and_then(|seconds| seconds.checked_mul(1000));
+        let pause_ms = retry_after_ms.unwrap_or(FIRST_PAUSE_MS << (self.tries - 1));
         if refusal.remedy != Remedy::Wait || self.tries >= MAX_TRIES || pause_ms > MAX_PAUSE_MS {
             return Err(refusal.error);
         }

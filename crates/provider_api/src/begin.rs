@@ -69,7 +69,7 @@ pub fn begin(
     permit_by_name(agent.caller, CHAT_RULE)?;
     let mut named = named_session(agent, address, headers)?;
     let mut is_stored = headers.is_stored;
-    let mut asked = None;
+    let mut own_fields = None;
     let parsed = match api {
         ProviderApi::ChatCompletions => openai::request::parse(body)?,
         ProviderApi::Messages => anthropic::request::parse(body)?,
@@ -85,7 +85,7 @@ pub fn begin(
                 is_stored = true;
             }
             let (parsed, ask) = ask.split();
-            asked = Some(ask);
+            own_fields = Some(ask);
             parsed
         }
     };
@@ -98,15 +98,15 @@ pub fn begin(
         model: parsed.model.clone(),
         tools: parsed.given_tools.keys().cloned().collect(),
         created_s: agent.host.now_ms() / 1000,
-        echo: asked.as_ref().map(|ask| ask.echo.clone()),
-        wants_encrypted: asked.as_ref().is_some_and(|ask| ask.wants_encrypted),
+        echo: own_fields.as_ref().map(|ask| ask.echo.clone()),
+        wants_encrypted: own_fields.as_ref().is_some_and(|ask| ask.wants_encrypted),
     };
     // An interrupted turn is resumed before it is joined.
     agent.starter.recover();
     if let Some(joined) = join(agent, &head, named.as_ref(), headers, &request)? {
         return Ok(Beginning::Answer(joined));
     }
-    let previous = asked.as_ref().and_then(|ask| ask.previous.as_ref());
+    let previous = own_fields.as_ref().and_then(|ask| ask.previous.as_ref());
     let found = match previous {
         Some(previous) => find_previous(agent, named.as_ref(), previous, &parsed.items)?,
         None => find_position(agent, named, is_stored, &parsed.items)?,
@@ -117,8 +117,8 @@ pub fn begin(
     let session_id = found.session_id.clone();
     let turn_id = Id::mint_turn(agent.host);
     let mut request = to_request(agent, api, headers, parsed, found, request)?;
-    request.api.caller.in_responses = asked.as_ref().is_some_and(|ask| ask.in_responses);
-    let is_named = asked.is_some_and(|ask| ask.is_stored);
+    request.api.caller.in_responses = own_fields.as_ref().is_some_and(|ask| ask.in_responses);
+    let is_named = own_fields.is_some_and(|ask| ask.is_stored);
     request.api.response_id = is_named.then(|| format!("resp_{turn_id}"));
     let work = match start_api(agent, &session_id, request, turn_id.as_str()) {
         Ok(work) => work,
@@ -303,15 +303,15 @@ fn choose(
     name: &str,
 ) -> Result<(Option<Id>, Option<Provider>)> {
     let own = choose_model(agent.outbound, config.model.as_ref().map(Id::as_str))?.name;
-    let asked = match name {
+    let requested = match name {
         _ if OWN_MODEL.contains(&name) => own.clone(),
         _ => parse_model(api, name)?,
     };
-    let provider = asked.served().map(|(provider, _)| provider);
-    if asked == own {
+    let provider = requested.served().map(|(provider, _)| provider);
+    if requested == own {
         return Ok((None, provider));
     }
-    let id = Id::parse(asked.to_string())
+    let id = Id::parse(requested.to_string())
         .map_err(|reason| Error::invalid("model", format!("`model` {reason}.")))?;
     Ok((Some(id), provider))
 }

@@ -131,7 +131,7 @@ impl ApiHeaders {
     /// token, else from the agent's configuration. The token's value is also the maximum.
     pub fn memory_of(&self, caller: &Caller, config: &Config) -> Result<MemoryUse> {
         match (self.memory, caller.most_memory()) {
-            (Some(asked), Some(most)) if asked > most => Err(Error::new(
+            (Some(requested), Some(most)) if requested > most => Err(Error::new(
                 Code::Forbidden,
                 "`x-session-memory` asks for more than the token allows: see `sessionMemory` of `mintToken`.",
             )

@@ -389,7 +389,7 @@ pub fn count_marks(json: &str) -> usize {
 
 /// Refuses a history that ends with an empty user message. `field` is where that message
 /// is.
-pub fn check_asked(field: &str, items: &[Item]) -> Result<()> {
+pub fn check_not_empty(field: &str, items: &[Item]) -> Result<()> {
     match items.last() {
         Some(Item::User { text, others, .. }) if others.is_empty() && text.trim().is_empty() => {
             Err(Error::invalid(

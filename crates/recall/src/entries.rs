@@ -81,7 +81,7 @@ pub async fn follow_writes(memory: &Memory<'_>) -> Result<bool> {
 pub async fn search(
     memory: &Memory<'_>,
     blocks: &[Definition],
-    asked: &EntryQuery<'_>,
+    entry_query: &EntryQuery<'_>,
 ) -> Result<EntryMatches> {
     for block in blocks {
         check_searchable(block)?;
@@ -91,14 +91,14 @@ pub async fn search(
     let are_several = blocks.len() > 1;
     let mut rankings = Vec::new();
     if !here.is_empty() {
-        let mut found = search_here(memory, &here, asked).await?;
+        let mut found = search_here(memory, &here, entry_query).await?;
         if let (true, [block]) = (are_several, here.as_slice()) {
             found.label(block);
         }
         rankings.push(found);
     }
     for block in &elsewhere {
-        let found = search_remote(memory, block, asked).await?;
+        let found = search_remote(memory, block, entry_query).await?;
         let mut found = EntryMatches {
             results: found.results,
             past: found.past,
@@ -114,7 +114,7 @@ pub async fn search(
     }
     match rankings.len() {
         0 | 1 => Ok(rankings.pop().unwrap_or_default()),
-        _ => Ok(merge_matches(rankings, asked.most())),
+        _ => Ok(merge_matches(rankings, entry_query.most())),
     }
 }
 
@@ -160,9 +160,9 @@ fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
 async fn search_here(
     memory: &Memory<'_>,
     blocks: &[Definition],
-    asked: &EntryQuery<'_>,
+    entry_query: &EntryQuery<'_>,
 ) -> Result<EntryMatches> {
-    let queries = asked.queries;
+    let queries = entry_query.queries;
     let mut nearest = Vec::new();
     let mut report = None;
     let (indexes, open) = open_queries(queries);
@@ -173,7 +173,7 @@ async fn search_here(
                 let store = Entries {
                     db: memory.db,
                     blocks,
-                    filter: asked.filter,
+                    filter: entry_query.filter,
                 };
                 let embedder = Embedder { memory, model };
                 let found = find_nearest(&embedder, &open, &store).await?;
@@ -185,9 +185,9 @@ async fn search_here(
     }
     let moment = Moment {
         now_ms: memory.host.now_ms(),
-        as_of: asked.as_of,
+        as_of: entry_query.as_of,
     };
-    let found = entry_search::find(memory.db, blocks, asked, &nearest, moment)?;
+    let found = entry_search::find(memory.db, blocks, entry_query, &nearest, moment)?;
     Ok(EntryMatches {
         results: found.results,
         past: found.past,

@@ -480,18 +480,18 @@ async fn embed_in_requests(
     let mut texts = store.load_texts(numbers)?.into_iter().peekable();
     while texts.peek().is_some() {
         let mut bytes = 0;
-        let mut asked = Vec::new();
+        let mut batch = Vec::new();
         while let Some(text) = texts.next_if(|text| {
             bytes += text.stored.len();
-            asked.is_empty() || bytes <= MAX_REQUEST_BYTES
+            batch.is_empty() || bytes <= MAX_REQUEST_BYTES
         }) {
-            asked.push(text);
+            batch.push(text);
         }
-        let contents: Vec<String> = asked.iter().map(PendingText::with_speaker).collect();
+        let contents: Vec<String> = batch.iter().map(PendingText::with_speaker).collect();
         let vectors = embedder.embed(&contents).await?;
         made.extend(atomically(store.db(), || {
-            let mut stored = Vec::with_capacity(asked.len());
-            for (text, vector) in asked.iter().zip(&vectors) {
+            let mut stored = Vec::with_capacity(batch.len());
+            for (text, vector) in batch.iter().zip(&vectors) {
                 let packed = store.form().pack(vector);
                 store.store(text, &name, &packed)?;
                 stored.push(MadeVector {

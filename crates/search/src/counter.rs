@@ -38,7 +38,7 @@ pub struct Candidate {
 
 /// Counts the query's words in a candidate's text.
 pub struct TermCounter<'q, 'a> {
-    asked: &'q mut QueryWords<'a>,
+    wanted: &'q mut QueryWords<'a>,
     splitter: WordSplitter,
     /// The words, and the letters and pairs of letters of scripts without spaces.
     words: usize,
@@ -65,10 +65,10 @@ pub fn query_words<'a>(
 }
 
 impl<'q, 'a> TermCounter<'q, 'a> {
-    pub fn new(asked: &'q mut QueryWords<'a>) -> Self {
-        let (terms, prefixes) = asked.counts();
+    pub fn new(wanted: &'q mut QueryWords<'a>) -> Self {
+        let (terms, prefixes) = wanted.counts();
         Self {
-            asked,
+            wanted,
             splitter: WordSplitter::default(),
             words: 0,
             letters: 0,
@@ -84,7 +84,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
     /// Reads the next piece of the text.
     pub fn read(&mut self, text: &str) {
         let mut splitter = std::mem::take(&mut self.splitter);
-        let first_bytes = self.asked.first_bytes;
+        let first_bytes = self.wanted.first_bytes;
         splitter.skim(text, &first_bytes, &mut |skipped, word| {
             self.count_word(skipped, word);
         });
@@ -107,9 +107,9 @@ impl<'q, 'a> TermCounter<'q, 'a> {
         } else {
             self.words += 1;
         }
-        let found = self.asked.find(word);
+        let found = self.wanted.find(word);
         self.count(found);
-        for prefix in self.asked.matching_prefixes(word) {
+        for prefix in self.wanted.matching_prefixes(word) {
             if let Some(has_match) = self.has_match.get_mut(prefix) {
                 *has_match = true;
             }
@@ -138,13 +138,13 @@ impl<'q, 'a> TermCounter<'q, 'a> {
     #[cfg(test)]
     pub fn count_stem(&mut self, stem: &str) {
         self.words += 1;
-        let found = self.asked.find_stem(stem);
+        let found = self.wanted.find_stem(stem);
         self.count(found);
     }
 
     /// Marks a stem from who, where or when. Returns whether it is in the query.
     pub fn take_about(&mut self, stem: &str) -> bool {
-        let found = self.asked.find_stem(stem);
+        let found = self.wanted.find_stem(stem);
         match found.and_then(|found| self.is_about.get_mut(found)) {
             Some(is_about) => {
                 *is_about = true;
@@ -156,7 +156,7 @@ impl<'q, 'a> TermCounter<'q, 'a> {
 
     /// Whether a stem is in the query.
     pub fn asks_for(&self, stem: &str) -> bool {
-        let found = self.asked.find_stem(stem);
+        let found = self.wanted.find_stem(stem);
         found.is_some_and(|found| found < self.counts.len())
     }
 
@@ -299,7 +299,7 @@ mod tests {
                 .filter(|_| roll(4) == 0)
                 .map(|prefix| (*prefix).to_owned())
                 .collect();
-            let mut asked = query_words(&terms, &prefixes, &["mark"]);
+            let mut wanted = query_words(&terms, &prefixes, &["mark"]);
             // One after the other, as a search reads its candidates.
             for _ in 0..3 {
                 let pieces: Vec<String> = (0..roll(4))
@@ -310,7 +310,7 @@ mod tests {
                         words.collect()
                     })
                     .collect();
-                let mut counter = TermCounter::new(&mut asked);
+                let mut counter = TermCounter::new(&mut wanted);
                 for piece in &pieces {
                     counter.read(piece);
                 }

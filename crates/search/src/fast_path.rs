@@ -46,7 +46,11 @@ fn mark_word_bytes(block: u64) -> u64 {
 
 /// Reads plain text, from a position between words on. Returns the rest, which begins with a word
 /// or between words, and contains a special byte or the text's end.
-pub fn skip_fast_path<'t>(text: &'t str, asked: &FirstBytes, take: &mut OnWord<'_>) -> &'t str {
+pub fn skip_fast_path<'t>(
+    text: &'t str,
+    first_bytes: &FirstBytes,
+    take: &mut OnWord<'_>,
+) -> &'t str {
     let bytes = text.as_bytes();
     let mut skipped = 0;
     let mut at = 0;
@@ -66,7 +70,7 @@ pub fn skip_fast_path<'t>(text: &'t str, asked: &FirstBytes, take: &mut OnWord<'
             let start = at + starts.trailing_zeros() as usize / 8;
             starts &= starts - 1;
             let first = bytes.get(start).copied().unwrap_or_default();
-            if asked.get(usize::from(first)) != Some(&true) {
+            if first_bytes.get(usize::from(first)) != Some(&true) {
                 skipped += 1;
                 continue;
             }

@@ -62,7 +62,7 @@ impl<'a> QueryWords<'a> {
     }
 
     pub fn find_stem(&self, stem: &str) -> Option<usize> {
-        self.stems.iter().position(|asked| *asked == stem)
+        self.stems.iter().position(|own| *own == stem)
     }
 
     /// The positions of the prefixes with which a word begins.
@@ -88,9 +88,9 @@ impl<'a> QueryWords<'a> {
 
 fn first_bytes_of(stems: &[&str], prefixes: &[String]) -> FirstBytes {
     let mut first_bytes = [false; 256];
-    for (byte, may_be_asked) in (0..=u8::MAX).zip(&mut first_bytes) {
+    for (byte, may_begin) in (0..=u8::MAX).zip(&mut first_bytes) {
         let small = byte.to_ascii_lowercase();
-        *may_be_asked = stems.iter().any(|stem| may_begin_stem(small, stem))
+        *may_begin = stems.iter().any(|stem| may_begin_stem(small, stem))
             || prefixes
                 .iter()
                 .any(|prefix| prefix.bytes().next() == Some(small));

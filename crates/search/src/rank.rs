@@ -108,7 +108,7 @@ impl Ranking<'_> {
             score = candidate.index_score.max(0.0).sqrt();
         }
         if self.asks_agent && candidate.role == Role::Assistant {
-            score *= weights.asked_agent;
+            score *= weights.agent_factor;
         } else {
             let length = (candidate.length / weights.long_words).max(1.0);
             score *= length.powf(-weights.long_power);
@@ -167,8 +167,8 @@ mod tests {
     use crate::weights::WEIGHTS;
 
     fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
-        let mut asked = query_words(terms, &[], &[]);
-        let mut reading = TermCounter::new(&mut asked);
+        let mut words = query_words(terms, &[], &[]);
+        let mut reading = TermCounter::new(&mut words);
         for stem in text.split_whitespace() {
             reading.count_stem(stem);
         }
@@ -264,8 +264,8 @@ mod tests {
         let plain = scores(&candidates, &terms);
         assert!(plain[2] > plain[1] && plain[1] > plain[3]);
         candidates[0].is_question = true;
-        let asked = scores(&candidates, &terms);
-        assert!(asked[1] > asked[2] && asked[0] < plain[0]);
+        let with_question = scores(&candidates, &terms);
+        assert!(with_question[1] > with_question[2] && with_question[0] < plain[0]);
     }
 
     #[test]
@@ -290,8 +290,8 @@ mod tests {
         // Of equal length, both count alike, unless the agent is asked for.
         let equal = ranked(false, &candidates);
         assert!((equal[0] - equal[1]).abs() < 1e-5 && equal[2] < 1e-5);
-        let asked = ranked(true, &candidates);
-        assert!(asked[1] > 1.3 * asked[0]);
+        let for_agent = ranked(true, &candidates);
+        assert!(for_agent[1] > 1.3 * for_agent[0]);
         // Nine times as long: lifted by the fourth root, beside what length takes.
         let mut candidates = candidates;
         candidates[1].length = 3_600.0;

@@ -29,11 +29,11 @@ pub struct Snippet {
 /// Start and end of a word, in UTF-16 units: as JavaScript counts.
 pub type Highlight = [usize; 2];
 
-pub fn snippet(text: &str, asked: &mut QueryWords<'_>) -> Snippet {
+pub fn snippet(text: &str, wanted: &mut QueryWords<'_>) -> Snippet {
     let text = text
         .get(..text.floor_char_boundary(MAX_SCANNED_BYTES))
         .unwrap_or(text);
-    let spots = spots(text, asked);
+    let spots = spots(text, wanted);
     let (start, end) = densest(text, &spots);
     let mut snippet = Snippet::default();
     if start > 0 {
@@ -65,7 +65,7 @@ fn utf16_length(text: &str) -> usize {
 }
 
 /// The words of a text: letters and digits, with the apostrophes and accents between them.
-fn spots(text: &str, asked: &mut QueryWords<'_>) -> Vec<WordSpan> {
+fn spots(text: &str, wanted: &mut QueryWords<'_>) -> Vec<WordSpan> {
     let is_part =
         |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '\u{0300}'..='\u{036F}');
     let mut spots = Vec::new();
@@ -82,7 +82,7 @@ fn spots(text: &str, asked: &mut QueryWords<'_>) -> Vec<WordSpan> {
         spots.push(WordSpan {
             start,
             end,
-            is_hit: is_hit(word, asked),
+            is_hit: is_hit(word, wanted),
         });
         at = end;
     }
@@ -101,18 +101,18 @@ fn length_while(text: &str, fits: impl Fn(char) -> bool) -> usize {
     }
 }
 
-fn is_hit(span: &str, asked: &mut QueryWords<'_>) -> bool {
+fn is_hit(span: &str, wanted: &mut QueryWords<'_>) -> bool {
     // Most words are excluded by their first letter.
     let mut bytes = span.bytes().skip_while(|byte| *byte == b'\'');
     if let Some(first) = bytes.next()
         && first.is_ascii_alphanumeric()
-        && asked.first_bytes.get(usize::from(first)) == Some(&false)
+        && wanted.first_bytes.get(usize::from(first)) == Some(&false)
         && bytes.all(|byte| byte.is_ascii())
     {
         return false;
     }
     let mut is_hit = false;
-    each_word(span, &mut |word| is_hit |= asked.asks_for(word));
+    each_word(span, &mut |word| is_hit |= wanted.asks_for(word));
     is_hit
 }
 
@@ -176,8 +176,8 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         let (terms, prefixes) = (own(terms), own(prefixes));
-        let mut asked = QueryWords::new(terms.iter().map(String::as_str), &prefixes);
-        snippet(text, &mut asked)
+        let mut wanted = QueryWords::new(terms.iter().map(String::as_str), &prefixes);
+        snippet(text, &mut wanted)
     }
 
     /// The texts that a reader in JavaScript finds at the highlights, with `[` and `]` around.
@@ -262,7 +262,7 @@ mod tests {
         terms: &[String],
         prefixes: &[String],
     ) -> Vec<(usize, usize, bool)> {
-        let is_asked = |word: &str| {
+        let is_wanted = |word: &str| {
             terms.contains(&stem(word)) || prefixes.iter().any(|prefix| word.starts_with(prefix))
         };
         let mut spots = Vec::new();
@@ -275,7 +275,9 @@ mod tests {
             match (start, is_inside) {
                 (None, true) => start = Some(offset),
                 (Some(from), false) => {
-                    let is_hit = words(&text[from..offset]).iter().any(|word| is_asked(word));
+                    let is_hit = words(&text[from..offset])
+                        .iter()
+                        .any(|word| is_wanted(word));
                     spots.push((from, offset, is_hit));
                     start = None;
                 }
@@ -310,7 +312,7 @@ mod tests {
         ];
         let terms: Vec<String> = ["point", "y", "東", "ye"].map(str::to_owned).into();
         let prefixes = vec!["xp".to_owned(), "é".to_owned(), "京".to_owned()];
-        let mut asked = QueryWords::new(terms.iter().map(String::as_str), &prefixes);
+        let mut wanted = QueryWords::new(terms.iter().map(String::as_str), &prefixes);
         let mut state = 5_usize;
         for _ in 0..5_000 {
             let mut text = String::new();
@@ -320,7 +322,7 @@ mod tests {
                     .wrapping_add(1_442_695_040_888_963_407);
                 text.push_str(pieces[(state >> 33) % pieces.len()]);
             }
-            let found: Vec<(usize, usize, bool)> = spots(&text, &mut asked)
+            let found: Vec<(usize, usize, bool)> = spots(&text, &mut wanted)
                 .iter()
                 .map(|spot| (spot.start, spot.end, spot.is_hit))
                 .collect();

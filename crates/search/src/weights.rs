@@ -37,7 +37,7 @@ pub struct Weights {
     pub role_power: f64,
     /// The factor for the agent's texts, instead of the two above, if the query asks about
     /// the agent's words.
-    pub asked_agent: f64,
+    pub agent_factor: f64,
     /// Factors for a text that ends in a question, that contains a number, and whose
     /// speaker the query names.
     pub question: f64,
@@ -65,7 +65,7 @@ pub const WEIGHTS: Weights = Weights {
     long_words: 100.0,
     long_power: 0.4,
     role_power: 0.25,
-    asked_agent: 1.3,
+    agent_factor: 1.3,
     question: 0.8,
     number: 1.1,
     speaker: 1.2,

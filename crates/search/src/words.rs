@@ -51,13 +51,13 @@ impl WordSplitter {
     }
 
     /// Like [`read`](Self::read), but skips most of the words that begin with none of the
-    /// `asked` bytes.
-    pub fn skim(&mut self, text: &str, asked: &FirstBytes, take: &mut OnWord<'_>) {
+    /// `first_bytes` bytes.
+    pub fn skim(&mut self, text: &str, first_bytes: &FirstBytes, take: &mut OnWord<'_>) {
         let mut rest = text;
         let mut is_inside = self.length > 0 || self.before.is_some();
         loop {
             if !is_inside {
-                rest = skip_fast_path(rest, asked, take);
+                rest = skip_fast_path(rest, first_bytes, take);
             }
             // The rest up to the end of the next special word is read character by character.
             let special = if is_inside {
@@ -502,10 +502,10 @@ mod tests {
                     chosen.collect()
                 })
                 .collect();
-            let mut asked = [false; 256];
+            let mut first_bytes = [false; 256];
             for letter in "awbzt0".bytes().filter(|_| roll(2) == 0) {
-                asked[usize::from(letter)] = true;
-                asked[usize::from(letter.to_ascii_uppercase())] = true;
+                first_bytes[usize::from(letter)] = true;
+                first_bytes[usize::from(letter.to_ascii_uppercase())] = true;
             }
             let expected = words(&texts.concat());
             let mut found: Vec<Option<String>> = Vec::new();
@@ -517,7 +517,7 @@ mod tests {
             };
             let mut splitter = WordSplitter::default();
             for text in &texts {
-                splitter.skim(text, &asked, &mut take);
+                splitter.skim(text, &first_bytes, &mut take);
             }
             splitter.end(&mut |word| take(0, word));
             assert_eq!(found.len(), expected.len(), "{texts:?}");
@@ -525,7 +525,7 @@ mod tests {
                 let first = usize::from(expected.as_bytes()[0]);
                 match found {
                     Some(found) => assert_eq!(found, expected, "{texts:?}"),
-                    None => assert!(!asked[first], "{texts:?} {expected}"),
+                    None => assert!(!first_bytes[first], "{texts:?} {expected}"),
                 }
             }
         }

@@ -191,8 +191,8 @@ impl Object {
         incoming: &Rc<Incoming>,
         outbox: &Rc<Outbox>,
     ) -> http::ResponseResult {
-        let (object, asked) = (Rc::clone(self), Rc::clone(incoming));
-        let work = async move { object.answer(&asked).await };
+        let (object, request) = (Rc::clone(self), Rc::clone(incoming));
+        let work = async move { object.answer(&request).await };
         let mut answering = Answering::new(Box::pin(self.working(work)), Rc::clone(outbox));
         if let Some(answer) = answering.begin().await {
             return answer;

@@ -53,10 +53,10 @@ impl Plan {
 
 /// Decides which of the jobs are due, and when the alarm must ring next. A due time that can't be
 /// read is logged, and concerns no other job.
-pub fn plan(agent: &Agent<'_>, is_asked: impl Fn(&Job) -> bool) -> Plan {
+pub fn plan(agent: &Agent<'_>, is_included: impl Fn(&Job) -> bool) -> Plan {
     let now_ms = agent.host.now_ms();
     let mut plan = Plan::default();
-    for job in JOBS.iter().filter(|job| is_asked(job)) {
+    for job in JOBS.iter().filter(|job| is_included(job)) {
         let again_after = match (job.find_due)(agent) {
             Ok(None) => None,
             Ok(Some(at_ms)) if at_ms > now_ms => Some(at_ms - now_ms),

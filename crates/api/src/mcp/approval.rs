@@ -41,7 +41,7 @@ pub struct RequestedCall<'a> {
     pub name: &'a str,
     /// The text that the state of its questions is signed with.
     pub binding: String,
-    pub takes_unasked: bool,
+    pub accepts_early_answers: bool,
 }
 
 /// The questions of a tool, or our own.
@@ -60,7 +60,8 @@ pub struct CallRound {
     number: u32,
     is_approved: bool,
     /// The questions that were sent last.
-    asked: Vec<String>,
+    #[serde(rename = "asked")]
+    question_ids: Vec<String>,
     /// The tool's own state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
@@ -92,7 +93,7 @@ pub fn binding(scope: &Scope<'_>, tool: &RegisteredTool, arguments: &JsonObject)
 pub fn question(tool: &RegisteredTool, arguments: &JsonObject) -> Questions {
     let name = &tool.definition.name;
     let show_arguments: String = show_arguments(arguments.as_str());
-    let asked = json!({"method": "elicitation/create", "params": {
+    let request = json!({"method": "elicitation/create", "params": {
         "message": format!("Approve the call of the tool `{name}` with these arguments? {show_arguments}"),
         "requestedSchema": {
             "type": "object",
@@ -105,7 +106,7 @@ pub fn question(tool: &RegisteredTool, arguments: &JsonObject) -> Questions {
         },
     }});
     let mut requests = Map::new();
-    requests.insert(APPROVAL.to_owned(), asked);
+    requests.insert(APPROVAL.to_owned(), request);
     Questions {
         requests,
         state: None,
@@ -134,7 +135,7 @@ impl CallRound {
             key: Id::mint_turn(host).as_str().to_owned(),
             number: 0,
             is_approved: false,
-            asked: Vec::new(),
+            question_ids: Vec::new(),
             state: None,
             expires_at: host.now_ms().saturating_add(STATE_MS),
             answers: None,
@@ -146,16 +147,16 @@ impl CallRound {
         agent: &Agent<'_>,
         clients: &Clients,
         request: &Request,
-        asked: &RequestedCall<'_>,
+        call: &RequestedCall<'_>,
     ) -> Result<Self, RpcError> {
         let Some(state) = request.find_text("requestState")? else {
             let mut round = Self::first(agent.host);
-            if asked.takes_unasked {
-                round.add_unasked(request.input_responses());
+            if call.accepts_early_answers {
+                round.add_early_answers(request.input_responses());
             }
             return Ok(round);
         };
-        let binding = &asked.binding;
+        let binding = &call.binding;
         let invalid = || {
             let message = "`requestState` is not of this call, or has expired. Call the tool again \
                            without it.";
@@ -200,7 +201,7 @@ impl CallRound {
     /// objects, are ignored.
     pub fn add(&mut self, given: &Value) {
         let mut answers = Map::new();
-        for name in &self.asked {
+        for name in &self.question_ids {
             if let Some(answer) = given.get(name).filter(|answer| answer.is_object()) {
                 answers.insert(name.clone(), answer.clone());
             }
@@ -210,12 +211,12 @@ impl CallRound {
 
     /// Accepts answers that precede any question, from a client that knows the questions in
     /// advance. Ignores them if they are too many or too long.
-    fn add_unasked(&mut self, given: &Value) {
+    fn add_early_answers(&mut self, given: &Value) {
         let Value::Object(answers) = given else {
             return;
         };
         if answers.len() <= MAX_QUESTIONS && json::text(given).len() <= MAX_QUESTION_BYTES {
-            self.asked = answers.keys().cloned().collect();
+            self.question_ids = answers.keys().cloned().collect();
             self.add(given);
         }
     }
@@ -257,12 +258,12 @@ impl CallRound {
     }
 
     /// The round after these questions.
-    pub fn next(&self, asked: impl Iterator<Item = String>, state: Option<String>) -> Self {
+    pub fn next(&self, question_ids: impl Iterator<Item = String>, state: Option<String>) -> Self {
         Self {
             key: self.key.clone(),
             number: self.number.saturating_add(1),
             is_approved: self.is_approved,
-            asked: asked.collect(),
+            question_ids: question_ids.collect(),
             state,
             expires_at: self.expires_at,
             answers: None,

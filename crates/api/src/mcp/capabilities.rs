@@ -66,7 +66,7 @@ impl Capabilities {
         self.0.contains(if is_page { URL } else { letter })
     }
 
-    pub fn can_be_asked(&self) -> bool {
+    pub fn accepts_forms(&self) -> bool {
         self.0.contains('e')
     }
 }
@@ -133,7 +133,10 @@ mod tests {
         }
         let long = format!("e.{}", "x".repeat(MAX_SESSION_BYTES));
         for other in [None, Some("e"), Some(""), Some("."), Some(long.as_str())] {
-            assert!(!Capabilities::of_session(other).can_be_asked(), "{other:?}");
+            assert!(
+                !Capabilities::of_session(other).accepts_forms(),
+                "{other:?}"
+            );
         }
     }
 }

@@ -179,7 +179,7 @@ impl Clients {
     /// Records that a caller's stream polled. `false`: too many others are open.
     pub fn record_stream(&self, caller: &str, stream: &str, now_ms: i64) -> bool {
         let mut streams = self.streams.borrow_mut();
-        streams.retain(|asked_ms| now_ms - *asked_ms < STREAM_MS);
+        streams.retain(|polled_ms| now_ms - *polled_ms < STREAM_MS);
         streams.insert(caller, stream, now_ms)
     }
 
@@ -236,8 +236,8 @@ impl Clients {
             return;
         };
         let questions = self.questions.borrow();
-        let asked = questions.iter().filter_map(Weak::upgrade);
-        let Some(question) = asked.into_iter().find(|question| question.id == id) else {
+        let live = questions.iter().filter_map(Weak::upgrade);
+        let Some(question) = live.into_iter().find(|question| question.id == id) else {
             return;
         };
         if question.caller != caller_text(agent) || question.is_answered.replace(true) {

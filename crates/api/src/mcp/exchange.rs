@@ -74,8 +74,8 @@ impl Exchange<'_> {
             Revision::Stateless => Level::find(request.meta(LOG_LEVEL)?.as_str()?),
             Revision::Handshake => {
                 let session = self.session();
-                let asked = session.and_then(|session| self.clients.level(session));
-                Some(asked.unwrap_or(Level::DEFAULT))
+                let requested = session.and_then(|session| self.clients.level(session));
+                Some(requested.unwrap_or(Level::DEFAULT))
             }
         }
     }
@@ -89,19 +89,19 @@ impl Exchange<'_> {
         arguments: &JsonObject,
     ) -> Result<Outcome, RpcError> {
         let name = tool.definition.name.as_str();
-        let asked = RequestedCall {
+        let call = RequestedCall {
             name,
             binding: approval::binding(scope, tool, arguments),
             // An approval must answer one of our own questions. A server of tools has a state of
             // its own.
-            takes_unasked: !tool.needs_approval && tool.of_server.is_none(),
+            accepts_early_answers: !tool.needs_approval && tool.of_server.is_none(),
         };
         let can = self.capabilities(request);
         let notifier = Notifier::new(self, request, name);
         let notify = |method: &str, params: &Value| notifier.pass_on(method, params);
         let memory = scope.agent.memory();
         let ended = self
-            .converse(scope, request, &asked, async |round: &mut CallRound| {
+            .converse(scope, request, &call, async |round: &mut CallRound| {
                 match round.needs_approval(tool) {
                     Some(approval::Answer::Declined) => {
                         let text = format!("The user did not approve the call of `{name}`.");
@@ -116,7 +116,7 @@ impl Exchange<'_> {
                     responses: round.responses(),
                     state: round.state.as_deref(),
                     notify: Some(&notify),
-                    asks: if can.can_be_asked() {
+                    asks: if can.accepts_forms() {
                         UserQuestions::Forms
                     } else {
                         UserQuestions::Nothing
@@ -146,13 +146,13 @@ impl Exchange<'_> {
         &self,
         scope: &Scope<'_>,
         request: &Request,
-        asked: &RequestedCall<'_>,
+        call: &RequestedCall<'_>,
         mut run_step: impl AsyncFnMut(&mut CallRound) -> Result<Step, RpcError>,
     ) -> Result<Ended, RpcError> {
         let agent = scope.agent;
         let can = self.capabilities(request);
         let mut round = match self.revision {
-            Revision::Stateless => CallRound::read(agent, self.clients, request, asked)?,
+            Revision::Stateless => CallRound::read(agent, self.clients, request, call)?,
             Revision::Handshake => CallRound::first(agent.host),
         };
         for _ in 0..MAX_ROUNDS {
@@ -163,7 +163,7 @@ impl Exchange<'_> {
             match self.outbox.filter(|_| self.revision == Revision::Handshake) {
                 None => {
                     let next = round.next(questions.requests.keys().cloned(), questions.state);
-                    let state = next.seal(agent, self.clients, &asked.binding)?;
+                    let state = next.seal(agent, self.clients, &call.binding)?;
                     return Ok(Ended::With(Outcome {
                         is_question: true,
                         ..Outcome::new(&json!({
@@ -174,9 +174,9 @@ impl Exchange<'_> {
                 }
                 Some(outbox) => {
                     let mut answers = Map::new();
-                    for (name, asked) in &questions.requests {
-                        let method = asked["method"].as_str().unwrap_or_default();
-                        let params = &asked["params"];
+                    for (name, question) in &questions.requests {
+                        let method = question["method"].as_str().unwrap_or_default();
+                        let params = &question["params"];
                         let answer = self.clients.ask(agent, outbox, method, params).await;
                         let Some(answer) = answer else {
                             let text = "The client did not answer in time.";
@@ -191,7 +191,7 @@ impl Exchange<'_> {
         }
         Ok(Ended::Without(format!(
             "`{}` failed: it asked for input more than {MAX_ROUNDS} times.",
-            asked.name
+            call.name
         )))
     }
 }
@@ -212,14 +212,14 @@ pub enum Ended {
 impl Questions {
     /// The questions that this client can answer.
     fn only_for(mut self, can: &Capabilities) -> Result<Self, RpcError> {
-        let method = |asked: &Value| asked["method"].as_str().unwrap_or_default().to_owned();
-        let asked: Vec<String> = self.requests.values().map(method).collect();
+        let method = |question: &Value| question["method"].as_str().unwrap_or_default().to_owned();
+        let methods: Vec<String> = self.requests.values().map(method).collect();
         self.requests
-            .retain(|_, asked| can.include(&method(asked), &asked["params"]));
+            .retain(|_, question| can.include(&method(question), &question["params"]));
         if !self.requests.is_empty() {
             return Ok(self);
         }
-        let needed = needed_by(asked.iter().map(String::as_str));
+        let needed = needed_by(methods.iter().map(String::as_str));
         Err(RpcError {
             data: Some(json!({"requiredCapabilities": needed})),
             status: Some(400),
@@ -274,17 +274,17 @@ pub fn read_questions(name: &str, output: &str) -> Result<Questions, RpcError> {
     let Ok(Value::Object(mut answer)) = json::decode_tree(output) else {
         return wrong("no object");
     };
-    let Some(Value::Object(asked)) = answer.remove("inputRequests") else {
+    let Some(Value::Object(questions)) = answer.remove("inputRequests") else {
         return wrong("no `inputRequests`");
     };
-    if !(1..=MAX_QUESTIONS).contains(&asked.len()) {
+    if !(1..=MAX_QUESTIONS).contains(&questions.len()) {
         return wrong("it needs 1 to 8 questions");
     }
     let mut requests = Map::new();
-    for (key, asked) in asked {
-        let method = asked.get("method").and_then(Value::as_str);
+    for (key, question) in questions {
+        let method = question.get("method").and_then(Value::as_str);
         let method = method.unwrap_or_default();
-        let params = match asked.get("params") {
+        let params = match question.get("params") {
             None | Some(Value::Null) => json!({}),
             Some(params @ Value::Object(_)) => params.clone(),
             Some(_) => return wrong("an unknown question"),

@@ -198,10 +198,10 @@ async fn serve(
     let revision = exchange.revision;
     match (revision, method) {
         (Revision::Handshake, "initialize") => {
-            let asked = request.text("protocolVersion")?;
+            let requested = request.text("protocolVersion")?;
             let can = Capabilities::read(request.capabilities());
             let hello = Outcome::new(&json!({
-                "protocolVersion": revision::choose(asked),
+                "protocolVersion": revision::choose(requested),
                 "capabilities": scope.capabilities(),
                 "serverInfo": revision::server_info(),
                 "instructions": INSTRUCTIONS,

@@ -210,10 +210,10 @@ async fn converse(
 ) -> Result<Option<Outcome>, RpcError> {
     let session = scope.session_id().map_or("", Id::as_str);
     let caller = caller_text(scope.agent);
-    let asked = RequestedCall {
+    let call = RequestedCall {
         name,
         binding: json::text(&json!([scope.agent.name, caller, session, "mcp", what])),
-        takes_unasked: true,
+        accepts_early_answers: true,
     };
     let mut is_there = true;
     let step = async |round: &mut CallRound| {
@@ -244,7 +244,7 @@ async fn converse(
         }
         Outcome::new(&shape(&text)?).map(Step::Done)
     };
-    match exchange.converse(scope, request, &asked, step).await? {
+    match exchange.converse(scope, request, &call, step).await? {
         Ended::With(outcome) => Ok(is_there.then_some(outcome)),
         Ended::Without(text) => Err(RpcError::new(INTERNAL_ERROR, text)),
     }

@@ -278,13 +278,13 @@ pub async fn read(
     request: &Request,
 ) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
-    let asked = request.text("uri")?;
-    if let Some((text, mime_type)) = find(scope, asked).await? {
-        let contents: Value = json!([{"uri": asked, "mimeType": mime_type, "text": text}]);
+    let uri = request.text("uri")?;
+    if let Some((text, mime_type)) = find(scope, uri).await? {
+        let contents: Value = json!([{"uri": uri, "mimeType": mime_type, "text": text}]);
         return Outcome::list(&json!({"contents": contents}));
     }
-    let Some(offered) = offered::read(scope, exchange, request, asked).await? else {
-        return Err(not_found(exchange.revision, asked));
+    let Some(offered) = offered::read(scope, exchange, request, uri).await? else {
+        return Err(not_found(exchange.revision, uri));
     };
     Ok(Outcome {
         is_list: !offered.is_question,
@@ -368,8 +368,8 @@ fn or_none<T>(found: Result<T, Error>) -> Result<Option<T>, Error> {
     }
 }
 
-pub fn not_found(revision: Revision, asked: &str) -> RpcError {
-    let asked: String = asked.chars().take(1_000).collect();
+pub fn not_found(revision: Revision, uri: &str) -> RpcError {
+    let uri: String = uri.chars().take(1_000).collect();
     let mut error = RpcError::params(
         "uri",
         "There is no such resource. `resources/list` lists them.",
@@ -377,6 +377,6 @@ pub fn not_found(revision: Revision, asked: &str) -> RpcError {
     if revision == Revision::Handshake {
         error.code = NOT_FOUND;
     }
-    error.data = Some(json!({"uri": asked}));
+    error.data = Some(json!({"uri": uri}));
     error
 }

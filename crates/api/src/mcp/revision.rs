@@ -50,8 +50,8 @@ pub fn server_info() -> Value {
 }
 
 /// The revision that a handshake agrees on.
-pub fn choose(asked: &str) -> &str {
-    let is_served = |served: &&str| *served != NEWEST && *served == asked;
+pub fn choose(requested: &str) -> &str {
+    let is_served = |served: &&str| *served != NEWEST && *served == requested;
     SUPPORTED
         .into_iter()
         .find(is_served)
@@ -230,14 +230,14 @@ mod tests {
 
     #[test]
     fn initialize_negotiates_a_common_revision() {
-        for (asked, chosen) in [
+        for (requested, chosen) in [
             ("2025-11-25", "2025-11-25"),
             ("2025-06-18", "2025-06-18"),
             ("2026-07-28", "2025-11-25"),
             ("2024-11-05", "2025-11-25"),
             ("x", "2025-11-25"),
         ] {
-            assert_eq!(choose(asked), chosen, "{asked}");
+            assert_eq!(choose(requested), chosen, "{requested}");
         }
     }
 

@@ -44,8 +44,8 @@ pub async fn change(
     begins: bool,
 ) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
-    let asked = request.text("uri")?;
-    if asked.len() > MAX_URI_BYTES {
+    let uri = request.text("uri")?;
+    if uri.len() > MAX_URI_BYTES {
         let message = format!("`uri` must have at most {MAX_URI_BYTES} bytes.");
         return Err(RpcError::params("uri", message));
     }
@@ -56,13 +56,13 @@ pub async fn change(
     };
     let key = key_of(scope, session);
     if !begins {
-        exchange.clients.unsubscribe(&key, asked);
+        exchange.clients.unsubscribe(&key, uri);
         return Outcome::new(&json!({}));
     }
-    let Some(mark) = resources::find_fingerprint(scope, asked).await? else {
-        return Err(resources::not_found(exchange.revision, asked));
+    let Some(mark) = resources::find_fingerprint(scope, uri).await? else {
+        return Err(resources::not_found(exchange.revision, uri));
     };
-    if exchange.clients.subscribe(&key, asked, mark) {
+    if exchange.clients.subscribe(&key, uri, mark) {
         return Outcome::new(&json!({}));
     }
     let message = format!("A session can subscribe to at most {MAX_RESOURCES} resources.");
@@ -161,9 +161,9 @@ fn read_known(known: &Value) -> Subscribed {
 /// The resources that a client of the newest revision names.
 fn read_filter(filter: &Value) -> Result<Subscribed, RpcError> {
     let field = "notifications.resourceSubscriptions";
-    let asked = match filter.get("resourceSubscriptions") {
+    let uris = match filter.get("resourceSubscriptions") {
         None | Some(Value::Null) => return Ok(Subscribed::new()),
-        Some(Value::Array(asked)) => asked,
+        Some(Value::Array(uris)) => uris,
         Some(_) => {
             return Err(RpcError::params(
                 field,
@@ -171,12 +171,12 @@ fn read_filter(filter: &Value) -> Result<Subscribed, RpcError> {
             ));
         }
     };
-    if asked.len() > MAX_RESOURCES {
+    if uris.len() > MAX_RESOURCES {
         let message = format!("A stream can follow at most {MAX_RESOURCES} resources.");
         return Err(RpcError::params(field, message));
     }
     let mut read = Subscribed::new();
-    for address in asked {
+    for address in uris {
         let Some(address) = address.as_str().filter(|text| text.len() <= MAX_URI_BYTES) else {
             let message =
                 format!("`{field}` must be strings of at most {MAX_URI_BYTES} bytes each.");

@@ -145,7 +145,7 @@ fn search_tool() -> Result<Tool, Error> {
 /// requires a client that can ask its user.
 fn is_callable(scope: &Scope<'_>, can: &Capabilities, tool: &RegisteredTool) -> bool {
     let name = tool.definition.name.as_str();
-    (!tool.needs_approval || can.can_be_asked())
+    (!tool.needs_approval || can.accepts_forms())
         && name != SEARCH
         && !is_ours(name)
         && scope.agent.caller.may_call_tool(name)

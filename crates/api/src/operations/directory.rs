@@ -138,14 +138,14 @@ impl RunWaiting for SearchAgents {
         }
         let body = json::text(&wanted);
         let page = list_agents(agent.outbound, &self.prefix, "", MAX_AGENTS).await?;
-        let asked = page.agents.into_iter().map(|listed| {
+        let searches = page.agents.into_iter().map(|listed| {
             let body = body.clone();
             async move {
                 let answer = ask(agent, &listed.name, Search::NAME, body).await;
                 (listed.name, answer)
             }
         });
-        let answers: Vec<_> = stream::iter(asked).buffered(AT_ONCE).collect().await;
+        let answers: Vec<_> = stream::iter(searches).buffered(AT_ONCE).collect().await;
         let mut found = AgentSearchResults {
             results: Vec::new(),
             agents: Vec::new(),

@@ -332,13 +332,13 @@ impl RunWaiting for SearchContext {
         let blocks = blocks.collect::<Result<Vec<_>>>()?;
         let queries = one_or_several(self.query, self.queries)?;
         let filter = self.filter.and_then(Filter::unless_empty);
-        let asked = EntryQuery {
+        let query = EntryQuery {
             queries: &queries,
             limit: self.limit.0,
             as_of: self.as_of.map(|time| time.0),
             filter: filter.as_ref(),
         };
-        let found = search(&memory, &blocks, &asked).await?;
+        let found = search(&memory, &blocks, &query).await?;
         record_found(agent, found.results.len());
         Reply::json(&FoundEntries {
             results: found.results,

@@ -97,16 +97,16 @@ impl Operation for RunTurn {
 impl RunWaiting for RunTurn {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let session_id = self.session_id.clone();
-        let asked = ask(agent, &session_id, self.into_request(agent)?)?;
+        let found = start_or_find(agent, &session_id, self.into_request(agent)?)?;
         // The turn may take minutes, and the message is stored now.
         agent.release_body();
         agent.starter.recover();
-        let running = match asked {
-            Asked::Over { answer_id, report } => {
+        let running = match found {
+            FoundTurn::Over { answer_id, report } => {
                 return answer(agent, &session_id, &answer_id, &report);
             }
-            Asked::Running(running) => running,
-            Asked::Waiting(awaited) => match awaited.wait_for_start().await {
+            FoundTurn::Running(running) => running,
+            FoundTurn::Waiting(awaited) => match awaited.wait_for_start().await {
                 TurnStart::Running(running) => running,
                 TurnStart::Never(Some(error)) => return Err(error),
                 TurnStart::Never(None) => return Reply::json(&TurnResult::withdrawn()),
@@ -164,28 +164,32 @@ impl RunTurn {
     }
 }
 
-enum Asked {
+enum FoundTurn {
     Running(Rc<RunningTurn>),
     Waiting(Rc<AwaitedTurn>),
     Over { answer_id: Id, report: TurnReport },
 }
 
 /// Begins the turn, or finds the turn that the same message began before.
-fn ask(agent: &Agent<'_>, session_id: &Id, mut request: ChatRequest) -> Result<Asked> {
+fn start_or_find(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    mut request: ChatRequest,
+) -> Result<FoundTurn> {
     if let [message] = request.messages.as_slice()
         && let Some(id) = &message.id
-        && let Some(asked) = find_earlier(agent, session_id, id, message)?
+        && let Some(earlier) = find_earlier(agent, session_id, id, message)?
     {
-        return Ok(asked);
+        return Ok(earlier);
     }
     let turn_id = Id::mint_turn(agent.host);
     match start_permitted(agent, session_id, &mut request, turn_id.as_str())? {
         Started::Turn(work) => {
             let running = Rc::clone(work.running());
             agent.starter.begin(work);
-            Ok(Asked::Running(running))
+            Ok(FoundTurn::Running(running))
         }
-        Started::Queued(awaited) => Ok(Asked::Waiting(awaited)),
+        Started::Queued(awaited) => Ok(FoundTurn::Waiting(awaited)),
         Started::LeftToClient { .. } => Err(Error::storage("a new message without a turn")),
     }
 }
@@ -197,11 +201,11 @@ fn find_earlier(
     session_id: &Id,
     message_id: &Id,
     message: &ClientMessage,
-) -> Result<Option<Asked>> {
+) -> Result<Option<FoundTurn>> {
     let db = agent.db;
     if let Some(queued) = find_of_message(db, session_id, message_id)? {
         let awaited = agent.turns.wait_for(session_id, &queued.turn_id);
-        return Ok(Some(Asked::Waiting(awaited)));
+        return Ok(Some(FoundTurn::Waiting(awaited)));
     }
     if !session_exists(db, session_id)? {
         return Ok(None);
@@ -228,7 +232,7 @@ fn find_earlier(
     }
     let running = agent.turns.find(session_id);
     if let Some(running) = running.filter(|running| running.message_id == answer_id) {
-        return Ok(Some(Asked::Running(running)));
+        return Ok(Some(FoundTurn::Running(running)));
     }
     let answer_id = Id::parse(answer_id).map_err(Error::storage)?;
     let found = find_seqs(db, session_id, std::iter::once(&answer_id))?;
@@ -236,7 +240,7 @@ fn find_earlier(
         return Ok(None);
     };
     let report = find_report(db, session_id, *seq)?;
-    Ok(Some(Asked::Over { answer_id, report }))
+    Ok(Some(FoundTurn::Over { answer_id, report }))
 }
 
 /// The answer of a finished turn. A turn that failed is an error.

@@ -9,7 +9,7 @@ use crate::trace::ids::{SpanId, TraceId};
 
 #[derive(Default)]
 struct Heard {
-    asked: RefCell<Vec<LeasedCall>>,
+    calls: RefCell<Vec<LeasedCall>>,
     given_up: RefCell<Vec<u32>>,
     resumed: Cell<u32>,
     is_for_another_turn: Cell<bool>,
@@ -23,7 +23,7 @@ impl LeaseHolder for Holder {
     }
 
     fn ask(&self, call: LeasedCall) {
-        self.0.asked.borrow_mut().push(call);
+        self.0.calls.borrow_mut().push(call);
     }
 
     fn give_up(&self, number: u32) {
@@ -83,9 +83,9 @@ fn a_call_waits_for_the_lease_holder_and_reads_the_response() {
     let (host, (lease, received)) = (FixedHost::default(), lease());
     let mut reading: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut reading));
-    let asked = received.asked.borrow()[0].clone();
-    assert_eq!((asked.number, asked.body.as_str()), (0, "{}"));
-    assert_eq!(asked.limits.mute_ms, None);
+    let first = received.calls.borrow()[0].clone();
+    assert_eq!((first.number, first.body.as_str()), (0, "{}"));
+    assert_eq!(first.limits.mute_ms, None);
     wait_for(lease.rests());
     assert!(lease.arrive(0, head()));
     assert_eq!(received.resumed.get(), 1);
@@ -191,7 +191,7 @@ fn the_object_makes_calls_that_the_holder_does_not_take() {
     let (host, (lease, peer)) = (FixedHost::default(), lease());
     peer.is_for_another_turn.set(true);
     assert_eq!(wait_for(lease.run(read(&host))), None);
-    assert!(peer.asked.borrow().is_empty());
+    assert!(peer.calls.borrow().is_empty());
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn only_one_leased_call_runs_at_a_time() {
     assert_eq!(wait_for(first), Some(Err(CallFailure::Crowded)));
     let mut second: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut second));
-    assert_eq!(received.asked.borrow()[1].number, 1);
+    assert_eq!(received.calls.borrow()[1].number, 1);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn run_without_hides_the_lease_from_nested_work() {
         (within.await, Lease::current().is_some())
     };
     assert_eq!(wait_for(lease.run(entered)), ((true, None), true));
-    assert!(heard.asked.borrow().is_empty());
+    assert!(heard.calls.borrow().is_empty());
     assert!(Lease::current().is_none());
 }
 
@@ -267,7 +267,7 @@ fn a_leased_call_has_a_span_like_a_direct_one() {
         assert_eq!(span.ended_at_ms - span.started_at_ms, 7);
         let code = span.failure.as_ref().map(|(code, _)| code.as_str());
         assert_eq!(code, failure);
-        let LeasedEndpoint::Url { headers, .. } = &heard.asked.borrow()[0].endpoint else {
+        let LeasedEndpoint::Url { headers, .. } = &heard.calls.borrow()[0].endpoint else {
             panic!("a URL");
         };
         let of_span = Trace {

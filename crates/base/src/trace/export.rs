@@ -120,9 +120,9 @@ pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn H
         let sent = run_in(None, send(outbound, &address, &batch, queue.dropped())).await;
         match sent {
             Ok(()) => queue.failures.set(0),
-            Err(asked_ms) => {
+            Err(retry_after_ms) => {
                 let failures = queue.failures.get().min(16);
-                let rest = (REST_MS << failures).max(asked_ms).min(MAX_REST_MS);
+                let rest = (REST_MS << failures).max(retry_after_ms).min(MAX_REST_MS);
                 queue.failures.set(failures + 1);
                 queue.rests_until_ms.set(host.now_ms() + rest);
             }

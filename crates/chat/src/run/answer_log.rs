@@ -120,12 +120,12 @@ impl AnswerLog<'_> {
     }
 
     fn append_within(&self, known: &KnownMessage, mut event: NewEvent) -> Result<()> {
-        let asked = Authority {
+        let message_authority = Authority {
             memory_scope: known.memory_scope()?,
             ..Authority::default()
         };
         let note = event.note.take().unwrap_or_default();
-        event.note = Some(note.with_authority(asked.joined(self.authority.clone())));
+        event.note = Some(note.with_authority(message_authority.joined(self.authority.clone())));
         let last = find_answers_end(self.db, self.session_id, &known.stored.id)?
             .map_or(Parent::Leaf, Parent::After);
         append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)
@@ -182,10 +182,10 @@ impl AnswerLog<'_> {
         let Some((seq, mut note)) = self.find_question(known, call_id)? else {
             return Ok(());
         };
-        if let Some(asked) = note.questions.get_mut(call_id) {
-            let answers = read_answers(asked, &answer.outcome)
+        if let Some(question) = note.questions.get_mut(call_id) {
+            let answers = read_answers(question, &answer.outcome)
                 .map_err(|error| error.with("toolCallId", call_id))?;
-            if let Some(open) = &mut asked.open {
+            if let Some(open) = &mut question.open {
                 open.answers = Some(answers);
             }
         }
@@ -201,8 +201,8 @@ impl AnswerLog<'_> {
         let rows = own_rows(&known.rows, known.copied_seq).rev();
         for row in rows.filter(|row| row.has_note()) {
             let note = get_note(self.db, self.session_id, row.seq)?;
-            let asked = note.questions.get(call_id);
-            if asked.is_some_and(Question::awaits_answers) {
+            let question = note.questions.get(call_id);
+            if question.is_some_and(Question::awaits_answers) {
                 return Ok(Some((row.seq, note)));
             }
         }
@@ -218,8 +218,8 @@ impl AnswerLog<'_> {
         let Some((_, note)) = self.find_question(known, call_id)? else {
             return Ok(false);
         };
-        let asked = note.questions.get(call_id);
-        Ok(asked.is_some_and(|asked| read_answers(asked, &answer.outcome).is_err()))
+        let question = note.questions.get(call_id);
+        Ok(question.is_some_and(|question| read_answers(question, &answer.outcome).is_err()))
     }
 
     /// Replaces the note of an event of a message.
@@ -251,11 +251,11 @@ impl AnswerLog<'_> {
             ids.sort();
             ids.dedup();
             for call_id in ids {
-                let asked = questions.remove(&call_id).map(Box::new);
+                let question = questions.remove(&call_id).map(Box::new);
                 let approval = note.decided.remove(&call_id);
-                let is_ready = match &asked {
+                let is_ready = match &question {
                     // An approved call whose tool asks waits for the answers.
-                    Some(asked) => asked.open.is_some() && !asked.awaits_answers(),
+                    Some(question) => question.open.is_some() && !question.awaits_answers(),
                     // The call needed approval.
                     None => note.approvals.contains_key(&call_id),
                 };
@@ -264,8 +264,10 @@ impl AnswerLog<'_> {
                     continue;
                 }
                 let call = call_of(self.db, self.session_id, row, &call_id)?;
-                let open = asked.as_ref().and_then(|asked| asked.open.as_ref());
-                let asked_of = note.asked_of.get(&call_id).cloned();
+                let open = question
+                    .as_ref()
+                    .and_then(|question| question.open.as_ref());
+                let fingerprint = note.fingerprints.get(&call_id).cloned();
                 calls.push(TurnCall {
                     id: call.id,
                     name: call.name,
@@ -273,13 +275,14 @@ impl AnswerLog<'_> {
                     bad_arguments: None,
                     state: CallState::Waiting,
                     approval,
-                    asked_of: asked_of.or_else(|| open.and_then(|open| open.asked_of.clone())),
+                    fingerprint: fingerprint
+                        .or_else(|| open.and_then(|open| open.fingerprint.clone())),
                     is_spared: open.is_some_and(|open| open.is_spared),
                     logged: Some(LoggedCall {
                         seq: row.seq,
                         message_id: known.stored.id.clone(),
                     }),
-                    answered: asked,
+                    answered: question,
                 });
             }
         }

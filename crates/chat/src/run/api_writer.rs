@@ -135,9 +135,9 @@ impl RequestWriter<'_> {
             continued = Some(known).filter(|_| request.events.is_empty());
         }
         if request.events.is_empty()
-            && let Some(asked) = &parent
+            && let Some(last_id) = &parent
         {
-            memory_scope = memory_scope.min(self.memory_scope_of(asked)?);
+            memory_scope = memory_scope.min(self.memory_scope_of(last_id)?);
         }
         for some in request.events.chunks(MAX_EVENTS) {
             let after = parent.map_or(Parent::Root, Parent::After);
@@ -148,12 +148,12 @@ impl RequestWriter<'_> {
                 .transpose()
                 .map_err(Error::storage)?;
         }
-        let Some(asked) = parent else {
+        let Some(last_id) = parent else {
             return Err(nothing_to_answer());
         };
-        let seqs = find_seqs(db, self.session_id, std::iter::once(&asked))?;
-        let asked_seq = seqs.get(asked.as_str()).copied().unwrap_or_default();
-        path_digests::record(db, self.session_id, &request.api.path, asked_seq, false)?;
+        let seqs = find_seqs(db, self.session_id, std::iter::once(&last_id))?;
+        let last_seq = seqs.get(last_id.as_str()).copied().unwrap_or_default();
+        path_digests::record(db, self.session_id, &request.api.path, last_seq, false)?;
         let meter = Meter {
             db,
             host,
@@ -173,7 +173,7 @@ impl RequestWriter<'_> {
             session_id: self.session_id.clone(),
             message_id,
             is_continuation: continued.is_some(),
-            parent_id: Some(asked),
+            parent_id: Some(last_id),
             answer_seq,
             max_steps: usize::try_from(config.max_steps.0).unwrap_or(1),
             model: request
@@ -188,7 +188,7 @@ impl RequestWriter<'_> {
             steps: Vec::new(),
             usage: TokenUsage::default(),
             cost: 0.0,
-            asked_model: None,
+            last_model: None,
             estimated: 0,
             is_run: false,
             calls_nobody_back: false,

@@ -320,18 +320,18 @@ impl<'a> TurnDriver<'a> {
 
     /// Replaces questions that don't fit the step's event or the turn's row with a failure.
     fn fit_question(&self, state: &mut CallState, output_bytes: &mut usize) {
-        let CallState::AwaitsInput(asked) = &*state else {
+        let CallState::AwaitsInput(question) = &*state else {
             return;
         };
         let turn = self.turn.borrow();
         let step = turn.steps.last();
         let before = step.into_iter().flat_map(|step| &step.calls);
         let before = before.filter_map(|call| match &call.state {
-            CallState::AwaitsInput(asked) => Some(stored_bytes(asked)),
+            CallState::AwaitsInput(question) => Some(stored_bytes(question)),
             _ => None,
         });
         let (calls, stored) = before.fold((0, 0), |(calls, all), one| (calls + 1, all + one));
-        let bytes = stored_bytes(asked);
+        let bytes = stored_bytes(question);
         if calls >= MAX_ASKING_CALLS
             || stored + bytes > MAX_STEP_BYTES
             || *output_bytes + bytes > MAX_OUTPUT_BYTES

@@ -125,12 +125,12 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
 /// stay without the answers and without the tool's state. Must run in a transaction.
 fn record_questions(db: &dyn Database, host: &dyn Host, turn: &Turn) -> Result<()> {
     let session_id = &turn.session_id;
-    for (logged, call_id, asked) in turn.logged_questions() {
+    for (logged, call_id, question) in turn.logged_questions() {
         let Some(mut note) = find_note(db, session_id, logged.seq)? else {
             // The message was deleted.
             continue;
         };
-        note.questions.insert(call_id.as_str().to_owned(), asked);
+        note.questions.insert(call_id.as_str().to_owned(), question);
         change_note(db, host, session_id, &logged.message_id, logged.seq, &note)?;
     }
     Ok(())

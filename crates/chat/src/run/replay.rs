@@ -98,8 +98,8 @@ fn emit_state(writer: &mut ChunkWriter, call: &TurnCall, state: &CallState) -> V
     }
     let call_id = call.id.as_str();
     let mut chunks = Vec::new();
-    if let (true, Some(asked)) = (state.is_over(), &call.answered) {
-        let closed = Question::clone(asked).closed();
+    if let (true, Some(question)) = (state.is_over(), &call.answered) {
+        let closed = Question::clone(question).closed();
         chunks = writer.close_input(closed.to_part(call_id, call.name.as_str()));
     }
     chunks.extend(match state {
@@ -118,11 +118,11 @@ fn emit_state(writer: &mut ChunkWriter, call: &TurnCall, state: &CallState) -> V
         }
         CallState::Failed { error } => writer.output_error(call_id, error),
         CallState::LeftToUser { approval_id, .. } => writer.ask_approval(approval_id, call_id),
-        CallState::AwaitsInput(asked) => {
+        CallState::AwaitsInput(question) => {
             let name = call.name.as_str();
             let again = call.logged.as_ref();
             let again = again.map(|_| (name, call.arguments.clone().into_raw()));
-            writer.ask_input(asked.to_part(call_id, name), again)
+            writer.ask_input(question.to_part(call_id, name), again)
         }
         CallState::Unsettled { .. }
         | CallState::Waiting

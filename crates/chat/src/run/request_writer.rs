@@ -221,8 +221,8 @@ impl RequestWriter<'_> {
 
     /// The turn is a span below its request.
     pub(super) fn begin_trace(&self) -> Option<StoredTrace> {
-        let asked = self.principal.trace.as_ref()?.find_trace()?;
-        Some(StoredTrace::of(&asked.child(self.host)))
+        let of_request = self.principal.trace.as_ref()?.find_trace()?;
+        Some(StoredTrace::of(&of_request.child(self.host)))
     }
 
     pub(super) fn create_session(&self) -> Result<()> {
@@ -307,12 +307,12 @@ impl RequestWriter<'_> {
             // A turn that continues after a client's answer is the same turn.
             meter.admit(!matches!(planned.position, TurnPosition::Within(_)))?;
         }
-        let asked = parent
+        let answered_id = parent
             .as_ref()
             .filter(|_| planned.new_user_messages.is_empty());
         let mut memory_scope = self.find_memory_scope(planned, known, continued)?;
-        if let Some(asked) = asked {
-            memory_scope = memory_scope.min(self.memory_scope_of(asked)?);
+        if let Some(answered_id) = answered_id {
+            memory_scope = memory_scope.min(self.memory_scope_of(answered_id)?);
         }
         let mut turn = Turn {
             id: options.turn_id.to_owned(),
@@ -336,7 +336,7 @@ impl RequestWriter<'_> {
             steps: approved,
             usage: TokenUsage::default(),
             cost: 0.0,
-            asked_model: None,
+            last_model: None,
             estimated: 0,
             is_run: options.is_run,
             calls_nobody_back: options.calls_nobody_back,
@@ -415,8 +415,8 @@ impl RequestWriter<'_> {
     fn find_run_answer(&self, planned: &RequestPlan<'_>, known: &[KnownMessage]) -> Result<Id> {
         if let TurnPosition::After(id) = &planned.position
             && planned.new_user_messages.is_empty()
-            && let Some(asked) = find_known(known, id)
-            && let Some(first) = asked.rows.first()
+            && let Some(message) = find_known(known, id)
+            && let Some(first) = message.rows.first()
             && let Some(answer) = first.note()?.run_answer
         {
             return Id::parse(answer).map_err(Error::storage);

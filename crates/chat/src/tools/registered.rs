@@ -78,8 +78,8 @@ impl RegisteredTool {
             Some(tool) => format!(" {path} {}", tool.digest),
             None => String::new(),
         };
-        let asked_of = format!("{kind} {address}{headers}{of_server}");
-        let mut digits = format!("{:x}", Sha256::digest(asked_of));
+        let identity = format!("{kind} {address}{headers}{of_server}");
+        let mut digits = format!("{:x}", Sha256::digest(identity));
         digits.truncate(2 * FINGERPRINT_BYTES);
         digits
     }
@@ -137,7 +137,10 @@ impl RegisteredTool {
         may_ask: bool,
     ) -> CallState {
         let name = &self.definition.name;
-        let open = call.answered.as_ref().and_then(|asked| asked.open.as_ref());
+        let open = call
+            .answered
+            .as_ref()
+            .and_then(|question| question.open.as_ref());
         let round = open.map_or(0, |open| open.round);
         let responses = open.and_then(|open| open.answers.as_ref());
         let responses = responses.and_then(|answers| json::decode_tree(answers.as_str()).ok());
@@ -173,7 +176,7 @@ impl RegisteredTool {
         let next = OpenQuestion {
             state: None,
             round: round + 1,
-            asked_of: Some(self.fingerprint()),
+            fingerprint: Some(self.fingerprint()),
             is_spared: call.is_spared,
             answers: None,
         };
@@ -238,7 +241,7 @@ impl RegisteredTool {
     ) -> Result<String> {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
-        struct Asked<'a> {
+        struct ClassCall<'a> {
             name: &'a str,
             arguments: &'a JsonObject,
             agent: &'a str,
@@ -249,7 +252,7 @@ impl RegisteredTool {
             #[serde(skip_serializing_if = "Option::is_none")]
             request_state: Option<&'a str>,
         }
-        json::encode(&Asked {
+        json::encode(&ClassCall {
             name: &self.definition.name,
             arguments,
             agent: memory.agent,

@@ -39,7 +39,7 @@ pub struct TurnTools<'a> {
     /// Whether the client uses a provider's API.
     is_of_api: bool,
     /// The number of the model's answers so far.
-    asked: usize,
+    answers: usize,
 }
 
 impl<'a> TurnTools<'a> {
@@ -76,7 +76,7 @@ impl<'a> TurnTools<'a> {
             definitions,
             clients,
             is_of_api: api.is_some(),
-            asked: turn.asked(),
+            answers: turn.answer_count(),
         })
     }
 
@@ -88,7 +88,7 @@ impl<'a> TurnTools<'a> {
         let now_ms = memory.host.now_ms();
         let mut stale = std::mem::take(&mut self.servers);
         stale.retain(|server| server.is_stale(now_ms));
-        if stale.is_empty() || turn.asked() > 0 || turn.length_feedback.refusals > 0 {
+        if stale.is_empty() || turn.answer_count() > 0 || turn.length_feedback.refusals > 0 {
             return None;
         }
         Some(async move { refresh_servers(&memory, deployed, &stale).await })
@@ -128,13 +128,13 @@ impl<'a> TurnTools<'a> {
         let registered = self.find_registered(name);
         match registered {
             Some(tool) if tool.needs_approval && tool.is_of_class() => ToolRunner::Class {
-                asked_of: tool.fingerprint(),
+                fingerprint: tool.fingerprint(),
             },
             Some(tool) if tool.needs_approval => ToolRunner::ServerAfterApproval {
-                asked_of: tool.fingerprint(),
+                fingerprint: tool.fingerprint(),
             },
             tool => ToolRunner::Server {
-                asked_of: tool.and_then(RegisteredTool::fingerprint_of_call),
+                fingerprint: tool.and_then(RegisteredTool::fingerprint_of_call),
             },
         }
     }
@@ -168,8 +168,8 @@ impl<'a> TurnTools<'a> {
     /// approval, and has the same address as when the user was asked.
     fn find_approved(&self, call: &TurnCall) -> Option<&RegisteredTool> {
         self.find_registered(call.name.as_str()).filter(|tool| {
-            let is_same = |asked_of: &String| *asked_of == tool.fingerprint();
-            tool.needs_approval && call.asked_of.as_ref().is_none_or(is_same)
+            let is_same = |fingerprint: &String| *fingerprint == tool.fingerprint();
+            tool.needs_approval && call.fingerprint.as_ref().is_none_or(is_same)
         })
     }
 
@@ -178,7 +178,7 @@ impl<'a> TurnTools<'a> {
     /// can change by itself, it must also be the tool that the model saw.
     fn find_seen(&self, call: &TurnCall) -> Result<Option<&RegisteredTool>, &'static str> {
         let tool = self.find_registered(call.name.as_str());
-        let is_same = match (&call.asked_of, tool) {
+        let is_same = match (&call.fingerprint, tool) {
             (Some(seen), Some(tool)) => tool.fingerprint() == *seen,
             (Some(_), None) => false,
             // The model saw no tool of a server.
@@ -243,7 +243,7 @@ impl<'a> TurnTools<'a> {
             agent,
             toolbox.session_id,
             toolbox.turn_id,
-            self.asked,
+            self.answers,
             call.id
         ]);
         format!("{:x}", Sha256::digest(json::text(&parts)))

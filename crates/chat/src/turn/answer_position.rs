@@ -43,16 +43,16 @@ pub fn find_answer_position(db: &dyn Database, turn: &Turn) -> Result<AnswerPosi
         });
     };
     let found = find_seqs(db, &turn.session_id, std::iter::once(id))?;
-    let asked = *found.get(id.as_str()).ok_or_else(question_deleted)?;
+    let parent = *found.get(id.as_str()).ok_or_else(question_deleted)?;
     let stays = turn.answer_seq == 0 || turn.steps.iter().any(|step| step.is_logged);
     let end = if stays {
-        asked
+        parent
     } else {
-        find_end(db, &turn.session_id, asked, turn.answer_seq)?
+        find_end(db, &turn.session_id, parent, turn.answer_seq)?
     };
     Ok(AnswerPosition {
         seq: Some(end),
-        has_moved: end != asked,
+        has_moved: end != parent,
     })
 }
 
@@ -66,14 +66,14 @@ impl AnswerPosition {
     }
 }
 
-/// The end of the branch of the event `asked`. `new_from`: the first `seq` that a later
+/// The end of the branch of the event `parent`. `new_from`: the first `seq` that a later
 /// event could get when the turn began.
-fn find_end(db: &dyn Database, session_id: &Id, asked: i64, new_from: i64) -> Result<i64> {
+fn find_end(db: &dyn Database, session_id: &Id, parent: i64, new_from: i64) -> Result<i64> {
     let tip = get_tip(db, session_id)?;
     if tip.newest_seq < new_from {
-        return Ok(asked);
+        return Ok(parent);
     }
-    let mut branch = Branch::of(asked);
+    let mut branch = Branch::of(parent);
     let mut from = new_from;
     loop {
         let events = load_parents(db, session_id, from, PAGE)?;

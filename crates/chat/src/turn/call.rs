@@ -40,8 +40,8 @@ pub struct TurnCall {
     pub approval: Option<Approval>,
     /// The fingerprint of the tool when the user approved the call. For a server's tool
     /// that needs no approval: when the model made the call.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_of: Option<String>,
+    #[serde(rename = "askedOf", default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
     /// Whether the class decided that this call needs no approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spared: bool,
@@ -68,7 +68,8 @@ pub enum CallState {
     Unsettled {
         approval_id: String,
         /// The fingerprint of the tool.
-        asked_of: String,
+        #[serde(rename = "asked_of")]
+        fingerprint: String,
     },
     /// The call is not made yet.
     Waiting,
@@ -90,8 +91,8 @@ pub enum CallState {
     LeftToUser {
         approval_id: String,
         /// The fingerprint of the tool: the approval is valid only for this tool.
-        #[serde(default)]
-        asked_of: Option<String>,
+        #[serde(rename = "asked_of", default)]
+        fingerprint: Option<String>,
     },
     /// The tool asks the user. The call is repeated with the answers.
     AwaitsInput(Box<Question>),
@@ -184,7 +185,7 @@ impl CallState {
 }
 
 /// A call, as the model made it.
-pub struct AskedCall {
+pub struct ModelCall {
     pub id: String,
     pub name: String,
     pub arguments: String,
@@ -193,20 +194,20 @@ pub struct AskedCall {
 /// Who runs a tool.
 #[derive(Debug, PartialEq)]
 pub enum ToolRunner {
-    /// `asked_of` is the fingerprint of the tool that the model saw, if its definition may
+    /// `fingerprint` is the fingerprint of the tool that the model saw, if its definition may
     /// change on its own.
     Server {
-        asked_of: Option<String>,
+        fingerprint: Option<String>,
     },
-    /// `asked_of` is the tool's fingerprint: an approval isn't valid for another tool of
+    /// `fingerprint` is the tool's fingerprint: an approval isn't valid for another tool of
     /// the same name.
     ServerAfterApproval {
-        asked_of: String,
+        fingerprint: String,
     },
     /// Like [`Self::ServerAfterApproval`], for a tool of the class: the class decides for
     /// each call whether the user must approve it.
     Class {
-        asked_of: String,
+        fingerprint: String,
     },
     Client,
     /// The client runs it, and interprets its arguments itself, whatever they are.
@@ -228,7 +229,7 @@ impl TurnCall {
     /// not ask.
     pub fn question(&self) -> Option<Question> {
         match (&self.state, &self.answered) {
-            (CallState::AwaitsInput(asked), _) => Some(Question::clone(asked)),
+            (CallState::AwaitsInput(question), _) => Some(Question::clone(question)),
             (_, Some(answered)) => Some(Question::clone(answered).closed()),
             (_, None) => None,
         }
@@ -284,7 +285,7 @@ impl TurnCall {
     pub fn apply_decision(&mut self, needs_approval: bool) {
         let CallState::Unsettled {
             approval_id,
-            asked_of,
+            fingerprint,
         } = self.state.clone()
         else {
             return;
@@ -292,11 +293,11 @@ impl TurnCall {
         if needs_approval {
             self.state = CallState::LeftToUser {
                 approval_id,
-                asked_of: Some(asked_of),
+                fingerprint: Some(fingerprint),
             };
         } else {
             self.state = CallState::Waiting;
-            self.asked_of = Some(asked_of);
+            self.fingerprint = Some(fingerprint);
             self.is_spared = true;
         }
     }
@@ -317,15 +318,15 @@ pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Not
 /// is not valid, which no model adapter produces.
 pub fn decide(
     index: usize,
-    asked: AskedCall,
+    call: ModelCall,
     runner: &dyn Fn(&str) -> ToolRunner,
     mint: &mut dyn FnMut() -> String,
 ) -> Option<TurnCall> {
     let empty = || json::decode::<JsonObject>("{}").ok();
-    let (id, name) = (Id::parse(asked.id).ok()?, Id::parse(asked.name).ok()?);
-    let (arguments, bad_arguments) = match parse_arguments(&asked.arguments) {
+    let (id, name) = (Id::parse(call.id).ok()?, Id::parse(call.name).ok()?);
+    let (arguments, bad_arguments) = match parse_arguments(&call.arguments) {
         Some(arguments) => (arguments, None),
-        None => (empty()?, Some(asked.arguments)),
+        None => (empty()?, Some(call.arguments)),
     };
     let mut seen = None;
     let runner = runner(name.as_str());
@@ -337,17 +338,17 @@ pub fn decide(
         CallState::failed(TOO_MANY)
     } else {
         match runner {
-            ToolRunner::Server { asked_of } => {
-                seen = asked_of;
+            ToolRunner::Server { fingerprint } => {
+                seen = fingerprint;
                 CallState::Waiting
             }
-            ToolRunner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
+            ToolRunner::ServerAfterApproval { fingerprint } => CallState::LeftToUser {
                 approval_id: mint(),
-                asked_of: Some(asked_of),
+                fingerprint: Some(fingerprint),
             },
-            ToolRunner::Class { asked_of } => CallState::Unsettled {
+            ToolRunner::Class { fingerprint } => CallState::Unsettled {
                 approval_id: mint(),
-                asked_of,
+                fingerprint,
             },
             ToolRunner::Client | ToolRunner::ApiClient => CallState::LeftToClient,
             ToolRunner::Nobody(sentence) => CallState::failed(sentence),
@@ -360,7 +361,7 @@ pub fn decide(
         bad_arguments,
         state,
         approval: None,
-        asked_of: seen,
+        fingerprint: seen,
         is_spared: false,
         logged: None,
         answered: None,

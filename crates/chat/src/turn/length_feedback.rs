@@ -18,7 +18,7 @@ pub struct LengthFeedback {
 }
 
 impl LengthFeedback {
-    pub fn is_unasked(&self) -> bool {
+    pub fn is_default(&self) -> bool {
         *self == Self::default()
     }
 

@@ -27,11 +27,11 @@ use serde::{Deserialize, Serialize};
 use crate::record::TurnRecord;
 use crate::request::api_turn::{self, ApiTurn};
 use crate::request::path_digest::{PathDigest, PathMessage};
+use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::call::{
-    AskedCall, CallState, LoggedCall, MAX_CALLS, ToolRunner, TurnCall, WholeOutput, WholeOutputs,
+    CallState, LoggedCall, MAX_CALLS, ModelCall, ToolRunner, TurnCall, WholeOutput, WholeOutputs,
     result_event,
 };
-use crate::turn::call::{CANCELLED, CUT_OFF, FAILED, decide};
 pub use crate::turn::length_feedback::LengthFeedback;
 use ::store::limits::PrincipalLimits;
 use access::{Authority, MemoryScope, PrincipalKind};
@@ -87,8 +87,8 @@ pub struct Turn {
     #[serde(default)]
     pub cost: f64,
     /// The model that was called last.
-    #[serde(default)]
-    pub asked_model: Option<String>,
+    #[serde(rename = "askedModel", default)]
+    pub last_model: Option<String>,
     /// The estimate of the turn's input tokens.
     #[serde(default)]
     pub estimated: i64,
@@ -103,7 +103,7 @@ pub struct Turn {
     #[serde(
         rename = "room",
         default,
-        skip_serializing_if = "LengthFeedback::is_unasked"
+        skip_serializing_if = "LengthFeedback::is_default"
     )]
     pub length_feedback: LengthFeedback,
     /// The least trusted source of what the model has read, if any is untrusted. What the model
@@ -189,7 +189,7 @@ impl Turn {
     pub fn authority(&self) -> Authority {
         let asked_by = self.record.asked_by.as_ref();
         Authority {
-            is_token: asked_by.is_some_and(|asked| asked.kind == PrincipalKind::Token),
+            is_token: asked_by.is_some_and(|by| by.kind == PrincipalKind::Token),
             memory_scope: self.memory_scope(),
             limits: self.limits.clone(),
         }
@@ -218,7 +218,7 @@ impl Turn {
                 step.finish_reason.unwrap_or(FinishReason::Stop),
             ));
         }
-        if self.asked() >= self.max_steps {
+        if self.answer_count() >= self.max_steps {
             return NextAction::Finish(TurnEnding::StepLimit);
         }
         NextAction::AskModel
@@ -226,7 +226,7 @@ impl Turn {
 
     /// The number of times that the model has answered in this turn: the index of the
     /// current step.
-    pub fn asked(&self) -> usize {
+    pub fn answer_count(&self) -> usize {
         self.steps.iter().filter(|step| !step.is_logged).count()
     }
 
@@ -254,14 +254,14 @@ impl Turn {
         &mut self,
         text: String,
         mut reasoning: String,
-        asked: Vec<AskedCall>,
+        model_calls: Vec<ModelCall>,
         finish_reason: FinishReason,
         runner: &dyn Fn(&str) -> ToolRunner,
         mint: &mut dyn FnMut() -> String,
     ) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
         self.length_feedback = LengthFeedback::default();
-        let calls = asked
+        let calls = model_calls
             .into_iter()
             .enumerate()
             .filter_map(|(index, call)| decide(index, call, runner, mint))
@@ -298,7 +298,7 @@ impl Turn {
     /// `estimated`: the estimate of the usage's input tokens. `model`: the model that was called,
     /// if one was.
     pub fn add_usage(&mut self, usage: TokenUsage, estimated: i64, model: Option<String>) {
-        self.asked_model = model.or(self.asked_model.take());
+        self.last_model = model.or(self.last_model.take());
         self.usage = self.usage.plus(usage);
         if usage.input_tokens > 0 {
             self.estimated += estimated;
@@ -311,7 +311,7 @@ impl Turn {
             output_tokens: self.usage.output_tokens,
             cached_input_tokens: self.usage.cached_input_tokens,
             cost: self.cost,
-            model: self.asked_model.clone(),
+            model: self.last_model.clone(),
             estimated: self.estimated,
             has_failed: false,
         }
@@ -509,21 +509,21 @@ impl TurnStep {
         for call in &self.calls {
             if let CallState::LeftToUser {
                 approval_id,
-                asked_of,
+                fingerprint,
             } = &call.state
             {
                 let id = call.id.as_str().to_owned();
-                if let Some(asked_of) = asked_of {
-                    note.asked_of.insert(id.clone(), asked_of.clone());
+                if let Some(fingerprint) = fingerprint {
+                    note.fingerprints.insert(id.clone(), fingerprint.clone());
                 }
                 note.approvals.insert(id, approval_id.clone());
             }
             if call.state == CallState::LeftToClient {
                 note.client_calls.push(call.id.as_str().to_owned());
             }
-            if let Some(asked) = call.question() {
+            if let Some(question) = call.question() {
                 let id = call.id.as_str().to_owned();
-                note.questions.insert(id, asked);
+                note.questions.insert(id, question);
             }
             if let Some(text) = &call.bad_arguments {
                 let id = call.id.as_str().to_owned();
@@ -595,7 +595,7 @@ mod tests {
             steps: Vec::new(),
             usage: TokenUsage::default(),
             cost: 0.0,
-            asked_model: None,
+            last_model: None,
             estimated: 0,
             is_run: false,
             calls_nobody_back: false,
@@ -611,12 +611,12 @@ mod tests {
     /// Tools are named by their runners.
     fn runner(name: &str) -> ToolRunner {
         match name {
-            "server" => ToolRunner::Server { asked_of: None },
+            "server" => ToolRunner::Server { fingerprint: None },
             "asks" => ToolRunner::ServerAfterApproval {
-                asked_of: "a tool".to_owned(),
+                fingerprint: "a tool".to_owned(),
             },
             "class" => ToolRunner::Class {
-                asked_of: "the class's tool".to_owned(),
+                fingerprint: "the class's tool".to_owned(),
             },
             "client" => ToolRunner::Client,
             _ => ToolRunner::Nobody("There is no such tool.".to_owned()),
@@ -624,10 +624,10 @@ mod tests {
     }
 
     fn answer(turn: &mut Turn, text: &str, calls: &[&str]) {
-        let asked = calls
+        let model_calls = calls
             .iter()
             .enumerate()
-            .map(|(index, name)| AskedCall {
+            .map(|(index, name)| ModelCall {
                 id: format!("c{index}"),
                 name: (*name).to_owned(),
                 arguments: "{}".to_owned(),
@@ -637,7 +637,7 @@ mod tests {
         turn.add_answer(
             text.to_owned(),
             String::new(),
-            asked,
+            model_calls,
             reason,
             &runner,
             &mut || "ap".to_owned(),
@@ -730,7 +730,7 @@ mod tests {
         let events = turn.events(&WholeOutputs::default()).unwrap();
         let note = events[0].note.as_ref().unwrap();
         assert_eq!(note.approvals.keys().collect::<Vec<_>>(), ["c2"]);
-        assert_eq!(note.asked_of["c2"], "the class's tool");
+        assert_eq!(note.fingerprints["c2"], "the class's tool");
     }
 
     #[test]
@@ -812,7 +812,7 @@ mod tests {
     #[test]
     fn arguments_that_are_not_an_object_are_reported_and_stored() {
         let mut turn = turn();
-        let asked = vec![AskedCall {
+        let model_calls = vec![ModelCall {
             id: "c".to_owned(),
             name: "server".to_owned(),
             arguments: "[1".to_owned(),
@@ -821,7 +821,7 @@ mod tests {
         turn.add_answer(
             String::new(),
             String::new(),
-            asked,
+            model_calls,
             reason,
             &runner,
             &mut || String::new(),

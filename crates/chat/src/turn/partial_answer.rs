@@ -1,7 +1,7 @@
 //! The part of one answer that was received from a model so far.
 
 use crate::record::ContextRecord;
-use crate::turn::AskedCall;
+use crate::turn::ModelCall;
 use base::error::{Code, Error};
 use base::tokens;
 use conversation::session::meter::ReservedCall;
@@ -15,7 +15,7 @@ const BYTES_PER_TOKEN: usize = 4;
 pub struct PartialAnswer {
     pub text: String,
     pub reasoning: String,
-    pub calls: Vec<AskedCall>,
+    pub calls: Vec<ModelCall>,
     /// The data that the provider expects back with the answer: a JSON object.
     pub provider_data: Option<String>,
     pub usage: TokenUsage,
@@ -111,7 +111,7 @@ impl PartialAnswer {
                 name,
                 arguments,
                 ..
-            } => self.calls.push(AskedCall {
+            } => self.calls.push(ModelCall {
                 id,
                 name,
                 arguments,

@@ -101,7 +101,7 @@ impl TurnReport {
                 ..turn.spent()
             },
             finish_reason,
-            steps: turn.asked(),
+            steps: turn.answer_count(),
             failure: None,
         }
     }

@@ -101,13 +101,13 @@ async fn run(
         ),
         None => None,
     };
-    let asked = EntryQuery {
+    let query = EntryQuery {
         queries: &queries,
         limit: MAX_RESULTS,
         as_of,
         filter: filter.as_ref(),
     };
-    let found = search(&toolbox.memory, &searched, &asked).await?;
+    let found = search(&toolbox.memory, &searched, &query).await?;
     let mut shown: Vec<String> = found.results.iter().map(show).collect();
     if shown.is_empty() {
         let labels: Vec<&str> = searched.iter().map(|block| block.label.as_str()).collect();

@@ -41,8 +41,8 @@ pub fn close_pairs(messages: Vec<NumberedMessage>) -> Vec<NumberedMessage> {
             let id = numbered.message.tool_call_id.as_ref();
             let index = id.and_then(|id| open.get_mut(id.as_str())?.pop());
             let is_last = index.is_some_and(|index| index + 1 == answered.len());
-            if let Some(asked) = index.and_then(|index| answered.get_mut(index)) {
-                asked.add_result(numbered, is_last);
+            if let Some(message) = index.and_then(|index| answered.get_mut(index)) {
+                message.add_result(numbered, is_last);
             }
             continue;
         }
@@ -69,12 +69,12 @@ impl AnsweredMessage {
     fn add_result(&mut self, mut result: NumberedMessage, follows_its_call: bool) {
         let id = result.message.tool_call_id.as_ref();
         let calls = self.message.message.calls();
-        let asked = self.open.iter().position(|call| {
+        let position = self.open.iter().position(|call| {
             let call = calls.get(*call);
             call.is_some_and(|call| Some(&call.id) == id)
         });
-        if let Some(asked) = asked {
-            self.open.remove(asked);
+        if let Some(position) = position {
+            self.open.remove(position);
         }
         if !follows_its_call {
             result.seq = self.message.seq;

@@ -19,7 +19,7 @@ const MAX_PARTS: i64 = 10_000;
 /// What the engine searches in a whole agent.
 struct EngineQuery {
     /// In FTS5's syntax. Empty: no text matches.
-    asked: String,
+    expression: String,
     /// The most texts that are ranked, the newest first.
     newest: i64,
     is_scored: bool,
@@ -31,9 +31,9 @@ struct EngineQuery {
 }
 
 impl EngineQuery {
-    fn of(asked: String, newest: i64) -> Self {
+    fn of(expression: String, newest: i64) -> Self {
         Self {
-            asked,
+            expression,
             newest,
             is_scored: true,
             floors: (0, FIRST_PART),
@@ -73,9 +73,9 @@ impl EngineQuery {
         let prefix_words = load_prefix_words(db, &query.prefixes, &mut steps_left)?;
         let is_cut = prefix_words.is_cut || wanted.len() < present.len();
         let words = wanted.iter().map(|stem| find_word(stem));
-        let asked: Vec<String> = words.chain(prefix_words.queries).collect();
+        let expression: Vec<String> = words.chain(prefix_words.queries).collect();
         // At least one word is searched, in its newest texts.
-        if asked.is_empty() {
+        if expression.is_empty() {
             let rarest = present.iter().min_by_key(|term| term.found);
             let rarest = rarest.map(|term| (find_word(&term.stem), term.found, term.steps));
             let too_common = prefix_words.too_common;
@@ -96,7 +96,7 @@ impl EngineQuery {
         Ok(Self {
             matches: of_words + PREFIX_SHARE * most_steps - steps_left,
             is_cut,
-            ..Self::of(asked.join(" OR "), all_steps)
+            ..Self::of(expression.join(" OR "), all_steps)
         })
     }
 
@@ -130,7 +130,7 @@ pub fn of_agent(
     let terms = load_terms(db, query)?;
     let plan = EngineQuery::plan(db, search, query, &terms)?;
     let is_cut = plan.is_cut || terms.len() < query.terms().len();
-    if plan.asked.is_empty() {
+    if plan.expression.is_empty() {
         return Ok(IndexMatches {
             events: Vec::new(),
             terms,
@@ -180,7 +180,7 @@ pub fn of_agent(
         first_part = plan.floors.1,
     );
     Ok(IndexMatches {
-        events: filtered(db, search, &found, vec![plan.asked.into()])?,
+        events: filtered(db, search, &found, vec![plan.expression.into()])?,
         terms,
         is_cut: is_cut || filters_cut(search, plan.matches),
     })

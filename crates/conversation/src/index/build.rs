@@ -96,7 +96,7 @@ pub fn refill(db: &dyn Database) -> Result<()> {
     match find_state(db)? {
         None => Ok(()),
         // Searches in these sessions rebuild it.
-        Some(StoredProgress::Asked { .. }) => db.run(
+        Some(StoredProgress::OfSessions { .. }) => db.run(
             "UPDATE cf_agents_search_progress SET indexed_from = ?1",
             &[NOTHING.into()],
         ),
@@ -121,7 +121,7 @@ pub fn is_unfinished(db: &dyn Database) -> Result<bool> {
     Ok(match find_state(db)? {
         None | Some(StoredProgress::Whole(_)) => false,
         Some(StoredProgress::Building(_)) => true,
-        Some(StoredProgress::Asked { .. }) => find_unfinished(db, 0)?.is_some(),
+        Some(StoredProgress::OfSessions { .. }) => find_unfinished(db, 0)?.is_some(),
     })
 }
 
@@ -130,7 +130,7 @@ pub fn build_batch(db: &dyn Database) -> Result<bool> {
     match find_state(db)? {
         None | Some(StoredProgress::Whole(_)) => Ok(false),
         Some(StoredProgress::Building(_)) => Ok(build_batch_of_all(db)? != WHOLE),
-        Some(StoredProgress::Asked { .. }) => match find_unfinished(db, 0)? {
+        Some(StoredProgress::OfSessions { .. }) => match find_unfinished(db, 0)? {
             Some(session) => {
                 build_batch_of(db, &session.id)?;
                 Ok(find_unfinished(db, 0)?.is_some())
@@ -147,13 +147,13 @@ fn begin(db: &dyn Database, scope: BuildScope<'_>) -> Result<Option<StoredProgre
         // The first search in a session writes the state, even if a search in another
         // session already did: the rows that it writes then reveal nothing about other
         // sessions.
-        (None | Some(StoredProgress::Asked { .. }), BuildScope::Only(session_id)) => {
+        (None | Some(StoredProgress::OfSessions { .. }), BuildScope::Only(session_id)) => {
             if is_requested(db, session_id)? {
                 return Ok(Some(ASKED));
             }
             ASKED
         }
-        (None | Some(StoredProgress::Asked { .. }), BuildScope::Anyone(_)) => {
+        (None | Some(StoredProgress::OfSessions { .. }), BuildScope::Anyone(_)) => {
             let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";
             let newest = find_value(db, sql, &[])?;
             StoredProgress::Building(IndexCursor {
@@ -331,7 +331,7 @@ impl<'a> IndexBatch<'a> {
 /// session.
 pub fn add_session(db: &dyn Database, session_id: &str) -> Result<()> {
     let state = match find_state(db)? {
-        None | Some(StoredProgress::Asked { .. }) => return Ok(()),
+        None | Some(StoredProgress::OfSessions { .. }) => return Ok(()),
         Some(state) => state,
     };
     let Some(number) = find_number(db, session_id)? else {

@@ -132,9 +132,9 @@ pub fn find(
         .into_iter()
         .flat_map(|query| query.prefixes)
         .collect();
-    let mut asked = QueryWords::new(stems.iter().map(String::as_str), &prefixes);
+    let mut wanted = QueryWords::new(stems.iter().map(String::as_str), &prefixes);
     Ok(FoundEvents {
-        hits: to_hits(db, search, &merge(rankings), &mut asked)?,
+        hits: to_hits(db, search, &merge(rankings), &mut wanted)?,
         is_cut,
     })
 }
@@ -143,7 +143,7 @@ pub fn find(
 pub struct TextReader<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
-    asked: QueryWords<'a>,
+    wanted: QueryWords<'a>,
 }
 
 impl<'a> TextReader<'a> {
@@ -157,7 +157,7 @@ impl<'a> TextReader<'a> {
         Self {
             db,
             search,
-            asked: query_words(&offer.terms, &query.prefixes, marks),
+            wanted: query_words(&offer.terms, &query.prefixes, marks),
         }
     }
 }
@@ -177,7 +177,10 @@ impl CandidateSource for TextReader<'_> {
         for page in positions.chunks(PAGE) {
             read_texts(self.db, self.search, page, &mut |position, event| {
                 let (index, score) = offered.get(&position).copied().unwrap_or_default();
-                read.push((index, to_candidate(position, event, &mut self.asked, score)));
+                read.push((
+                    index,
+                    to_candidate(position, event, &mut self.wanted, score),
+                ));
             })?;
         }
         read.sort_by_key(|(a, _)| *a);
@@ -190,7 +193,7 @@ fn to_hits(
     db: &dyn Database,
     search: &SearchRequest<'_>,
     ranked: &[((i64, i64), f64)],
-    asked: &mut QueryWords<'_>,
+    wanted: &mut QueryWords<'_>,
 ) -> Result<Vec<SearchHit>> {
     let mut hits = Vec::new();
     let mut left = ranked;
@@ -211,7 +214,7 @@ fn to_hits(
             .collect();
         for (position, score) in page {
             if let Some(row) = rows.remove(position) {
-                hits.extend(to_hit(db, row, *score, asked)?);
+                hits.extend(to_hit(db, row, *score, wanted)?);
             }
         }
     }
@@ -221,10 +224,10 @@ fn to_hits(
 fn to_candidate(
     (session, seq): (i64, i64),
     event: &EventText<'_>,
-    asked: &mut QueryWords<'_>,
+    wanted: &mut QueryWords<'_>,
     index_score: f64,
 ) -> Candidate {
-    let mut counter = TermCounter::new(asked);
+    let mut counter = TermCounter::new(wanted);
     let mut last_char = None;
     let mut has_number = false;
     let mut beginning = String::new();
@@ -266,14 +269,14 @@ fn to_hit(
     db: &dyn Database,
     row: HitRow,
     score: f64,
-    asked: &mut QueryWords<'_>,
+    wanted: &mut QueryWords<'_>,
 ) -> Result<Option<SearchHit>> {
     let session_id = row.session_id;
     let Some(event) = row.event.find_event(db, &session_id, SNIPPET_SLICES)? else {
         return Ok(None);
     };
     let text = text_of(&event.as_text(), MAX_SCANNED_BYTES);
-    let snippet = snippet(&text, asked);
+    let snippet = snippet(&text, wanted);
     Ok(Some(SearchHit {
         session_id,
         session_name: row.session_name,

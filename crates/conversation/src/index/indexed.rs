@@ -9,7 +9,7 @@ use base::json::MAX_INTEGER;
 /// [`StoredProgress::find_from`].
 pub fn indexed_from_sql(db: &dyn Database) -> Result<String> {
     let (number, from) = match find_state(db)? {
-        None | Some(StoredProgress::Asked { .. }) => (MAX_INTEGER, NOTHING),
+        None | Some(StoredProgress::OfSessions { .. }) => (MAX_INTEGER, NOTHING),
         Some(StoredProgress::Whole(_)) => return Ok("0".to_owned()),
         Some(StoredProgress::Building(cursor)) => (cursor.number, cursor.from),
     };

@@ -32,7 +32,7 @@ pub enum StoredProgress {
     Building(IndexCursor),
     /// Only sessions are indexed that were searched by callers limited to them. There was
     /// no search in the others.
-    Asked { asked: bool },
+    OfSessions { asked: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub struct IndexCursor {
 }
 
 pub const WHOLE: StoredProgress = StoredProgress::Whole(true);
-pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
+pub const ASKED: StoredProgress = StoredProgress::OfSessions { asked: true };
 
 /// `None`: the agent was never searched. The statement returns one row even then, so that
 /// no caller's row count reveals this.
@@ -70,7 +70,7 @@ impl StoredProgress {
     pub fn default_from(self, number: i64) -> i64 {
         match self {
             StoredProgress::Whole(_) => 0,
-            StoredProgress::Asked { .. } => NOTHING,
+            StoredProgress::OfSessions { .. } => NOTHING,
             StoredProgress::Building(cursor) if number > cursor.number => 0,
             StoredProgress::Building(cursor) if number == cursor.number => cursor.from,
             StoredProgress::Building(_) => NOTHING,

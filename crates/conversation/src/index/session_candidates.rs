@@ -173,7 +173,7 @@ pub fn of_session(
     };
     let mut is_cut = scanned.is_cut && !by_prefix.is_empty();
     let mut matches: i64 = by_prefix.iter().map(|events| events.len() as i64).sum();
-    let asked: Vec<serde_json::Value> = if query.phrases.is_empty() {
+    let by_word: Vec<serde_json::Value> = if query.phrases.is_empty() {
         is_cut |=
             counted().any(|(term, count)| count.is_cut || !wanted.contains(term.stem.as_str()));
         counted()
@@ -242,9 +242,9 @@ pub fn of_session(
           LIMIT ?5",
         seq = seq_sql("found.rowid"),
     );
-    let asked = json::encode(&json!({"words": asked, "prefixes": by_prefix}))?;
+    let terms_json = json::encode(&json!({"words": by_word, "prefixes": by_prefix}))?;
     Ok(IndexMatches {
-        events: filtered(db, search, &found, vec![asked.into()])?,
+        events: filtered(db, search, &found, vec![terms_json.into()])?,
         terms,
         is_cut: is_cut || filters_cut(search, matches),
     })

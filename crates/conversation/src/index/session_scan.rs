@@ -52,18 +52,18 @@ type TextPieces<'a> = dyn FnMut(&mut dyn FnMut(&str)) + 'a;
 impl QueryTexts {
     /// The prefixes, and the other terms if `with_words`.
     pub fn of(queries: &[WordQuery], with_words: bool) -> Self {
-        let mut asked = Self::default();
+        let mut texts = Self::default();
         for query in queries {
             // If a query has phrases, its prefixes only count in events that contain them.
             if query.phrases.is_empty() {
-                add_new(&mut asked.prefixes, query.prefixes.clone());
+                add_new(&mut texts.prefixes, query.prefixes.clone());
             }
             if with_words {
-                add_new(&mut asked.stems, query.terms());
-                add_new(&mut asked.phrases, query.phrases.clone());
+                add_new(&mut texts.stems, query.terms());
+                add_new(&mut texts.phrases, query.phrases.clone());
             }
         }
-        asked
+        texts
     }
 
     fn is_empty(&self) -> bool {
@@ -96,7 +96,7 @@ pub struct ScannedEvent {
 /// The events of a session that contain any of the terms.
 #[derive(Default)]
 pub struct ScannedSession {
-    asked: QueryTexts,
+    texts: QueryTexts,
     /// Newest first.
     pub events: Vec<ScannedEvent>,
     /// Not all events were scanned.
@@ -105,17 +105,17 @@ pub struct ScannedSession {
 
 impl ScannedSession {
     pub fn has_stem(&self, event: &ScannedEvent, stem: &str) -> bool {
-        let index = self.asked.stems.iter().position(|asked| asked == stem);
+        let index = self.texts.stems.iter().position(|text| text == stem);
         index.and_then(|index| event.stems.get(index)) == Some(&true)
     }
 
     pub fn has_prefix(&self, event: &ScannedEvent, prefix: &str) -> bool {
-        let index = self.asked.prefixes.iter().position(|asked| asked == prefix);
+        let index = self.texts.prefixes.iter().position(|text| text == prefix);
         index.and_then(|index| event.prefixes.get(index)) == Some(&true)
     }
 
     pub fn has_phrase(&self, event: &ScannedEvent, phrase: &[String]) -> bool {
-        let index = self.asked.phrases.iter().position(|asked| asked == phrase);
+        let index = self.texts.phrases.iter().position(|text| text == phrase);
         index.and_then(|index| event.phrases.get(index)) == Some(&true)
     }
 }
@@ -124,16 +124,16 @@ impl ScannedSession {
 pub fn scan_session(
     db: &dyn Database,
     session_id: &str,
-    asked: QueryTexts,
+    texts: QueryTexts,
 ) -> Result<ScannedSession> {
     let mut scanned = ScannedSession::default();
-    if asked.is_empty() {
+    if texts.is_empty() {
         return Ok(scanned);
     }
-    let beginnings = asked.beginnings();
-    let mut scan = TextScan::new(&asked, &beginnings);
+    let beginnings = texts.beginnings();
+    let mut scan = TextScan::new(&texts, &beginnings);
     let (mut below, mut events_left) = (NOTHING, MAX_SCANNED);
-    let mut bytes_left = if asked.stems.is_empty() && asked.phrases.is_empty() {
+    let mut bytes_left = if texts.stems.is_empty() && texts.phrases.is_empty() {
         MAX_SCANNED_BYTES
     } else {
         MAX_WHOLE_BYTES
@@ -163,13 +163,13 @@ pub fn scan_session(
         }
     }
     drop(scan);
-    scanned.asked = asked;
+    scanned.texts = texts;
     Ok(scanned)
 }
 
 /// Scans one text after the other for the terms.
 struct TextScan<'a> {
-    asked: &'a QueryTexts,
+    texts: &'a QueryTexts,
     stems: QueryWords<'a>,
     first_bytes: FirstBytes,
     /// The number of words of the longest phrase.
@@ -177,19 +177,19 @@ struct TextScan<'a> {
 }
 
 impl<'a> TextScan<'a> {
-    fn new(asked: &'a QueryTexts, beginnings: &'a [String]) -> Self {
-        let stems = QueryWords::new(asked.stems.iter().map(String::as_str), beginnings);
+    fn new(texts: &'a QueryTexts, beginnings: &'a [String]) -> Self {
+        let stems = QueryWords::new(texts.stems.iter().map(String::as_str), beginnings);
         Self {
-            asked,
+            texts,
             first_bytes: stems.first_bytes,
             stems,
-            longest_phrase: asked.phrases.iter().map(Vec::len).max().unwrap_or(0),
+            longest_phrase: texts.phrases.iter().map(Vec::len).max().unwrap_or(0),
         }
     }
 
     fn read_event(&mut self, seq: i64, event: &EventText<'_>) -> Option<ScannedEvent> {
         let mut found = self.read(seq, &mut |take| read_text(event, MAX_TEXT_BYTES, take));
-        if !self.asked.stems.is_empty() {
+        if !self.texts.stems.is_empty() {
             for stem in about_column(event).split(' ') {
                 let index = self.stems.find_stem(stem);
                 set(&mut found.stems, index);
@@ -204,9 +204,9 @@ impl<'a> TextScan<'a> {
     fn read(&mut self, seq: i64, read: &mut TextPieces<'_>) -> ScannedEvent {
         let mut found = ScannedEvent {
             seq,
-            stems: vec![false; self.asked.stems.len()],
-            prefixes: vec![false; self.asked.prefixes.len()],
-            phrases: vec![false; self.asked.phrases.len()],
+            stems: vec![false; self.texts.stems.len()],
+            prefixes: vec![false; self.texts.prefixes.len()],
+            phrases: vec![false; self.texts.phrases.len()],
         };
         let mut splitter = WordSplitter::default();
         let mut newest: VecDeque<String> = VecDeque::new();
@@ -218,7 +218,7 @@ impl<'a> TextScan<'a> {
                 return;
             }
             set(&mut found.stems, self.stems.find(word));
-            for (prefix, has) in self.asked.prefixes.iter().zip(&mut found.prefixes) {
+            for (prefix, has) in self.texts.prefixes.iter().zip(&mut found.prefixes) {
                 *has = *has || word.starts_with(prefix.as_str());
             }
             if self.longest_phrase == 0 {
@@ -228,7 +228,7 @@ impl<'a> TextScan<'a> {
                 newest.pop_front();
             }
             newest.push_back(word.to_owned());
-            for (phrase, has) in self.asked.phrases.iter().zip(&mut found.phrases) {
+            for (phrase, has) in self.texts.phrases.iter().zip(&mut found.phrases) {
                 let last = newest.iter().rev().take(phrase.len());
                 *has = *has || last.eq(phrase.iter().rev());
             }
@@ -256,10 +256,10 @@ mod tests {
         let query = r#"deploying 東 "de ploy it" "caf and the" de* caf* x1* 東京*"#;
         let with_phrases = WordQuery::parse(query);
         let without = WordQuery::parse(&query.replace('"', " "));
-        let asked = QueryTexts::of(&[with_phrases, without], true);
-        assert_eq!((asked.phrases.len(), asked.prefixes.len()), (2, 4));
-        let beginnings = asked.beginnings();
-        let mut scan = TextScan::new(&asked, &beginnings);
+        let texts = QueryTexts::of(&[with_phrases, without], true);
+        assert_eq!((texts.phrases.len(), texts.prefixes.len()), (2, 4));
+        let beginnings = texts.beginnings();
+        let mut scan = TextScan::new(&texts, &beginnings);
         for text in [
             "we deploy",
             "Deploying it",
@@ -280,14 +280,14 @@ mod tests {
                     take(before);
                     take(after);
                 });
-                let expected = asked.stems.iter().map(|stem| stems.contains(stem));
+                let expected = texts.stems.iter().map(|stem| stems.contains(stem));
                 assert_eq!(found.stems, expected.collect::<Vec<_>>(), "{text} {cut}");
                 let begun = |prefix: &String| all.iter().any(|word| word.starts_with(prefix));
-                let expected = asked.prefixes.iter().map(begun);
+                let expected = texts.prefixes.iter().map(begun);
                 assert_eq!(found.prefixes, expected.collect::<Vec<_>>(), "{text} {cut}");
                 let holds =
                     |phrase: &Vec<String>| all.windows(phrase.len()).any(|row| row == phrase);
-                let expected = asked.phrases.iter().map(holds);
+                let expected = texts.phrases.iter().map(holds);
                 assert_eq!(found.phrases, expected.collect::<Vec<_>>(), "{text} {cut}");
             }
         }

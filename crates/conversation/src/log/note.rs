@@ -39,8 +39,8 @@ pub struct Note {
     pub approvals: BTreeMap<String, String>,
     /// With calls that wait for the user's approval: the fingerprints of their tools when
     /// the user was asked.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub asked_of: BTreeMap<String, String>,
+    #[serde(rename = "askedOf", skip_serializing_if = "BTreeMap::is_empty")]
+    pub fingerprints: BTreeMap<String, String>,
     /// With calls: the calls that the client answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_calls: Vec<String>,
@@ -107,8 +107,8 @@ pub struct OpenQuestion {
     /// How many times the call has asked.
     pub round: u32,
     /// The fingerprint of the tool that asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_of: Option<String>,
+    #[serde(rename = "askedOf", default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
     /// Whether the class decided that the call needs no approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_spared: bool,
@@ -203,7 +203,9 @@ impl Note {
     pub fn closed(self) -> Self {
         let questions = self.questions.into_iter();
         Self {
-            questions: questions.map(|(id, asked)| (id, asked.closed())).collect(),
+            questions: questions
+                .map(|(id, question)| (id, question.closed()))
+                .collect(),
             deferred: BTreeSet::new(),
             ..self
         }

@@ -150,7 +150,7 @@ impl EventRow {
     pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
         let note = self.note()?;
         let questions = note.questions.into_iter();
-        let awaiting = questions.filter(|(_, asked)| asked.open.is_some());
+        let awaiting = questions.filter(|(_, question)| question.open.is_some());
         let awaiting = awaiting.map(|(call_id, _)| call_id);
         Ok(note
             .client_calls

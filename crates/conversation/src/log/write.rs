@@ -72,8 +72,9 @@ pub fn write_rows(
     (mut rows, ends): (Vec<NewRow<'_>>, &[PathEnd]),
     index: Option<&SessionIndex>,
 ) -> Result<Written> {
-    let asked: Vec<boundary::NewPosition> = rows.iter().filter_map(NewRow::run_position).collect();
-    let splitting = boundary::find_splitting(db, session_id, &asked)?;
+    let positions: Vec<boundary::NewPosition> =
+        rows.iter().filter_map(NewRow::run_position).collect();
+    let splitting = boundary::find_splitting(db, session_id, &positions)?;
     for row in &mut rows {
         row.splits_run = splitting.contains(&row.columns.seq);
     }

@@ -158,14 +158,14 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         if !row.content.is_empty() {
             parts.push(NewPart::Text(&row.content));
         }
-        let mut asked_input = Vec::new();
+        let mut input_requests = Vec::new();
         for call in tool
             .into_iter()
             .filter_map(|tool| tool.tool_calls)
             .flatten()
         {
-            let asked = note.questions.get(&call.id);
-            asked_input.extend(asked.map(|asked| asked.to_part(&call.id, &call.name)));
+            let question = note.questions.get(&call.id);
+            input_requests.extend(question.map(|question| question.to_part(&call.id, &call.name)));
             parts.push(NewPart::Tool(NewToolPart::new(PartCall {
                 approval: approval_of(&mut note, &call.id),
                 raw_input: note.bad_arguments.remove(&call.id),
@@ -174,7 +174,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
                 input: call.arguments,
             })));
         }
-        parts.extend(asked_input.into_iter().map(NewPart::InputRequest));
+        parts.extend(input_requests.into_iter().map(NewPart::InputRequest));
     }
     let metadata = run.iter().rev().find_map(|row| row.metadata.as_deref());
     Ok(Message {
@@ -192,14 +192,14 @@ fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
         note.decided.remove(call_id);
         return None;
     }
-    let asked = note.approvals.remove(call_id).map(|id| PartApproval {
+    let requested = note.approvals.remove(call_id).map(|id| PartApproval {
         id: Some(id),
         ..PartApproval::default()
     });
     note.decided
         .remove(call_id)
         .map(PartApproval::from)
-        .or(asked)
+        .or(requested)
 }
 
 /// Adds a result to the part of its call. That is the call with this id in the newest event
@@ -223,7 +223,7 @@ fn add_result<'a>(
     };
     let awaits = |part: &NewPart<'_>| matches!(part, NewPart::Tool(part) if part.awaits(&id));
     let newest = parts.iter().rposition(awaits);
-    let asked = newest.and_then(|newest| {
+    let found = newest.and_then(|newest| {
         let event = begins.partition_point(|begin| *begin <= newest);
         let begin = begins.get(event.checked_sub(1)?).copied()?;
         let mut of_event = parts.iter().enumerate().skip(begin);
@@ -231,7 +231,7 @@ fn add_result<'a>(
             .find(|(_, part)| awaits(part))
             .map(|(index, _)| index)
     });
-    let index = match asked {
+    let index = match found {
         Some(index) => index,
         None => {
             parts.push(NewPart::Tool(NewToolPart::new(PartCall {

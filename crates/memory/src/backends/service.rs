@@ -131,13 +131,13 @@ pub async fn search(
     block: &Definition,
     binding: &str,
     query: &str,
-    asked: &EntryQuery<'_>,
+    entry_query: &EntryQuery<'_>,
 ) -> Result<ServiceResults> {
-    let mut fields = vec![("query", query.into()), ("limit", asked.limit.into())];
-    if let Some(as_of) = asked.as_of {
+    let mut fields = vec![("query", query.into()), ("limit", entry_query.limit.into())];
+    if let Some(as_of) = entry_query.as_of {
         fields.push(("asOf", as_of.into()));
     }
-    if let Some(filter) = asked.filter {
+    if let Some(filter) = entry_query.filter {
         fields.push(("where", filter.to_json()));
     }
     let received = post(memory, block, binding, "search", &fields).await?;

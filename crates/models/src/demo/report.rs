@@ -16,8 +16,8 @@ pub fn report(messages: &[ContextMessage]) -> String {
     let since = messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
-    let asked = since.and_then(|index| messages.get(index));
-    let calls = asked.map(ContextMessage::calls).unwrap_or_default();
+    let answer = since.and_then(|index| messages.get(index));
+    let calls = answer.map(ContextMessage::calls).unwrap_or_default();
     let results = messages.iter().skip(since.map_or(0, |index| index + 1));
     let sentences: Vec<String> = results
         .filter(|message| message.role == Role::Tool)

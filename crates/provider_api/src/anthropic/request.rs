@@ -7,9 +7,9 @@ use serde_json::Value;
 use crate::openai::request::arguments_of;
 use crate::refusal::ERROR_CODE;
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_asked, check_given,
-    count_marks, file_part, flag_in, id_in, object_of, parse_definition, parse_tools,
-    stored_message, text_in, text_part, values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given,
+    check_not_empty, count_marks, file_part, flag_in, id_in, object_of, parse_definition,
+    parse_tools, stored_message, text_in, text_part, values,
 };
 use base::action::Action;
 use base::error::{Code, Error, Result};
@@ -166,7 +166,7 @@ fn with_instructions(
 /// The messages of the user and the assistant, and the instructions between them.
 fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
     let mut items = Vec::new();
-    let mut asked = String::new();
+    let mut newest_field = String::new();
     let mut instructions = Vec::new();
     // These apply until the user's next message.
     let mut passing: Vec<String> = Vec::new();
@@ -183,8 +183,8 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
         match parts.text("role").as_str() {
             "user" => {
                 passing.clear();
-                asked = format!("{field}.content");
-                parse_user(&asked, content, &mut items)?;
+                newest_field = format!("{field}.content");
+                parse_user(&newest_field, content, &mut items)?;
             }
             "assistant" => items.push(parse_assistant(&format!("{field}.content"), content)?),
             "system" => {
@@ -203,7 +203,7 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<Item>, Vec<String>)> {
         }
     }
     instructions.append(&mut passing);
-    check_asked(&asked, &items)?;
+    check_not_empty(&newest_field, &items)?;
     Ok((items, instructions))
 }
 

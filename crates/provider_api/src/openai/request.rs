@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_asked, check_given,
-    file_part, flag_in, id_in, parse_definition, parse_tools, stored_message, text_in, text_part,
-    values,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, ParsedRequest, RequestFields, check_given,
+    check_not_empty, file_part, flag_in, id_in, parse_definition, parse_tools, stored_message,
+    text_in, text_part, values,
 };
 use base::error::{Error, Result};
 use base::json::{self, JsonObject, RawValue};
@@ -111,14 +111,14 @@ pub fn check_is_function(field: &str, tool: &RequestFields<'_>) -> Result<()> {
 fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
     let mut system = Vec::new();
     let mut items = Vec::new();
-    let mut asked = String::new();
+    let mut newest_field = String::new();
     let given = values::<MAX_ITEMS>("messages", messages)?;
     for (index, given) in given.into_iter().enumerate() {
         let message = ReadMessage::read(format!("messages[{index}]"), given)?;
         match message.fields.text("role").as_str() {
             "system" | "developer" => system.push(message.text()?),
             "user" => {
-                asked = format!("{}.content", message.field);
+                newest_field = format!("{}.content", message.field);
                 items.push(message.into_user()?);
             }
             "assistant" => items.push(message.into_assistant()?),
@@ -132,7 +132,7 @@ fn parse_messages(messages: &RawValue) -> Result<(Vec<String>, Vec<Item>)> {
             }
         }
     }
-    check_asked(&asked, &items)?;
+    check_not_empty(&newest_field, &items)?;
     Ok((system, items))
 }
 
@@ -231,9 +231,9 @@ impl<'a> ReadMessage<'a> {
         let mut text = self.content.text();
         text.push_str(&self.fields.text("refusal"));
         let mut calls = Vec::new();
-        if let Some(asked) = self.fields.find("tool_calls") {
+        if let Some(given) = self.fields.find("tool_calls") {
             let field = format!("{}.tool_calls", self.field);
-            for (index, call) in values::<MAX_PARTS>(&field, asked)?.into_iter().enumerate() {
+            for (index, call) in values::<MAX_PARTS>(&field, given)?.into_iter().enumerate() {
                 let field = format!("{field}[{index}]");
                 let call = RequestFields::of(&field, call.get())?;
                 let function = call.within(&field, "function")?;

@@ -6,7 +6,7 @@ use super::referred_items::StoredItems;
 use super::request::{PROVIDER_FORMAT_NOTE, arguments_of};
 use crate::numbers::set;
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_asked, check_given, file_part,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_given, check_not_empty, file_part,
     id_in, stored_message, text_in, text_part, tree, values,
 };
 use base::action::Role;
@@ -23,11 +23,11 @@ pub fn parse_input(
     if input.get().starts_with('"') {
         let content = ParsedContent::of_text(text_in("input", input)?);
         let items = vec![content.into_user()?];
-        check_asked("input", &items)?;
+        check_not_empty("input", &items)?;
         return Ok(items);
     }
     let mut items: Vec<Item> = Vec::new();
-    let mut asked = String::new();
+    let mut newest_field = String::new();
     for (index, item) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
         let field = format!("input[{index}]");
         let mut item = RequestFields::of(&field, item.get())?;
@@ -42,7 +42,7 @@ pub fn parse_input(
             "" | "message" => {
                 parse_message(&field, &item, system, &mut items)?;
                 if item.text("role") == Role::User.name() {
-                    asked = format!("{field}.content");
+                    newest_field = format!("{field}.content");
                 }
             }
             "function_call" => {
@@ -77,7 +77,7 @@ pub fn parse_input(
             }
         }
     }
-    check_asked(&asked, &items)?;
+    check_not_empty(&newest_field, &items)?;
     Ok(items)
 }
 

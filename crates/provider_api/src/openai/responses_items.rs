@@ -11,7 +11,7 @@ use super::referred_items::StoredItems;
 use super::request::{PROVIDER_FORMAT_NOTE, arguments_of};
 use super::responses_tools::APPROVAL_PREFIX;
 use crate::request::{
-    Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_asked, check_given, file_part,
+    Item, ItemCall, MAX_ITEMS, MAX_PARTS, RequestFields, check_given, check_not_empty, file_part,
     id_in, stored_item, stored_items, text_in, text_part, values,
 };
 use base::error::{Error, Result};
@@ -30,7 +30,7 @@ pub fn parse_items(
         let text = text_in("input", input)?;
         read.items
             .push(user_of(ParsedParts::of_text(text), None, "input")?);
-        "input".clone_into(&mut read.asked);
+        "input".clone_into(&mut read.newest_field);
         return read.finish();
     }
     for (index, given) in values::<MAX_ITEMS>("input", input)?.into_iter().enumerate() {
@@ -62,7 +62,7 @@ struct ReadItems {
     /// The assistant's message in progress, until another role's item follows.
     open: Option<OpenAnswer>,
     /// The field of the user's newest message.
-    asked: String,
+    newest_field: String,
     /// The ids of the referenced items.
     referred: HashSet<String>,
 }
@@ -78,7 +78,7 @@ struct OpenAnswer {
 impl ReadItems {
     fn finish(mut self) -> Result<Vec<Item>> {
         self.close();
-        check_asked(&self.asked, &self.items)?;
+        check_not_empty(&self.newest_field, &self.items)?;
         Ok(self.items)
     }
 
@@ -185,7 +185,7 @@ impl ReadItems {
             "user" => {
                 self.close();
                 self.items.push(user_of(parsed, Some(given), &at)?);
-                self.asked = at;
+                self.newest_field = at;
             }
             "assistant" => {
                 let is_plain = !parsed.is_unplain && parsed.parts.len() == 1;

@@ -30,7 +30,7 @@ pub struct NativeAnswer {
     name: String,
     wants_encrypted: bool,
     /// The fields that the answer repeats, as the caller sent them.
-    asked: Map<String, Value>,
+    request_fields: Map<String, Value>,
     /// The output indexes of the current request's items, by the provider's index. `None`:
     /// the item is omitted.
     output_indexes: HashMap<i64, Option<usize>>,
@@ -49,11 +49,11 @@ pub struct NativeAnswer {
 }
 
 impl NativeAnswer {
-    pub fn new(name: String, asked: Map<String, Value>, wants_encrypted: bool) -> Self {
+    pub fn new(name: String, request_fields: Map<String, Value>, wants_encrypted: bool) -> Self {
         Self {
             name,
             wants_encrypted,
-            asked,
+            request_fields,
             output_indexes: HashMap::new(),
             ids: HashMap::new(),
             unnamed: VecDeque::new(),
@@ -89,7 +89,7 @@ impl NativeAnswer {
         head.insert("id".to_owned(), format!("resp_{}", self.name).into());
         head.insert("output".to_owned(), json!([]));
         for name in OF_REQUEST {
-            if let Some(value) = self.asked.get(*name) {
+            if let Some(value) = self.request_fields.get(*name) {
                 head.insert((*name).to_owned(), value.clone());
             }
         }

@@ -1,6 +1,6 @@
 //! A request to the model: its context, and the model's answer.
 
-use super::recording::{AskedStep, parts_of};
+use super::recording::{FinishedStep, parts_of};
 use super::{Broken, TurnDriver};
 use crate::run::replay::emit_outcome;
 use crate::run::tracing::{chat_part, part_of};
@@ -83,7 +83,7 @@ impl TurnDriver<'_> {
         self.count(&config, spent, received.estimated, model.clone());
         self.record_step(
             &config,
-            &AskedStep {
+            &FinishedStep {
                 started_at,
                 received: &received,
                 model: model.as_deref(),
@@ -164,10 +164,10 @@ impl TurnDriver<'_> {
         let memory = &self.context.memory;
         let session_id = &self.running.session_id;
         let scope = BlockScope::Session(session_id);
-        let (asked, refusals, stored_bytes) = {
+        let (answers, refusals, stored_bytes) = {
             let turn = self.turn.borrow();
             (
-                turn.asked(),
+                turn.answer_count(),
                 turn.length_feedback.refusals,
                 turn.stored_bytes,
             )
@@ -178,7 +178,7 @@ impl TurnDriver<'_> {
         let has_memory = api.is_none_or(|api| api.memory != MemoryUse::Off);
         if has_memory {
             let frozen = match config.refresh_prompt {
-                PromptRefresh::Turn if asked == 0 => refresh(memory, scope).await?,
+                PromptRefresh::Turn if answers == 0 => refresh(memory, scope).await?,
                 _ => freeze(memory, scope).await?,
             };
             if !frozen.prompt.is_empty() {

@@ -14,10 +14,10 @@ impl TurnDriver<'_> {
         self.save()?;
         let turn_tools = &self.turn_tools(&config)?;
         let calls = self.copy_calls(calls);
-        let asked = calls
+        let decisions = calls
             .iter()
             .map(async |(index, call)| (*index, turn_tools.needs_approval(call).await));
-        let decided = self.running.unless_cancelled(join_all(asked)).await;
+        let decided = self.running.unless_cancelled(join_all(decisions)).await;
         let mut chunks = Vec::new();
         for (index, needs_approval) in decided.ok_or(Broken::Cancelled)? {
             let mut turn = self.turn.borrow_mut();

@@ -14,7 +14,7 @@ use models::TokenUsage;
 use store::config::Config;
 
 /// A finished request to a model.
-pub(super) struct AskedStep<'a> {
+pub(super) struct FinishedStep<'a> {
     pub started_at: i64,
     pub received: &'a PartialAnswer,
     pub model: Option<&'a str>,
@@ -50,14 +50,14 @@ impl TurnDriver<'_> {
         self.context.memory.host.now_ms()
     }
 
-    pub(super) fn record_step(&self, config: &Config, asked: &AskedStep<'_>) {
-        let AskedStep {
+    pub(super) fn record_step(&self, config: &Config, step: &FinishedStep<'_>) {
+        let FinishedStep {
             started_at,
             received,
             model,
             spent,
             outcome,
-        } = *asked;
+        } = *step;
         let now = self.now();
         let sent_at = received.sent_at.unwrap_or(now);
         let cost = match (&config.prices, model) {

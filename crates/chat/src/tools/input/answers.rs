@@ -18,13 +18,13 @@ const SHAPE: &str = "Send `{\"responses\": {…}}` as the call's output, with an
 
 /// Reads the answers to a call's questions. `outcome` is what a client sent as the call's output.
 pub fn read_answers(question: &Question, outcome: &ClientOutcome) -> Result<JsonObject> {
-    let asked: RequestList<Request> = json::decode(question.requests.as_str())
+    let requests: RequestList<Request> = json::decode(question.requests.as_str())
         .map_err(|_| Error::storage("a stored question can't be read"))?;
     let given = match outcome {
         ClientOutcome::Output(given) => given,
         // The client could not ask its user.
         ClientOutcome::Error(_) => {
-            let cancelled = asked
+            let cancelled = requests
                 .0
                 .into_iter()
                 .map(|(id, _)| (id, json!({"action": "cancel"})));
@@ -41,13 +41,13 @@ pub fn read_answers(question: &Question, outcome: &ClientOutcome) -> Result<Json
         let message = format!("`responses` must be an object. The tool asks the user. {SHAPE}");
         return Err(Error::invalid("responses", message));
     };
-    let known = |id: &str| asked.0.iter().any(|(asked, _)| asked == id);
+    let known = |id: &str| requests.0.iter().any(|(known, _)| known == id);
     if let Some(id) = responses.keys().find(|id| !known(id)) {
         let message = format!("The tool did not ask `{id}`. {SHAPE}");
         return Err(Error::invalid(&format!("responses.{id}"), message));
     }
     let mut answers = Map::new();
-    for (id, request) in &asked.0 {
+    for (id, request) in &requests.0 {
         let path = format!("responses.{id}");
         let Some(response) = responses.get(id) else {
             let message = format!("`{path}` is missing. {SHAPE}");
@@ -89,7 +89,11 @@ fn read_content(path: &str, form: &Form, content: &Value) -> Result<Value> {
     };
     for (name, value) in given {
         let field = format!("{path}.{name}");
-        match form.properties.find(name).map(|asked| asked.check(value)) {
+        match form
+            .properties
+            .find(name)
+            .map(|property| property.check(value))
+        {
             Some(Ok(())) => {}
             Some(Err(what)) => return refused(&field, &what),
             None => return refused(&field, "is not a field of the form"),

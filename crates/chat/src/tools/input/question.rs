@@ -75,7 +75,7 @@ pub fn read_question(
 ) -> Result<Question, String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
-    struct Asked {
+    struct InputRequired {
         input_requests: JsonObject,
         request_state: Option<String>,
     }
@@ -84,9 +84,9 @@ pub fn read_question(
             "the questions have more than {MAX_RESULT_BYTES} bytes"
         ));
     }
-    let asked: Asked =
+    let required: InputRequired =
         json::decode(result).map_err(|_| "the result has no `inputRequests`".to_owned())?;
-    let listed = json::decode::<RequestList<ReceivedRequest>>(asked.input_requests.as_str());
+    let listed = json::decode::<RequestList<ReceivedRequest>>(required.input_requests.as_str());
     let listed = listed
         .map_err(|_| "`inputRequests` can't be read".to_owned())?
         .0;
@@ -106,7 +106,7 @@ pub fn read_question(
         server: server.map(str::to_owned),
         requests: json::decode(&requests).map_err(|_| "the questions can't be read".to_owned())?,
         open: Some(OpenQuestion {
-            state: asked.request_state,
+            state: required.request_state,
             ..open
         }),
     })
@@ -206,7 +206,7 @@ mod tests {
         OpenQuestion {
             state: None,
             round: 1,
-            asked_of: None,
+            fingerprint: None,
             is_spared: false,
             answers: None,
         }

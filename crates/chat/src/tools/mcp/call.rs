@@ -99,8 +99,8 @@ pub async fn call_server_tool(
     match outcome {
         Ok(result) => {
             let may_ask = exchange.asks.are_allowed() && client.link.is_newest();
-            let asked = may_ask && result.get().contains(INPUT_REQUIRED);
-            let whole = asked.then(|| {
+            let needs_input = may_ask && result.get().contains(INPUT_REQUIRED);
+            let whole = needs_input.then(|| {
                 let text = client.headers.strip_json(result.get().to_owned());
                 CallState::done(text, true)
             });

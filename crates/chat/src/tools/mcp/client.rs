@@ -197,16 +197,16 @@ impl ServerClient<'_> {
             params.push_str(&format!(r#","requestState":{}"#, Value::from(state)));
         }
         params.push('}');
-        let asked = ServerRequest {
+        let request = ServerRequest {
             tool: Some(tool),
             headers,
             ..ServerRequest::new("tools/call", &params)
         };
-        let outcome = match self.ask(asked).await {
+        let outcome = match self.ask(request).await {
             // The server did not run the call.
             Err(ServerFailure::SessionLost) => {
                 self.begin().await?;
-                self.ask(asked).await
+                self.ask(request).await
             }
             outcome => outcome,
         };
@@ -311,14 +311,14 @@ impl ServerClient<'_> {
         Err(ServerFailure::Nonsense("lists too many tools"))
     }
 
-    async fn ask(&mut self, asked: ServerRequest<'_>) -> Result<ServerResult, ServerFailure> {
+    async fn ask(&mut self, request: ServerRequest<'_>) -> Result<ServerResult, ServerFailure> {
         self.last_id += 1;
         let id = self.last_id;
-        let body = self.render(Some(id), &asked);
-        let mut headers = asked.headers.to_vec();
+        let body = self.render(Some(id), &request);
+        let mut headers = request.headers.to_vec();
         if self.link.is_newest() {
-            headers.push(("mcp-method".to_owned(), asked.method.to_owned()));
-            let tool = asked.tool.map(encode_header);
+            headers.push(("mcp-method".to_owned(), request.method.to_owned()));
+            let tool = request.tool.map(encode_header);
             headers.extend(tool.map(|tool| ("mcp-name".to_owned(), tool)));
         }
         let mut answer = self.post(body, &headers, self.limits).await?;
@@ -376,9 +376,9 @@ impl ServerClient<'_> {
     }
 
     /// A message as JSON.
-    fn render(&self, id: Option<i64>, asked: &ServerRequest<'_>) -> String {
+    fn render(&self, id: Option<i64>, request: &ServerRequest<'_>) -> String {
         let id = id.map(|id| format!(r#""id":{id},"#)).unwrap_or_default();
-        let mut params = asked.params.to_owned();
+        let mut params = request.params.to_owned();
         let meta = self.render_meta();
         if !meta.is_empty() {
             let meta = Value::Object(meta);
@@ -386,7 +386,7 @@ impl ServerClient<'_> {
             let comma = if rest == "}" { "" } else { "," };
             params = format!(r#"{{"_meta":{meta}{comma}{rest}"#);
         }
-        let method = asked.method;
+        let method = request.method;
         format!(r#"{{"jsonrpc":"2.0",{id}"method":"{method}","params":{params}}}"#)
     }
 
