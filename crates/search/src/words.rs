@@ -50,8 +50,8 @@ impl WordSplitter {
         }
     }
 
-    /// Like [`read`](Self::read), but skips most of the words that begin with none of the
-    /// `first_bytes` bytes.
+    /// Like [`read`](Self::read), but skips most of the words that begin with none of
+    /// `first_bytes`.
     pub fn skim(&mut self, text: &str, first_bytes: &FirstBytes, take: &mut OnWord<'_>) {
         let mut rest = text;
         let mut is_inside = self.length > 0 || self.before.is_some();
