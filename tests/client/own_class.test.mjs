@@ -301,10 +301,10 @@ test("operations_in_a_rolled_back_transaction_of_the_class_leave_nothing", async
   const events = await (await fetch(`${server.url}/own/undone?agent=undoing`)).json();
   assert.deepEqual(
     events.map(({ seq, content }) => [seq, content]),
-    ["one", "two", "three", "four", "five"].map((content, index) => [index + 1, content]),
+    ["one", "two", "three", "four", "five", "six"].map((content, index) => [index + 1, content]),
   );
   for (const [index, { parentId }] of events.entries()) assert.equal(parentId, events[index - 1]?.id ?? null);
-  assert.deepEqual((await ok("undoing", "getHistory", { sessionId: "notebook" })).messages.length, 5);
+  assert.deepEqual((await ok("undoing", "getHistory", { sessionId: "notebook" })).messages.length, 6);
 });
 
 test("the_class_provides_summaries_and_vectors", async () => {

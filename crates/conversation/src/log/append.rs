@@ -154,7 +154,11 @@ pub fn append_and_schedule_learning(
         let search_index = index::index_of(db, end.number, end.search.as_deref())?;
         let rows = (plan.rows.as_slice(), end.ends.as_slice());
         let write_all = || write(db, written_at, session_id, rows, search_index.as_ref());
-        let is_earlier = |due_at: &i64| end.learn_due_at.is_none_or(|known| *due_at < known);
+        // A known time that is over may have been cleared by another half of the object.
+        let is_earlier = |due_at: &i64| {
+            let known = end.learn_due_at;
+            known.is_none_or(|known| *due_at < known || known <= now_ms)
+        };
         let due_at = find_due(&follow_up.settings).filter(is_earlier);
         let is_known = end.is_cached && due_at.is_none();
         follow_up.is_learning_scheduled =
@@ -185,7 +189,7 @@ pub fn append_and_schedule_learning(
                 );
             }
         };
-        end.learn_due_at = due_at.or(end.learn_due_at);
+        end.learn_due_at = [end.learn_due_at, due_at].into_iter().flatten().min();
         let is_indexed = search_index.is_none_or(|index| index.covers(end.tip.last_seq() + 1));
         if !end.is_settled
             && is_indexed

@@ -119,9 +119,10 @@ pub fn write_rows(
             Ok(true)
         })?,
     };
-    Ok(match are_written {
-        true => Written::All(last),
-        false => Written::IdIsKnown,
+    Ok(if are_written {
+        Written::All(last)
+    } else {
+        Written::IdIsKnown
     })
 }
 

@@ -177,8 +177,22 @@ class Extensible extends Built {
       }
     };
     storage.transaction = async (work: (txn: unknown) => Promise<unknown>) => {
+      // The class may undo the transaction itself, and then continue with it.
+      const watched = (txn: any) => {
+        const { rollback } = txn;
+        Object.defineProperty(txn, "rollback", {
+          value() {
+            try {
+              return rollback.call(txn);
+            } finally {
+              forget();
+            }
+          },
+        });
+        return work(txn);
+      };
       try {
-        return await transaction.call(storage, work);
+        return await transaction.call(storage, watched);
       } finally {
         forget();
       }

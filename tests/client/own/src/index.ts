@@ -197,8 +197,13 @@ export class Assistant extends SessionAgent<Env> {
       })
       .catch(() => {});
     await append("four");
+    await this.ctx.storage.transaction(async (txn) => {
+      await append("lost as well");
+      txn.rollback();
+      await append("five");
+    });
     this.sql`CREATE TABLE IF NOT EXISTS own (word TEXT)`;
-    await append("five");
+    await append("six");
     return await this.loadEvents({ sessionId: "notebook" });
   }
 
