@@ -174,7 +174,6 @@ impl SessionAgent {
         })
     }
 
-    /// Runs the background work that is due.
     /// Forgets what was read, because a transaction of the class has ended and may have been undone.
     #[wasm_bindgen(js_name = forgetReads)]
     pub fn forget_reads(&self) {
@@ -187,6 +186,7 @@ impl SessionAgent {
         self.object.storage.read_cache().disable();
     }
 
+    /// Runs the background work that is due.
     pub fn alarm(&self) -> Promise {
         let object = Rc::clone(&self.object);
         tasks::promise(
@@ -333,11 +333,16 @@ impl Object {
         self.join_later();
         self.export_later();
         let received = received?;
-        // The turn begins first, so that it runs even if the socket is closed. It sends nothing
-        // before this function awaits.
+        // The turn and the work after the answer begin first, so that they run even if the socket is
+        // closed. They send nothing before this function awaits.
         if let Some(work) = received.work {
             self.begin(work);
         }
+        self.follow_answer(
+            received.grown,
+            received.changed,
+            received.indexing_continues,
+        );
         if let Some(state) = &received.state {
             sockets::store_state(socket, state).map_err(sockets::failed)?;
         }
@@ -346,11 +351,6 @@ impl Object {
         for reply in received.replies {
             sockets::send(socket, &state, &reply).map_err(sockets::failed)?;
         }
-        self.follow_answer(
-            received.grown,
-            received.changed,
-            received.indexing_continues,
-        );
         self.clear_after(&db, received.empties_storage, &received.purged)
             .await
     }
@@ -440,10 +440,11 @@ impl Object {
         let agent = self.own_agent(&db);
         let trace = Trace::of_request(None, self.find_sampler(), &Runtime).map(Rc::new);
         let began_at = Runtime.now_ms();
+        // Sets the alarm of the learning pass, which must not wait for a summary's model.
+        self.start(JobKind::Learning);
         if let Err(error) = trace::run_in(trace.clone(), follow_up(&agent, grown)).await {
             self.log(&error);
         }
-        self.start(JobKind::Learning);
         if self.compactions.take_compacted(grown) {
             self.record_compaction(trace.as_deref(), grown, began_at);
             if self.sockets.is_there(grown) {

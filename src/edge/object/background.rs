@@ -49,10 +49,14 @@ impl Background for Object {
         Box::pin(self.set_alarm(at_ms))
     }
 
+    fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool {
+        self.alarm.rings_by(at_ms, now_ms)
+    }
+
     fn wake_within(&self, ms: i64) {
         let now_ms = Runtime.now_ms();
         let at_ms = now_ms + ms;
-        if self.alarm.rings_by(at_ms, now_ms) {
+        if self.rings_by(at_ms, now_ms) {
             return;
         }
         self.run_shared(async move |object: Rc<Self>| object.set_alarm(at_ms).await);
@@ -121,11 +125,12 @@ impl Object {
     /// Sets the object's single alarm, unless it fires by this time anyway. A failure is
     /// only logged: the next request to the object finds the work.
     async fn set_alarm(&self, at_ms: i64) {
-        if self.alarm.rings_by(at_ms, Runtime.now_ms()) {
+        if self.rings_by(at_ms, Runtime.now_ms()) {
             return;
         }
         self.alarm.set(at_ms);
         if let Err(error) = wake_at(&self.storage, at_ms).await {
+            self.alarm.clear();
             self.log(&error);
         }
     }

@@ -4,6 +4,8 @@ use serde_json::{Value, json};
 
 use crate::{Alice, ids};
 use api::dispatch::dispatch;
+use api::jobs;
+use base::background::JobKind;
 use base::database::{Database, SqlValue};
 use base::testing::{Failing, wait_for};
 use conversation::log::event::Event;
@@ -483,19 +485,24 @@ fn an_agent_that_learns_marks_the_session_as_due_once() {
 #[test]
 fn appends_schedule_a_learning_pass_once_until_it_is_overdue() {
     let alice = Alice::learner(json!({}));
-    let schedules = |alice: &Alice| {
+    let append = || {
         let agent = alice.agent(&alice.db);
         let body = json!({"sessionId": "s", "events": [user("a")]}).to_string();
         let reply = wait_for(dispatch(&agent, "appendEvents", body)).unwrap();
         reply.grown.is_some()
     };
-    assert!(schedules(&alice), "nothing was due");
-    assert!(!schedules(&alice), "the pass is scheduled");
+    let start_job = || wait_for(jobs::run(&alice.agent(&alice.db), JobKind::Learning));
+    assert!(append(), "nothing was due");
+    assert!(append(), "the job that sets the alarm has not started");
+    start_job();
+    assert!(!append(), "the alarm is set");
     alice.ok("configureAgent", json!({"maxSteps": 3}));
-    assert!(schedules(&alice), "a write came between");
-    assert!(!schedules(&alice));
+    assert!(!append(), "the alarm is still set");
     alice.host.advance(60_000);
-    assert!(schedules(&alice), "the pass is overdue");
+    assert!(append(), "the pass is overdue");
+    start_job();
+    alice.starter.alarm_at.take();
+    assert!(append(), "this activation knows no alarm");
 }
 
 #[test]

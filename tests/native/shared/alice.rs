@@ -80,6 +80,11 @@ impl Background for BegunWorks {
         Box::pin(std::future::ready(()))
     }
 
+    fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool {
+        let known = self.alarm_at.get();
+        known.is_some_and(|known| (now_ms + 1..=at_ms).contains(&known))
+    }
+
     fn wake_within(&self, ms: i64) {
         self.wakes_within.borrow_mut().push(ms);
     }

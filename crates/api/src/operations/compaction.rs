@@ -408,7 +408,12 @@ impl<'a> Growth<'a> {
     /// work that follows the answer is started only if there may be some.
     pub fn mark(&self, reply: Reply, session_id: &Id, follow_up: &FollowUp) -> Reply {
         let stored = &follow_up.settings;
-        let learns = self.find_due(stored).is_some() && !follow_up.is_learning_scheduled;
+        let Agent {
+            background, host, ..
+        } = self.agent;
+        let is_scheduled = |due_at| background.rings_by(due_at, host.now_ms());
+        let learns =
+            self.find_due(stored).is_some() && !follow_up.learn_due_at.is_some_and(is_scheduled);
         match settings_of(session_id, stored, &self.agent.deployed.compaction) {
             Ok(settings) if settings.compact_after.is_none() && !learns => reply,
             // The work that follows reports settings that can't be read.

@@ -70,9 +70,8 @@ pub struct AppendOutcome {
 pub struct FollowUp {
     /// Whether and when the session is to be compacted and learned from, as it is stored.
     pub settings: Rc<StoredSettings>,
-    /// Whether this activation has scheduled the session's next learning pass already. It is in the
-    /// future: one that is overdue may have been lost, so it is scheduled again.
-    pub is_learning_scheduled: bool,
+    /// When the session is due for a learning pass, as the append leaves it.
+    pub learn_due_at: Option<i64>,
 }
 
 /// Decides when a growing session is due for a learning pass, by the stored settings.
@@ -148,7 +147,7 @@ pub fn append_and_schedule_learning(
     let plan = plan(host, events, parent, &end, known)?;
     let mut follow_up = FollowUp {
         settings: Rc::clone(&end.settings),
-        is_learning_scheduled: false,
+        learn_due_at: end.learn_due_at,
     };
     if !plan.rows.is_empty() {
         let search_index = index::index_of(db, end.number, end.search.as_deref())?;
@@ -160,9 +159,6 @@ pub fn append_and_schedule_learning(
             known.is_none_or(|known| *due_at < known || known <= now_ms)
         };
         let due_at = find_due(&follow_up.settings).filter(is_earlier);
-        let is_known = end.is_cached && due_at.is_none();
-        follow_up.is_learning_scheduled =
-            is_known && end.learn_due_at.is_some_and(|at| at > now_ms);
         let written = match due_at {
             None if !end.is_settled => write_all()?,
             _ => atomically(db, || {
@@ -190,6 +186,7 @@ pub fn append_and_schedule_learning(
             }
         };
         end.learn_due_at = [end.learn_due_at, due_at].into_iter().flatten().min();
+        follow_up.learn_due_at = end.learn_due_at;
         let is_indexed = search_index.is_none_or(|index| index.covers(end.tip.last_seq() + 1));
         if !end.is_settled
             && is_indexed

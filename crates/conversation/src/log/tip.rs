@@ -119,8 +119,6 @@ pub struct AppendTip {
     pub known_seq: Option<i64>,
     /// Whether the requested id was not looked up.
     pub is_id_unchecked: bool,
-    /// Whether an append of this activation left it.
-    pub is_cached: bool,
     /// The progress of the search index, as JSON.
     pub search: Option<String>,
     pub settings: Rc<StoredSettings>,
@@ -161,7 +159,6 @@ pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Re
     if let Some(cached) = find_cached::<AppendTip>(db, session_id) {
         return Ok(AppendTip {
             is_id_unchecked: id.is_some(),
-            is_cached: true,
             ..AppendTip::clone(&cached)
         });
     }
@@ -195,7 +192,6 @@ impl AppendTip {
             has_summary: false,
             known_seq: None,
             is_id_unchecked: false,
-            is_cached: false,
             ..self
         };
         cache(db, session_id, after);
@@ -228,7 +224,6 @@ row! {
         learn_due_at,
         known_seq,
         is_id_unchecked: false,
-        is_cached: false,
         search,
         settings: Rc::new(settings),
     })
