@@ -4,7 +4,8 @@
 //! The agent is the one of the example table, filled: every example runs in it, and for each
 //! expensive operation the largest requests that it accepts. Only this thread's time is counted, so
 //! other tests don't affect it. SQLite is as fast here as in workerd; Rust code takes two to three
-//! times as long in WebAssembly. So a request may take [`MOST_MS`] here.
+//! times as long in WebAssembly. So a request may take [`MOST_MS`] here. The quick form tries one in
+//! three of the reads.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -12,6 +13,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use super::examples::{READS, populate, populated};
+use crate::shared::long::is_tried;
 use crate::shared::searches::say_many;
 use crate::{Alice, Dice};
 use access::{Caller, TokenScope};
@@ -452,8 +454,10 @@ fn no_request_blocks_an_agent_for_a_second() {
     let mut costs = Costs::default();
     let mut examples = super::examples::examples();
     examples.retain(|example| !BY_PAGES.contains(&example.operation));
-    for (operation, body) in reads() {
-        costs.run(&filled, operation, &body);
+    for (number, (operation, body)) in reads().into_iter().enumerate() {
+        if is_tried(number, 3) {
+            costs.run(&filled, operation, &body);
+        }
     }
     for example in examples
         .iter()

@@ -7,12 +7,13 @@
 //! update.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
-use rusqlite::{Connection, Error};
+use rusqlite::{CachedStatement, Connection, Error};
 
 /// A table whose rows contain user text.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,9 @@ impl Drop for ErasingMark {
 }
 
 /// The state that the hooks of one connection share.
+///
+/// A table gets its triggers before the first statement that writes to it: creating them all takes
+/// longer than most tests.
 #[derive(Default)]
 pub struct Guard {
     /// Set while an allowed deletion runs.
@@ -57,16 +61,19 @@ pub struct Guard {
     /// Set when tables were created, dropped or renamed. Dropping a table drops its triggers.
     is_stale: AtomicBool,
     tables: Mutex<&'static [GuardedTable]>,
+    /// The tables that have triggers, and those that a prepared statement writes to without them.
+    watched: Mutex<BTreeSet<&'static str>>,
+    missing: Mutex<BTreeSet<&'static str>>,
     dropped: Mutex<String>,
 }
 
-impl Guard {
-    fn tables(&self) -> &'static [GuardedTable] {
-        *self.tables.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
-    fn is_guarded(&self, name: &str) -> bool {
-        self.tables().iter().any(|table| table.name == name)
+impl Guard {
+    fn find(&self, name: &str) -> Option<&'static GuardedTable> {
+        lock(&self.tables).iter().find(|table| table.name == name)
     }
 
     /// Runs `work`, which may delete user text.
@@ -81,23 +88,35 @@ impl Guard {
     pub fn authorize(&self, context: &AuthContext<'_>) -> Authorization {
         match context.action {
             AuthAction::DropTable { table_name } | AuthAction::DropVtable { table_name, .. } => {
-                let mut dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-                table_name.clone_into(&mut dropped);
+                table_name.clone_into(&mut lock(&self.dropped));
                 self.is_stale.store(true, Ordering::Relaxed);
             }
             AuthAction::CreateTable { .. } | AuthAction::AlterTable { .. } => {
                 self.is_stale.store(true, Ordering::Relaxed);
             }
-            AuthAction::Delete { table_name } if self.is_guarded(table_name) => {
-                let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
-                let is_allowed = self.may_delete.load(Ordering::Relaxed);
-                if !is_allowed && *dropped != table_name {
-                    return Authorization::Deny;
+            AuthAction::Delete { table_name } => {
+                if let Some(table) = self.find(table_name) {
+                    let is_allowed = self.may_delete.load(Ordering::Relaxed);
+                    if !is_allowed && *lock(&self.dropped) != table_name {
+                        return Authorization::Deny;
+                    }
+                    self.watch(table);
+                }
+            }
+            AuthAction::Insert { table_name } | AuthAction::Update { table_name, .. } => {
+                if let Some(table) = self.find(table_name) {
+                    self.watch(table);
                 }
             }
             _ => {}
         }
         Authorization::Allow
+    }
+
+    fn watch(&self, table: &GuardedTable) {
+        if !table.is_virtual && !lock(&self.watched).contains(table.name) {
+            lock(&self.missing).insert(table.name);
+        }
     }
 
     /// Guards these tables from now on.
@@ -112,29 +131,65 @@ impl Guard {
             Ok(guard.may_delete.load(Ordering::Relaxed))
         })?;
         connection.create_scalar_function("is_erasing", 0, flags, |_| Ok(ERASING.get() > 0))?;
-        *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = tables;
-        self.write_triggers(connection)
+        *lock(&self.tables) = tables;
+        self.forget(connection);
+        Ok(())
     }
 
-    /// Guards tables again that were dropped and recreated.
-    pub fn renew(&self, connection: &Connection) -> Result<(), Error> {
+    /// Prepares a statement, with the triggers of the tables that it writes to.
+    pub fn prepare<'a>(
+        &self,
+        connection: &'a Connection,
+        sql: &str,
+    ) -> Result<CachedStatement<'a>, Error> {
         if self.is_stale.swap(false, Ordering::Relaxed) {
-            self.write_triggers(connection)
-        } else {
-            Ok(())
+            self.forget(connection);
         }
+        let statement = connection.prepare_cached(sql)?;
+        if lock(&self.missing).is_empty() {
+            return Ok(statement);
+        }
+        // A statement runs only the triggers that existed when it was prepared.
+        drop(statement);
+        self.create_missing(connection)?;
+        connection.prepare_cached(sql)
     }
 
-    fn write_triggers(&self, connection: &Connection) -> Result<(), Error> {
+    /// Runs several statements. All tables get their triggers first.
+    pub fn run(&self, connection: &Connection, statements: &str) -> Result<(), Error> {
+        if self.is_stale.swap(false, Ordering::Relaxed) {
+            self.forget(connection);
+        }
+        let tables = *lock(&self.tables);
+        tables.iter().for_each(|table| self.watch(table));
+        self.create_missing(connection)?;
+        connection.execute_batch(statements)
+    }
+
+    /// Prepares all statements again, and lets each find out which triggers exist.
+    fn forget(&self, connection: &Connection) {
+        connection.flush_prepared_statement_cache();
+        lock(&self.watched).clear();
+        lock(&self.missing).clear();
+    }
+
+    fn create_missing(&self, connection: &Connection) -> Result<(), Error> {
+        let missing = std::mem::take(&mut *lock(&self.missing));
+        if missing.is_empty() {
+            return Ok(());
+        }
         let mut known = connection.prepare("SELECT 1 FROM main.sqlite_master WHERE name = ?1")?;
         let mut statements = String::new();
-        for table in self.tables().iter().filter(|table| !table.is_virtual) {
-            if known.exists([table.name])? {
+        for name in missing {
+            if let Some(table) = self.find(name)
+                && known.exists([name])?
+            {
                 statements.push_str(&triggers_of(table));
+                lock(&self.watched).insert(name);
             }
         }
         connection.execute_batch(&statements)?;
-        self.is_stale.store(false, Ordering::Relaxed);
+        connection.flush_prepared_statement_cache();
         Ok(())
     }
 }

@@ -375,9 +375,9 @@ impl EngineText for NativeText {
 impl Database for Sqlite {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         self.read_cache.before_statement(sql);
-        self.guard.renew(&self.connection).map_err(failed)?;
-        if params.is_empty() {
-            self.connection.execute_batch(sql).map_err(failed)?;
+        let is_one = !sql.trim_end().trim_end_matches(';').contains(';');
+        if params.is_empty() && !is_one {
+            self.guard.run(&self.connection, sql).map_err(failed)?;
             return self.record_written(sql);
         }
         self.rows(sql, params).map(drop)
@@ -398,8 +398,7 @@ impl Database for Sqlite {
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         self.read_cache.before_statement(sql);
-        self.guard.renew(&self.connection).map_err(failed)?;
-        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let mut statement = self.guard.prepare(&self.connection, sql).map_err(failed)?;
         self.read(&mut statement, sql, params)
     }
 
