@@ -4,7 +4,7 @@
 mod files;
 mod provider;
 mod rules;
-mod truth;
+mod shapes;
 mod turns;
 
 use std::collections::BTreeSet;
@@ -192,7 +192,7 @@ fn document() -> Value {
     let mut components = merge(&mut document, inputs, answers);
     components.insert("Error".to_owned(), error_schema());
     document["components"]["schemas"] = components.into();
-    truth::complete(&mut document);
+    shapes::complete(&mut document);
     document
 }
 
@@ -550,7 +550,7 @@ fn the_alternatives_in_the_document_are_enforced() {
         "query": "tea", "queries": ["tea"], "ids": ["e1"], "url": "https://tools.example/x",
         "service": "TOOLS", "mcp": "https://tools.example/mcp", "r2": "a", "r2Prefix": "a/", "agent": "user:1"
     });
-    for rule in truth::ONE_OF {
+    for rule in shapes::ONE_OF {
         let all: Vec<&str> = rule.fields.to_vec();
         for fields in [vec![], all[..2].to_vec(), all] {
             let named = fields

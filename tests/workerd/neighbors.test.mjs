@@ -1,5 +1,5 @@
 // A token for one session receives the same headers regardless of other sessions. Bodies are
-// compared natively (tests/native/api/neighbors.rs); the engine's own counts can only be
+// compared natively (tests/native/api/session_isolation.rs); the engine's own counts can only be
 // compared here.
 
 import assert from "node:assert/strict";

@@ -4,7 +4,7 @@
 //! like a line of ours: a section's rule, a header, the line that names a source. [`Untrusted`]
 //! lists these texts, and [`quote`] is the one function that writes them. A text of several lines
 //! has `> ` before each of them. A name is one line, without the characters that our lines consist
-//! of. `tests/native/memory/quoted.rs` tests each of them with hostile texts.
+//! of. `tests/native/memory/quoting.rs` tests each of them with hostile texts.
 
 use crate::days::day_of;
 

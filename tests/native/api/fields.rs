@@ -175,7 +175,7 @@ const SWITCHES: &[(&str, &str, Who)] = &[
     ("runTurn", "tools", Who::Allowed("clientTools")),
     ("runTurn", "whenBusy", Who::Allowed("cancelTurn")),
     ("runTurn", "deliveryId", Who::True),
-    // memory/marks.rs tests which source a caller may claim.
+    // memory/metadata.rs tests which source a caller may claim.
     ("putSkill", "source", Who::Runs),
     ("setEntry", "source", Who::Runs),
     ("setBlock", "source", Who::Runs),
@@ -229,7 +229,7 @@ enum HeaderUse {
     /// It can only have a request refused, or answered in another shape.
     Shape,
     /// It is trusted information about the caller, accepted from the secret alone:
-    /// `memory/reasons.rs` and `api/rights.rs` test each with every kind of caller.
+    /// `memory/unavailable_reasons.rs` and `api/rights.rs` test each with every kind of caller.
     Believed,
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::shared::long::games;
-use crate::shared::pieces::append;
+use crate::shared::random_logs::append;
 use api::dispatch::dispatch;
 use base::database::Database;
 use base::ids::Id;

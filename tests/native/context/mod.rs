@@ -1,12 +1,12 @@
 //! Working contexts, estimates and compaction.
 
 pub mod compaction;
+mod concurrent_changes;
 pub mod estimates;
 mod fast_path;
 mod fitting;
 mod for_model;
-mod meanwhile;
 mod next_request;
-mod pairs;
+mod repeated_call_ids;
 mod summary_service;
 pub mod working_context;

@@ -2,13 +2,13 @@
 //! its rules to them.
 
 mod authority;
+mod automatic_consolidation;
 mod consolidation;
-mod deaths;
-mod hidden;
-mod idle;
+mod faults;
+mod hidden_characters;
 mod passes;
-mod poison;
+mod poisoning;
+mod proposal_lifecycle;
 mod proposals;
-mod traces;
 
 pub use crate::shared::learner::{adds, user_said};

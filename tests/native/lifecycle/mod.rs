@@ -3,14 +3,14 @@
 pub mod agent_file;
 pub mod backups;
 pub mod bookmarks;
-pub mod files;
-pub mod foreign;
 mod hostile_files;
+pub mod inert_files;
+pub mod malformed_files;
 pub mod manual_retention;
 pub mod pending_imports;
-pub mod rearranged;
 pub mod retention;
-mod retention_meanwhile;
+mod retention_during_turns;
+pub mod sdk_rows;
 pub mod session_rows;
 pub mod transfer;
 pub mod transfer_memory;

@@ -2,6 +2,6 @@
 
 pub mod events;
 pub mod media;
-pub mod numbers;
+pub mod row_numbers;
 pub mod session_pages;
 pub mod sessions;

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::Alice;
 use crate::shared::long::games;
-use crate::shared::naive::{Naive, Rules};
+use crate::shared::naive_tree::{Naive, Rules};
 pub use base::testing::Dice;
 
 /// Many short games and some long ones, in the quick and the long form. A long game is compared after every move, a short

@@ -7,7 +7,7 @@ mod busy;
 mod history;
 mod hostile;
 mod responses;
-mod responses_beside;
+mod responses_conversion;
 mod responses_native;
 mod rights;
 

@@ -1,13 +1,13 @@
 //! Purges: purged text is in no table, including index and shadow tables.
 
+mod database_files;
 mod documents;
-mod files;
-mod meanwhile;
+mod entry_points;
 mod mentions;
+mod pending_operations;
 mod receipts;
 mod split_messages;
 mod tables;
-mod ways_in;
 
 use serde_json::json;
 

@@ -1,12 +1,12 @@
 //! Tables: migrations, older objects, the change feed.
 
-mod blank;
-pub mod carry_over;
 mod clock;
 pub mod feed;
-pub mod full;
-mod newer;
-mod newest;
-mod prepared;
+mod new_object;
+mod newer_build;
+mod prepared_statements;
+pub mod sdk_migration;
+pub mod storage_full;
 pub mod tables;
+mod unused_agent;
 pub mod upgrades;

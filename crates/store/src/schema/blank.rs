@@ -2,7 +2,7 @@
 //! if the tables existed and were empty. The first write creates the tables.
 //!
 //! A statement that returns one row for an empty table, such as `SELECT count(*)`, returns none
-//! here. So operations must not rely on such a row. `tests/native/store/blank.rs` compares each
+//! here. So operations must not rely on such a row. `tests/native/store/unused_agent.rs` compares each
 //! read-only operation with its result on empty tables.
 
 use std::cell::Cell;

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::Dice;
-use crate::shared::naive::{Naive, Rules};
+use crate::shared::naive_tree::{Naive, Rules};
 use crate::shared::provider::in_session;
 use crate::shared::turns::{calls, define, said, user};
-use crate::store::carry_over::DOCUMENTS_DDL;
+use crate::store::sdk_migration::DOCUMENTS_DDL;
 use access::{MemoryScope, Principal, PrincipalKind};
 use api::transfer::begin_import;
 use base::database::Database;

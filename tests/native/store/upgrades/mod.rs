@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::Dice;
 use crate::shared::long::{games, is_long};
-use crate::shared::naive::{Naive, Rules};
+use crate::shared::naive_tree::{Naive, Rules};
 use crate::{Alice, ids};
 use base::database::Database;
 use base::outbound::Endpoint;

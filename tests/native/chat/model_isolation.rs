@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::windows::{answered, refused};
+use super::context_window::{answered, refused};
 use crate::Alice;
 use crate::Dice;
 use api::dispatch::follow_up;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::random_play::Dice;
 use crate::Alice;
 use crate::shared::long::games;
-pub use crate::shared::pieces::{append, ids};
+pub use crate::shared::random_logs::{append, ids};
 use base::database::{Database as _, Delete};
 use base::error::Result;
 use base::ids::Id;
