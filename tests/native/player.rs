@@ -39,7 +39,7 @@ struct Wire {
 }
 
 impl Wire {
-    fn tell(&mut self, line: &Value) {
+    fn write_line(&mut self, line: &Value) {
         writeln!(self.output, "{MARK}{line}").unwrap();
         self.output.flush().unwrap();
     }
@@ -60,13 +60,13 @@ fn agent(number: usize, wire: &Rc<RefCell<Wire>>) -> Alice {
     alice.outbound.replies = Some(Box::new(move |call| {
         let body: Value = serde_json::from_str(&call.body).unwrap();
         let mut wire = wire.borrow_mut();
-        wire.tell(&json!({"ask": body}));
-        let said = wire.receive()?;
-        Some(match said["stream"].as_str() {
+        wire.write_line(&json!({"ask": body}));
+        let answer = wire.receive()?;
+        Some(match answer["stream"].as_str() {
             Some(text) => Ok(ScriptedAnswer::stream(text)),
-            None => match said["json"].is_null() {
-                false => ScriptedAnswer::json(&said["json"]),
-                true if said["silent"] == true => return None,
+            None => match answer["json"].is_null() {
+                false => ScriptedAnswer::json(&answer["json"]),
+                true if answer["silent"] == true => return None,
                 true => Err(CallFailure::Unreachable {
                     cause: "the player said so".to_owned(),
                 }),
@@ -80,42 +80,42 @@ fn serve(input: Box<dyn BufRead>, output: Box<dyn Write>) {
     let wire = Rc::new(RefCell::new(Wire { input, output }));
     let deal = || -> Vec<Alice> { (0..AGENTS).map(|number| agent(number, &wire)).collect() };
     let mut agents = deal();
-    wire.borrow_mut().tell(&json!({"ready": true}));
+    wire.borrow_mut().write_line(&json!({"ready": true}));
     loop {
-        let Some(asked) = wire.borrow_mut().receive() else {
+        let Some(request) = wire.borrow_mut().receive() else {
             return;
         };
-        let answer = if asked["reset"] == true {
+        let answer = if request["reset"] == true {
             agents = deal();
             json!({})
-        } else if let Some(ms) = asked["advance"].as_i64() {
+        } else if let Some(ms) = request["advance"].as_i64() {
             agents.iter().for_each(|alice| alice.host.advance(ms));
             json!({})
         } else {
-            let number = asked["agent"].as_u64().unwrap() as usize;
-            agents[number].answer_player(&asked)
+            let number = request["agent"].as_u64().unwrap() as usize;
+            agents[number].answer_player(&request)
         };
-        wire.borrow_mut().tell(&answer);
+        wire.borrow_mut().write_line(&answer);
     }
 }
 
 impl Alice {
-    fn answer_player(&mut self, asked: &Value) -> Value {
+    fn answer_player(&mut self, request: &Value) -> Value {
         self.outbound.calls.borrow_mut().clear();
-        if asked["evict"] == true {
+        if request["evict"] == true {
             self.crash();
             self.wake();
             return json!({});
         }
-        let answer = match asked["fault"].as_u64() {
+        let answer = match request["fault"].as_u64() {
             Some(passing) => {
                 let failing = Failing::after(&self.db, passing as usize);
-                let answer = self.act(&failing, asked);
+                let answer = self.act(&failing, request);
                 let has_failed = failing.has_failed();
                 answer.map(|(status, body)| (status, body, has_failed))
             }
             None => {
-                let answer = self.act(&self.db, asked);
+                let answer = self.act(&self.db, request);
                 answer.map(|(status, body)| (status, body, false))
             }
         };
@@ -124,7 +124,7 @@ impl Alice {
             self.wake();
             return json!({"status": 0});
         };
-        if asked["operation"] == "destroy" && status == 200 {
+        if request["operation"] == "destroy" && status == 200 {
             schema::migrate(&self.db, &self.host).unwrap();
             self.crash();
         }
@@ -132,22 +132,22 @@ impl Alice {
     }
 
     /// The status and the answer; `None`: the object died on the way.
-    fn act(&self, db: &dyn Database, asked: &Value) -> Option<(u16, Value)> {
-        let text = |field: &str| asked[field].as_str().map(str::to_owned);
+    fn act(&self, db: &dyn Database, request: &Value) -> Option<(u16, Value)> {
+        let text = |field: &str| request[field].as_str().map(str::to_owned);
         let answer = if let Some(session_id) = text("export") {
             self.export(&session_id).map(Value::from)
         } else if let Some(session_id) = text("import") {
             let file = text("file").unwrap();
-            let piece = asked["piece"].as_u64().unwrap_or(50_000) as usize;
+            let piece = request["piece"].as_u64().unwrap_or(50_000) as usize;
             self.import_for_player(db, &session_id, &file, piece)
         } else {
             let operation = text("operation").unwrap();
-            let body = asked["body"].to_string();
+            let body = request["body"].to_string();
             self.drive(db, &operation, &body)?
         };
         Some(match answer {
             Ok(body) => (200, body),
-            Err(error) => (error.code.status(), said(&error)),
+            Err(error) => (error.code.status(), error_body(&error)),
         })
     }
 
@@ -245,7 +245,7 @@ impl Alice {
     }
 }
 
-fn said(error: &Error) -> Value {
+fn error_body(error: &Error) -> Value {
     json!({"code": error.code.name(), "message": error.message, "details": error.details(),
            "cause": error.cause})
 }

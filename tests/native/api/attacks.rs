@@ -71,7 +71,7 @@ pub const KINDS: [Kind; 15] = [
 const SECRET: &str = "the secret of these attacks, long enough";
 
 /// The session and the operations that the token of this kind is limited to.
-fn says(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String>>) {
+fn scope_of(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String>>) {
     let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     match kind {
         Kind::AnotherSessions => (Some("t"), names(&[operation])),
@@ -88,7 +88,7 @@ fn says(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String
 
 /// The token that the request carries.
 pub fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
-    let (session, operations) = says(kind, operation);
+    let (session, operations) = scope_of(kind, operation);
     let now_ms = alice.host.now_ms();
     let claims = Claims {
         agent: match kind {
@@ -140,7 +140,7 @@ fn verdict(kind: Kind, rule: AccessRule, session: Option<&str>, forges: bool) ->
         }
         _ => {}
     }
-    let (only, operations) = says(kind, rule.operation);
+    let (only, operations) = scope_of(kind, rule.operation);
     let is_named = operations
         .as_ref()
         .is_some_and(|names| names.iter().any(|name| name == rule.operation));
@@ -182,13 +182,13 @@ fn session_of(operation: &str, body: &Value) -> Option<String> {
 
 /// Whether a body writes under another role than a user's.
 fn forges(rule: AccessRule, body: &Value) -> bool {
-    let says = |field: &str, key: &str, users: &str| {
+    let contains_other = |field: &str, key: &str, users: &str| {
         let list = body[field].as_array().cloned().unwrap_or_default();
-        list.iter().any(|said| said[key] != users)
+        list.iter().any(|item| item[key] != users)
     };
     rule.effect == Effect::Messages
-        && (says("events", "action", "user_message")
-            || says("messages", "role", "user")
+        && (contains_other("events", "action", "user_message")
+            || contains_other("messages", "role", "user")
             || body["message"]["role"] == "assistant")
 }
 
@@ -215,9 +215,9 @@ fn try_entry_point(
         EntryPoint::Socket => {
             let state = SocketState::new(id("s"), &alice.caller);
             // As after hibernation: the socket's state was stored and read back.
-            let kept: SocketState =
+            let stored: SocketState =
                 serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
-            let caller = kept.caller();
+            let caller = stored.caller();
             let agent = api::operation::Agent {
                 caller: &caller,
                 ..agent
@@ -225,7 +225,7 @@ fn try_entry_point(
             let frame = json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
             let frame = frame.to_string();
             let received = alice
-                .finish(&agent, handle_frame(&agent, &kept, &frame))
+                .finish(&agent, handle_frame(&agent, &stored, &frame))
                 .unwrap();
             let answer: Value = serde_json::from_str(&received.replies[0]).unwrap();
             match answer["success"].as_bool() {
@@ -513,16 +513,16 @@ fn only_the_secret_adds_a_server_or_disables_its_approval() {
     let defined = json!({"name": "gh", "mcp": SERVER, "needsApproval": false});
     for kind in KINDS {
         let mut alice = populated();
-        let begun = json!({"protocolVersion": "2025-11-25"});
+        let initialized = json!({"protocolVersion": "2025-11-25"});
         for answer in [
-            result(1, &begun),
+            result(1, &initialized),
             Ok(ScriptedAnswer::text(202, "")),
             result(2, &listed),
         ] {
             alice.outbound.answer(answer);
         }
         alice.ok("defineTool", defined.clone());
-        let asked = alice.outbound.calls.borrow().len();
+        let calls_before = alice.outbound.calls.borrow().len();
         let before = alice.db.dump();
         let tries = [
             ("defineTool", defined.clone()),
@@ -543,9 +543,9 @@ fn only_the_secret_adds_a_server_or_disables_its_approval() {
         alice.outbound.answer(result(1, &json!({"content": []})));
         let call = json!({"name": "gh_a", "arguments": {}});
         let reply = is_in.then(|| send_mcp(&alice, "s", "tools/call", &call));
-        let is_asked = alice.outbound.calls.borrow().len() > asked;
+        let is_called = alice.outbound.calls.borrow().len() > calls_before;
         assert_eq!(
-            is_asked,
+            is_called,
             kind == Kind::Secret,
             "{kind:?} {:?}",
             reply.is_some()
@@ -647,7 +647,7 @@ fn each_operation_has_its_declared_effect() {
 
 #[test]
 fn a_page_without_the_right_stops_only_its_own_turns() {
-    for (asked, operations, stops) in [
+    for (request_id, operations, stops) in [
         (None, &["chat"][..], false),
         (Some("another"), &["chat"], false),
         (Some("turn"), &["chat"], true),
@@ -664,7 +664,7 @@ fn a_page_without_the_right_stops_only_its_own_turns() {
             ..TokenScope::default()
         });
         let state = SocketState {
-            asked: asked.map(str::to_owned),
+            asked: request_id.map(str::to_owned),
             ..SocketState::new(id("s"), &alice.caller)
         };
         let agent = alice.agent(&alice.db);
@@ -672,7 +672,7 @@ fn a_page_without_the_right_stops_only_its_own_turns() {
         let received = wait_for(handle_frame(&agent, &state, &frame.to_string())).unwrap();
         assert!(received.replies.is_empty());
         let is_stopped = agent.turns.find(&id("s")).unwrap().is_cancelled();
-        assert_eq!(is_stopped, stops, "{asked:?} {operations:?}");
+        assert_eq!(is_stopped, stops, "{request_id:?} {operations:?}");
     }
 }
 
@@ -766,10 +766,10 @@ fn no_entry_point_exceeds_a_tokens_limits() {
     enter(&mut alice, Some(&token)).unwrap();
     let agent = alice.agent(&alice.db);
     let first = json!({"message": message("first")}).to_string();
-    let begun = begin_chat(&agent, "s", first.as_bytes()).unwrap();
+    let started = begin_chat(&agent, "s", first.as_bytes()).unwrap();
     let before = alice.db.dump();
     // While the turn runs, and once it is over.
-    for work in [None, begun.work] {
+    for work in [None, started.work] {
         let is_over = work.is_some();
         let before = match work {
             None => before.clone(),
@@ -787,22 +787,22 @@ fn no_entry_point_exceeds_a_tokens_limits() {
             rpc("mintToken", json!({"expiresIn": 60, "limits": {}})),
             rpc("destroy", json!({"confirm": "alice"})),
         ] {
-            let kept: SocketState = serde_json::from_str(
+            let stored: SocketState = serde_json::from_str(
                 &serde_json::to_string(&SocketState::new(id("s"), &alice.caller)).unwrap(),
             )
             .unwrap();
-            let caller = kept.caller();
+            let caller = stored.caller();
             let agent = api::operation::Agent {
                 caller: &caller,
                 ..alice.agent(&alice.db)
             };
-            let outcome = wait_for(handle_frame(&agent, &kept, &frame.to_string())).unwrap();
+            let outcome = wait_for(handle_frame(&agent, &stored, &frame.to_string())).unwrap();
             assert!(outcome.work.is_none(), "{frame}");
             let reply = &outcome.replies[0];
             assert!(
                 ["limits.turnsPerMinute", "requires the Worker's secret"]
                     .iter()
-                    .any(|said| reply.contains(said))
+                    .any(|secret| reply.contains(secret))
                     || !is_over && reply.contains("turn of this session is running"),
                 "{frame} {reply}"
             );

@@ -101,8 +101,8 @@ fn an_added_or_removed_message_broadcasts_the_list() {
     let delete = json!({"sessionId": "s", "messageIds": ["u1"]});
     alice.ok("deleteMessages", delete);
     alice.audience.frames.borrow_mut().clear();
-    let gone = Broadcast::Messages(vec![Id::parse("u1".to_owned()).unwrap()]);
-    send_broadcast(&alice.agent(&alice.db), &session(), &gone);
+    let deleted = Broadcast::Messages(vec![Id::parse("u1".to_owned()).unwrap()]);
+    send_broadcast(&alice.agent(&alice.db), &session(), &deleted);
     assert!(alice.audience.frames.borrow()[0].contains(LIST));
 }
 

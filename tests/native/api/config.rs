@@ -104,7 +104,7 @@ fn an_empty_object_overrides_the_deployed_default() {
         assert_eq!(config["origins"][setting], "agent", "{setting}");
     }
     alice.ok("createSession", json!({"id": "s"}));
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     assert_eq!(waiting(&alice), 0);
     assert_eq!(
         alice.call("learn", json!({})).unwrap_err().code.name(),
@@ -120,7 +120,7 @@ fn an_empty_object_overrides_the_deployed_default() {
     let config = alice.ok("configureAgent", own);
     assert_eq!(config["learn"]["into"], "facts");
     assert_eq!(config["onTurnEnd"]["service"], "LISTENER");
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     assert_eq!(waiting(&alice), 1);
     // More than nothing, and less than a block, is refused.
     for learn in [
@@ -243,7 +243,7 @@ fn defaults_that_are_not_an_object_are_reported() {
 #[test]
 fn destroy_needs_the_agents_name_and_empties_the_object() {
     let alice = Alice::with_session();
-    alice.say(&["one"]);
+    alice.append_texts(&["one"]);
     let before = alice.db.dump();
     let error = alice
         .call("destroy", json!({"confirm": "Alice"}))

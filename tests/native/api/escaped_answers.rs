@@ -170,12 +170,12 @@ fn populate_memory(alice: &Alice, worst: &str) {
 }
 
 /// The request for each reading operation, for the maximum that it returns.
-fn asks() -> Vec<(&'static str, Value)> {
+fn requests() -> Vec<(&'static str, Value)> {
     let s = |mut body: Value| {
         body["sessionId"] = json!("s");
         body
     };
-    let mut asks = vec![
+    let mut requests = vec![
         // Before a read freezes a prompt, which the backup does not have.
         (
             "restoreBackup",
@@ -231,7 +231,7 @@ fn asks() -> Vec<(&'static str, Value)> {
             body["sessionId"] = session.clone();
             body
         };
-        asks.extend([
+        requests.extend([
             ("getBlock", of_session(json!({"label": "b0"}))),
             ("getBlocks", of_session(json!({}))),
             ("getBlocks", of_session(json!({"contents": false}))),
@@ -257,7 +257,7 @@ fn asks() -> Vec<(&'static str, Value)> {
     }
     for session in ["s", "t0"] {
         for limit in [1000] {
-            asks.push((
+            requests.push((
                 "buildWorkingContext",
                 json!({"sessionId": session, "limit": limit}),
             ));
@@ -270,19 +270,19 @@ fn asks() -> Vec<(&'static str, Value)> {
                         Value::Null
                     };
                     let ask = json!({"sessionId": session, "limit": limit, "format": format, "memory": memory, "maxTokens": max_tokens});
-                    asks.push(("buildWorkingContext", ask));
+                    requests.push(("buildWorkingContext", ask));
                 }
             }
         }
     }
-    asks.push(("getProposals", json!({"limit": 100})));
-    asks.push(("learn", json!({})));
-    asks.push(("consolidate", json!({})));
-    asks.push(("findMentions", json!({"query": "xxx", "limit": 100})));
+    requests.push(("getProposals", json!({"limit": 100})));
+    requests.push(("learn", json!({})));
+    requests.push(("consolidate", json!({})));
+    requests.push(("findMentions", json!({"query": "xxx", "limit": 100})));
     let receipt = json!({"erased": serde_json::to_value(Erased::default()).unwrap(),
                          "agent": "a", "operation": "o", "at": 1, "digest": "d"});
-    asks.push(("verifyReceipt", json!({"receipt": receipt})));
-    asks
+    requests.push(("verifyReceipt", json!({"receipt": receipt})));
+    requests
 }
 
 /// The maximum bytes of an operation's answer, apart from names and numbers.
@@ -311,10 +311,10 @@ fn bound(operation: &str, body: &Value) -> usize {
 
 #[test]
 fn no_answer_exceeds_its_bound() {
-    let asked: Vec<&str> = asks().iter().map(|(operation, _)| *operation).collect();
+    let operations: Vec<&str> = requests().iter().map(|(operation, _)| *operation).collect();
     for operation in READS {
         assert!(
-            asked.contains(operation),
+            operations.contains(operation),
             "ask for {operation} in escaped_answers.rs"
         );
     }
@@ -328,7 +328,7 @@ fn no_answer_exceeds_its_bound() {
         let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
         let file = alice.export_agent().into_bytes();
         shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
-        for (operation, body) in asks() {
+        for (operation, body) in requests() {
             let agent = alice.agent(&alice.db);
             let bytes = match wait_for(dispatch(&agent, operation, body.to_string())) {
                 Ok(reply) => reply.body.into_string().len(),

@@ -396,8 +396,8 @@ fn every_request_field_has_its_rule() {
         without.is_empty(),
         "who may set {without:?}? Say so in SWITCHES."
     );
-    let gone: Vec<_> = switches.difference(&found).collect();
-    assert!(gone.is_empty(), "no field any more: {gone:?}");
+    let missing: Vec<_> = switches.difference(&found).collect();
+    assert!(missing.is_empty(), "no field any more: {missing:?}");
 }
 
 /// The caller that asks.
@@ -484,7 +484,7 @@ enum EntryPoint {
 
 /// Asks for a turn of session `s` and runs it to its end, unless another one runs. An error
 /// names the field that it refuses.
-fn ask(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result<(), String> {
+fn run_turn_with(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result<(), String> {
     let message = json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x"}]});
     let mut body = json!({"message": message});
     body.as_object_mut()
@@ -498,12 +498,12 @@ fn ask(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result<(), Strin
     let work = match entry_point {
         EntryPoint::RunTurn => {
             body["sessionId"] = json!("s");
-            let asked = dispatch(&agent, "runTurn", body.to_string());
+            let turn = dispatch(&agent, "runTurn", body.to_string());
             // A turn that waits for another one is asked for, too.
-            let mut asked = std::pin::pin!(asked);
+            let mut turn = std::pin::pin!(turn);
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             loop {
-                match asked.as_mut().poll(&mut context) {
+                match turn.as_mut().poll(&mut context) {
                     std::task::Poll::Ready(reply) => return reply.map(drop).map_err(named),
                     std::task::Poll::Pending => match alice.starter.take() {
                         Some(work) => drop(wait_for(run(&agent, work))),
@@ -593,7 +593,7 @@ fn each_turn_option_needs_its_listed_right() {
                 alice.caller = caller;
             }
             let before = alice.db.dump();
-            let outcome = ask(&alice, *entry_point, &json!({*field: value}));
+            let outcome = run_turn_with(&alice, *entry_point, &json!({*field: value}));
             let what = format!("{field} by {asker:?} at {entry_point:?}");
             if asker.allows(allowance) {
                 assert_eq!(outcome, Ok(()), "{what}");
@@ -633,7 +633,7 @@ fn only_an_id_issued_for_the_session_suppresses_a_callback() {
             ];
             for (delivery, is_true) in ids {
                 let alice = asking(&asker);
-                let outcome = ask(&alice, entry_point, &json!({"deliveryId": delivery}));
+                let outcome = run_turn_with(&alice, entry_point, &json!({"deliveryId": delivery}));
                 assert_eq!(
                     outcome,
                     Ok(()),
@@ -656,7 +656,7 @@ fn only_an_id_issued_for_the_session_suppresses_a_callback() {
 fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
     for asker in principals() {
         let mut alice = asking(&Principal::Secret);
-        ask(&alice, EntryPoint::Chat, &json!({})).unwrap();
+        run_turn_with(&alice, EntryPoint::Chat, &json!({})).unwrap();
         // The service has not answered the first call yet.
         alice.outbound.falls_silent.set(true);
         let under_way = chat::run::callbacks::CallbackSender {

@@ -13,7 +13,7 @@ use base::packed::pack;
 #[test]
 fn invalid_input_is_refused_by_name_and_writes_nothing() {
     let alice = Alice::with_session();
-    alice.say(&["one"]);
+    alice.append_texts(&["one"]);
     let before = alice.db.dump();
     let id_201 = "x".repeat(201);
     let one = || json!([{"action": "user_message", "content": "x"}]);
@@ -76,7 +76,7 @@ fn invalid_input_is_refused_by_name_and_writes_nothing() {
         .unwrap_err();
     assert_eq!(error.details()["field"], "body");
     assert_eq!(alice.db.dump(), before);
-    alice.say(&["still here"]);
+    alice.append_texts(&["still here"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::shared::callbacks::ok;
-use crate::shared::turns::{said, user};
+use crate::shared::turns::{text_answer, user};
 use api::jobs::{JOBS, Plan, plan, run, wake};
 use api::operation::Agent;
 use base::background::{CHECK_AFTER_MS, JobKind, SOON_MS};
@@ -40,7 +40,7 @@ fn give_work(alice: &Alice, kind: JobKind) {
     match kind {
         JobKind::Turns => drop(alice.begin(&json!({"id": "t", "message": user("hi")}))),
         JobKind::Callbacks => {
-            alice.outbound.answer(said("Hello."));
+            alice.outbound.answer(text_answer("Hello."));
             alice.chat(json!({"id": "c", "message": user("hi")}));
             alice.outbound.answer(Err(CallFailure::Unreachable {
                 cause: "away".to_owned(),
@@ -113,7 +113,7 @@ fn fire_alarm(alice: &Alice, db: &dyn Database) {
 
 fn run_turns(alice: &Alice, agent: &Agent<'_>) {
     while let Some(work) = alice.starter.take() {
-        alice.outbound.answer(said("Hello."));
+        alice.outbound.answer(text_answer("Hello."));
         wait_for(cycle::run(agent, work));
     }
 }
@@ -276,7 +276,7 @@ fn a_failed_job_is_retried_and_blocks_no_other() {
         give_work(&alice, JobKind::Index);
         alice.host.advance(3 * DAY);
         // This session is in use.
-        alice.say(&["figs"]);
+        alice.append_texts(&["figs"]);
         let broken = Failing::with(&alice.db, key);
         fire_alarm(&alice, &broken);
         assert!(broken.has_failed());

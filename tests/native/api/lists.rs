@@ -107,9 +107,9 @@ impl Document {
                 };
                 let path = format!("{name}{dot}{path}");
                 let within = Box::new(move |count| {
-                    let mut whole = least.clone();
-                    whole[&name] = value(count);
-                    whole
+                    let mut body = least.clone();
+                    body[&name] = value(count);
+                    body
                 });
                 found.push((path, max, within));
             }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::{Value, json};
 
 use crate::Alice;
-pub use crate::shared::mcp::{ask_in, json_headers, post, read};
+pub use crate::shared::mcp::{json_headers, post, read, send_request_in};
 use access::{Allow, Caller, Policy, TokenScope};
 use api::mcp::{Clients, McpAnswer, McpHeaders, McpRequest, Outbox, answer};
 use base::ids::Id;
@@ -22,18 +22,18 @@ pub fn send(alice: &Alice, request: &Value) -> u16 {
     post(alice, None, json_headers(), &request.to_string()).status
 }
 
-pub fn ask(alice: &Alice, method: &str, params: &Value) -> Value {
-    ask_in(alice, None, method, params)
+pub fn send_request(alice: &Alice, method: &str, params: &Value) -> Value {
+    send_request_in(alice, None, method, params)
 }
 
 pub fn result(alice: &Alice, method: &str, params: Value) -> Value {
-    let said = ask(alice, method, &params);
-    assert!(said["error"].is_null(), "{method} {params}: {said}");
-    said["result"].clone()
+    let reply = send_request(alice, method, &params);
+    assert!(reply["error"].is_null(), "{method} {params}: {reply}");
+    reply["result"].clone()
 }
 
 /// A request of the newest revision, with the headers that it wants.
-pub fn ask_newest(
+pub fn send_newest_request(
     alice: &Alice,
     method: &str,
     mut params: Value,
@@ -173,7 +173,7 @@ fn a_client_initializes_and_lists_everything() {
 #[test]
 fn the_newest_revision_needs_no_handshake() {
     let alice = populated();
-    let (status, answer) = ask_newest(&alice, "server/discover", json!({}), None);
+    let (status, answer) = send_newest_request(&alice, "server/discover", json!({}), None);
     assert_eq!(status, 200);
     let answer = &answer["result"];
     assert_eq!(answer["supportedVersions"][0], NEWEST);
@@ -200,11 +200,11 @@ fn the_newest_revision_needs_no_handshake() {
             Some("=?base64?c2VhcmNo?="),
         ),
     ] {
-        let (status, said) = ask_newest(&alice, method, params, name);
+        let (status, reply) = send_newest_request(&alice, method, params, name);
         assert_eq!(
-            (status, &said["result"]["resultType"]),
+            (status, &reply["result"]["resultType"]),
             (200, &json!("complete")),
-            "{method}: {said}"
+            "{method}: {reply}"
         );
     }
     for method in [
@@ -215,13 +215,13 @@ fn the_newest_revision_needs_no_handshake() {
         "nothing",
         "",
     ] {
-        let (status, said) = ask_newest(&alice, method, json!({}), None);
+        let (status, reply) = send_newest_request(&alice, method, json!({}), None);
         assert_eq!(
-            (status, &said["error"]["code"]),
+            (status, &reply["error"]["code"]),
             (404, &json!(-32601)),
             "{method}"
         );
-        assert_eq!(said["id"], "x");
+        assert_eq!(reply["id"], "x");
     }
 }
 
@@ -363,12 +363,12 @@ fn inconsistent_headers_and_unknown_revisions_are_refused() {
             ..json_headers()
         };
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let (got, said) = read(post(&alice, None, headers, &body.to_string()));
-        let got_code = said["error"]["code"].as_i64().unwrap_or(0);
+        let (got, reply) = read(post(&alice, None, headers, &body.to_string()));
+        let got_code = reply["error"]["code"].as_i64().unwrap_or(0);
         assert_eq!(
             (got, got_code),
             (status, code),
-            "{version:?} {header:?} {name:?}: {said}"
+            "{version:?} {header:?} {name:?}: {reply}"
         );
     }
     let unknown = meta("v999");
@@ -377,9 +377,9 @@ fn inconsistent_headers_and_unknown_revisions_are_refused() {
         ..json_headers()
     };
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": unknown}});
-    let (_, said) = read(post(&alice, None, headers, &body.to_string()));
-    assert_eq!(said["error"]["data"]["requested"], "v999");
-    assert_eq!(said["error"]["data"]["supported"][0], NEWEST);
+    let (_, reply) = read(post(&alice, None, headers, &body.to_string()));
+    assert_eq!(reply["error"]["data"]["requested"], "v999");
+    assert_eq!(reply["error"]["data"]["supported"][0], NEWEST);
 }
 
 #[test]
@@ -409,13 +409,13 @@ fn a_malformed_message_is_refused_before_anything_runs() {
         (json_headers(), "{", 400, -32700),
         (json_headers(), "", 400, -32600),
     ] {
-        let (got, said) = read(post(&alice, None, headers, body));
+        let (got, reply) = read(post(&alice, None, headers, body));
         assert_eq!(
-            (got, &said["error"]["code"]),
+            (got, &reply["error"]["code"]),
             (status, &json!(code)),
             "{body}"
         );
-        assert!(said["id"].is_null());
+        assert!(reply["id"].is_null());
     }
     assert_eq!(alice.db.dump(), before);
 }
@@ -442,8 +442,8 @@ fn an_answer_may_be_an_event_stream() {
     let data = body.strip_prefix("event: message\ndata: ").unwrap();
     let data = data.strip_suffix("\n\n").unwrap();
     assert!(!data.contains('\n'));
-    let said: Value = serde_json::from_str(data).unwrap();
-    assert!(names(&said["result"]["tools"], "name").contains(&"wide".to_owned()));
+    let message: Value = serde_json::from_str(data).unwrap();
+    assert!(names(&message["result"]["tools"], "name").contains(&"wide".to_owned()));
 }
 
 #[test]
@@ -509,9 +509,12 @@ fn tool_errors_are_results_for_the_model() {
     assert_eq!(call("echo", json!({}))["isError"], true);
 
     for name in ["pay", "nothing", "", "SEARCH"] {
-        let said = ask(&alice, "tools/call", &json!({"name": name}));
-        assert_eq!(said["error"]["code"], -32602, "{name}");
-        assert_eq!(said["error"]["message"], "There is no such tool.", "{name}");
+        let reply = send_request(&alice, "tools/call", &json!({"name": name}));
+        assert_eq!(reply["error"]["code"], -32602, "{name}");
+        assert_eq!(
+            reply["error"]["message"], "There is no such tool.",
+            "{name}"
+        );
     }
     for params in [
         json!({}),
@@ -520,7 +523,7 @@ fn tool_errors_are_results_for_the_model() {
         json!({"name": "echo", "arguments": "{}"}),
     ] {
         assert_eq!(
-            ask(&alice, "tools/call", &params)["error"]["code"],
+            send_request(&alice, "tools/call", &params)["error"]["code"],
             -32602,
             "{params}"
         );
@@ -553,19 +556,20 @@ fn reading_a_resource_does_not_load_it() {
         "file:///etc/passwd",
         "test://x",
     ] {
-        let error = ask(&alice, "resources/read", &json!({"uri": uri}))["error"].clone();
+        let error = send_request(&alice, "resources/read", &json!({"uri": uri}))["error"].clone();
         assert_eq!(
             (&error["code"], &error["data"]),
             (&json!(-32002), &json!({"uri": uri})),
             "{uri}"
         );
-        let (status, said) = ask_newest(&alice, "resources/read", json!({"uri": uri}), Some(uri));
+        let (status, reply) =
+            send_newest_request(&alice, "resources/read", json!({"uri": uri}), Some(uri));
         assert_eq!(
-            (status, &said["error"]["code"]),
+            (status, &reply["error"]["code"]),
             (400, &json!(-32602)),
             "{uri}"
         );
-        assert_eq!(said["error"]["data"]["uri"], uri);
+        assert_eq!(reply["error"]["data"]["uri"], uri);
     }
     for uri in [
         "memory://block/%zz",
@@ -574,7 +578,7 @@ fn reading_a_resource_does_not_load_it() {
         "memory://skill/skills/..",
     ] {
         assert_eq!(
-            ask(&alice, "resources/read", &json!({"uri": uri}))["error"]["code"],
+            send_request(&alice, "resources/read", &json!({"uri": uri}))["error"]["code"],
             -32602,
             "{uri}"
         );
@@ -607,7 +611,7 @@ fn the_memory_prompt_is_rendered() {
         json!({"name": "system", "arguments": {"format": 1}}),
     ] {
         assert_eq!(
-            ask(&alice, "prompts/get", &params)["error"]["code"],
+            send_request(&alice, "prompts/get", &params)["error"]["code"],
             -32602,
             "{params}"
         );
@@ -618,13 +622,16 @@ fn the_memory_prompt_is_rendered() {
 fn a_session_in_the_url_adds_its_memory() {
     let alice = populated();
     let uri = json!({"uri": "memory://block/notes"});
-    assert_eq!(ask(&alice, "resources/read", &uri)["error"]["code"], -32002);
-    let said = ask_in(&alice, Some("s"), "resources/read", &uri);
-    assert_eq!(said["result"]["contents"][0]["text"], "Of s.");
-    let said = ask_in(&alice, Some("nobody"), "resources/list", &json!({}));
-    assert_eq!(said["error"]["data"]["code"], "session_not_found");
-    let said = ask_in(&alice, Some(""), "tools/list", &json!({}));
-    assert_eq!(said["error"]["code"], -32602);
+    assert_eq!(
+        send_request(&alice, "resources/read", &uri)["error"]["code"],
+        -32002
+    );
+    let reply = send_request_in(&alice, Some("s"), "resources/read", &uri);
+    assert_eq!(reply["result"]["contents"][0]["text"], "Of s.");
+    let reply = send_request_in(&alice, Some("nobody"), "resources/list", &json!({}));
+    assert_eq!(reply["error"]["data"]["code"], "session_not_found");
+    let reply = send_request_in(&alice, Some(""), "tools/list", &json!({}));
+    assert_eq!(reply["error"]["code"], -32602);
 }
 
 #[test]
@@ -648,11 +655,11 @@ fn lists_are_paged_and_a_cursor_fits_only_its_list() {
     seen.dedup();
     assert_eq!(seen.len(), 155);
     for cursor in ["nonsense", "", "bWVtb3J5"] {
-        let said = ask(&alice, "resources/list", &json!({"cursor": cursor}));
-        assert_eq!(said["error"]["code"], -32602, "{cursor}");
+        let reply = send_request(&alice, "resources/list", &json!({"cursor": cursor}));
+        assert_eq!(reply["error"]["code"], -32602, "{cursor}");
     }
     assert_eq!(
-        ask(&alice, "resources/list", &json!({"cursor": 1}))["error"]["code"],
+        send_request(&alice, "resources/list", &json!({"cursor": 1}))["error"]["code"],
         -32602
     );
     // Tools with long schemas end a page before its number of items does.
@@ -686,11 +693,11 @@ fn a_token_sees_only_what_it_may_use() {
     };
     let refused = |alice: &Alice, method: &str, params: Value| {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let (status, said) = read(post(alice, None, json_headers(), &body.to_string()));
+        let (status, reply) = read(post(alice, None, json_headers(), &body.to_string()));
         assert_eq!(
-            (status, &said["error"]["data"]["code"]),
+            (status, &reply["error"]["data"]["code"]),
             (403, &json!("forbidden")),
-            "{method} {said}"
+            "{method} {reply}"
         );
     };
     let alice = scoped(populated(), None, &["search"], &[]);
@@ -713,7 +720,7 @@ fn a_token_sees_only_what_it_may_use() {
     );
     refused(&alice, "prompts/list", json!({}));
     refused(&alice, "prompts/get", json!({"name": "system"}));
-    let hidden = ask(&alice, "tools/call", &json!({"name": "echo"}));
+    let hidden = send_request(&alice, "tools/call", &json!({"name": "echo"}));
     assert_eq!(hidden["error"]["message"], "There is no such tool.");
 
     // Reading is not loading: a block's token reads no document.
@@ -768,13 +775,13 @@ fn a_session_token_writes_only_its_own_blocks() {
         json!({"uri": "memory://block/notes"}),
     );
     assert_eq!(read["contents"][0]["text"], "Of s.");
-    let said = ask_in(
+    let reply = send_request_in(
         &alice,
         Some("t"),
         "resources/read",
         &json!({"uri": "memory://block/memory"}),
     );
-    assert_eq!(said["error"]["data"]["code"], "forbidden");
+    assert_eq!(reply["error"]["data"]["code"], "forbidden");
     let tools = result(&alice, "tools/list", json!({}));
     assert_eq!(
         tools["tools"][0]["inputSchema"]["properties"]["label"]["enum"],
@@ -785,7 +792,7 @@ fn a_session_token_writes_only_its_own_blocks() {
     assert_eq!(result(&alice, "tools/call", write)["isError"], true);
     let other = json!({"name": "search", "arguments": {"query": "x", "sessionId": "t"}});
     assert_eq!(
-        ask(&alice, "tools/call", &other)["error"]["data"]["code"],
+        send_request(&alice, "tools/call", &other)["error"]["data"]["code"],
         "forbidden"
     );
     let read = result(
@@ -951,8 +958,8 @@ fn completions_include_only_readable_data() {
         json!({"ref": prompt("system"), "argument": {"name": "format", "value": "x".repeat(1_001)}}),
         json!({"ref": "system", "argument": []}),
     ] {
-        let said = ask(&alice, "completion/complete", &params);
-        assert_eq!(said["error"]["code"], -32602, "{params}");
+        let reply = send_request(&alice, "completion/complete", &params);
+        assert_eq!(reply["error"]["code"], -32602, "{params}");
     }
     // A token completes what it may list.
     let alice = scoped(populated(), None, &["listSkills"], &[]);
@@ -965,12 +972,12 @@ fn completions_include_only_readable_data() {
         json!(["skills"])
     );
     let params = json!({"ref": prompt("system"), "argument": {"name": "format", "value": ""}});
-    let said = ask(&alice, "completion/complete", &params);
-    assert_eq!(said["error"]["data"]["code"], "forbidden");
+    let reply = send_request(&alice, "completion/complete", &params);
+    assert_eq!(reply["error"]["data"]["code"], "forbidden");
     let alice = scoped(populated(), None, &["search"], &[]);
     let params = json!({"ref": template(block), "argument": {"name": "label", "value": ""}});
-    let said = ask(&alice, "completion/complete", &params);
-    assert_eq!(said["error"]["data"]["code"], "forbidden");
+    let reply = send_request(&alice, "completion/complete", &params);
+    assert_eq!(reply["error"]["data"]["code"], "forbidden");
 }
 
 const TOLD: &str = r#"event: message
@@ -1002,7 +1009,7 @@ data: {"method":"notifications/progress","params":{"progress":9}}
 #[test]
 fn a_tool_reports_progress_only_if_requested() {
     let alice = populated();
-    let said = |params: &Value, client: &Client| {
+    let progress = |params: &Value, client: &Client| {
         alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
         client.call(&alice, params)
     };
@@ -1014,7 +1021,7 @@ fn a_tool_reports_progress_only_if_requested() {
         received.iter().map(method).collect::<Vec<_>>()
     };
     let client = Client::with(&alice, &json!({}));
-    let received = said(
+    let received = progress(
         &json!({"name": "echo", "_meta": {"progressToken": 7}}),
         &client,
     );
@@ -1046,23 +1053,24 @@ fn a_tool_reports_progress_only_if_requested() {
     // A client may ask for less.
     wait_for(client.send(&alice, "logging/setLevel", &json!({"level": "error"})));
     assert_eq!(
-        methods(&said(&json!({"name": "echo"}), &client)),
+        methods(&progress(&json!({"name": "echo"}), &client)),
         ["message", "answer"]
     );
     let other = Client::with(&alice, &json!({}));
     assert_eq!(
-        methods(&said(&json!({"name": "echo"}), &other)),
+        methods(&progress(&json!({"name": "echo"}), &other)),
         ["message", "message", "answer"]
     );
     for params in [json!({}), json!({"level": "loud"}), json!({"level": 1})] {
         assert_eq!(
-            ask(&alice, "logging/setLevel", &params)["error"]["code"],
+            send_request(&alice, "logging/setLevel", &params)["error"]["code"],
             -32602
         );
     }
     // The newest revision logs nothing unless the request asks for it.
     alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
-    let (_, reply) = ask_newest(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
+    let (_, reply) =
+        send_newest_request(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
     assert_eq!(reply["result"]["content"][0]["text"], r#"{"sky":"clear"}"#);
     // A stream without a result is a text.
     let stray = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":0}}\n\n";
@@ -1128,10 +1136,10 @@ fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
         (status, &reply["resultType"]),
         (200, &json!("input_required"))
     );
-    let asked = &reply["inputRequests"]["approval"];
-    assert_eq!(asked["method"], "elicitation/create");
+    let question = &reply["inputRequests"]["approval"];
+    assert_eq!(question["method"], "elicitation/create");
     assert_eq!(
-        asked["params"]["message"],
+        question["params"]["message"],
         r#"Approve the call of the tool `pay` with these arguments? {"sum":5,"to":"a\u{202e}b"}"#
     );
     let state = reply["requestState"].as_str().unwrap().to_owned();
@@ -1301,22 +1309,22 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
         alice.outbound.sleeps_on.set(true);
         let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
         assert!(poll(&mut calling).is_none());
-        let asked = client.received();
+        let questions = client.received();
         assert_eq!(
-            (asked.len(), &asked[0]["method"]),
+            (questions.len(), &questions[0]["method"]),
             (1, &json!("elicitation/create"))
         );
         // Answers of a stranger, and answers to no question, change nothing.
         answer_with(&client, &json!("t-unknown"), json!({"action": "accept"}));
         answer_with(&client, &json!(1), json!({"action": "accept"}));
         let stranger = scoped(populated(), None, &["search"], &[]);
-        let message = json!({"jsonrpc": "2.0", "id": asked[0]["id"], "result": {"action": "accept", "content": {"approve": true}}});
+        let message = json!({"jsonrpc": "2.0", "id": questions[0]["id"], "result": {"action": "accept", "content": {"approve": true}}});
         wait_for(client.post(&stranger, &message));
         assert!(poll(&mut calling).is_none());
-        answer_with(&client, &asked[0]["id"], answer);
+        answer_with(&client, &questions[0]["id"], answer);
         answer_with(
             &client,
-            &asked[0]["id"],
+            &questions[0]["id"],
             json!({"action": "accept", "content": {"approve": true}}),
         );
         let reply = poll(&mut calling).unwrap();
@@ -1332,7 +1340,7 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
         assert_eq!(reply[0]["error"]["message"], "There is no such tool.");
     }
     assert_eq!(
-        ask(&alice, "tools/call", &call)["error"]["message"],
+        send_request(&alice, "tools/call", &call)["error"]["message"],
         "There is no such tool."
     );
 }
@@ -1478,8 +1486,8 @@ fn a_servers_elicitation_is_forwarded_to_the_client_as_a_form() {
     };
     answer(1, asks("elicitation/create", json!({"message": "Who?"})));
     let (_, reply) = ask_user(&alice, call.clone(), can.clone());
-    let asked = &reply["result"]["inputRequests"]["n"]["params"];
-    assert_eq!(asked["message"], "The server `gh` asks: Who?");
+    let question = &reply["result"]["inputRequests"]["n"]["params"];
+    assert_eq!(question["message"], "The server `gh` asks: Who?");
     let capabilities = "io.modelcontextprotocol/clientCapabilities";
     assert_eq!(
         sent()["params"]["_meta"][capabilities],

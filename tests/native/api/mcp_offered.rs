@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::mcp::{NEWEST, ask, ask_in, ask_newest, json_headers, names, populated, post, read};
+use super::mcp::{
+    NEWEST, json_headers, names, populated, post, read, send_newest_request, send_request,
+    send_request_in,
+};
 use super::mcp::{result, scoped};
 use crate::Alice;
 use access::Policy;
@@ -26,13 +29,13 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
         path: "mcp".to_owned(),
     };
     assert_eq!(call.endpoint, place);
-    let asked: Value = serde_json::from_str(&call.body).unwrap();
-    assert_eq!(asked["agent"], "alice");
+    let request: Value = serde_json::from_str(&call.body).unwrap();
+    assert_eq!(request["agent"], "alice");
     let status = |status| Ok(ScriptedAnswer::text(status, "secret of the class"));
     let text = |uri: &str, text: &str| json!({"contents": [{"uri": uri, "text": text}]});
     let answer = match (
-        asked["ask"].as_str().unwrap(),
-        asked["uri"].as_str().or(asked["name"].as_str()),
+        request["ask"].as_str().unwrap(),
+        request["uri"].as_str().or(request["name"].as_str()),
     ) {
         ("list", _) => json!({
             "resources": [
@@ -51,7 +54,7 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
         ]}),
         ("read", Some("tickets://session")) => text(
             "tickets://session",
-            asked["sessionId"].as_str().unwrap_or("-"),
+            request["sessionId"].as_str().unwrap_or("-"),
         ),
         ("read", Some("tickets://text")) => return Ok(ScriptedAnswer::text(200, "no json")),
         ("read", Some("tickets://shape")) => json!({"contents": {}}),
@@ -67,7 +70,7 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
             return Err(CallFailure::TooLarge { max_bytes: 9 });
         }
         ("read", Some("tickets://fails")) => return status(500),
-        ("prompt", Some("review")) => match asked["arguments"]["code"].as_str() {
+        ("prompt", Some("review")) => match request["arguments"]["code"].as_str() {
             None => return Ok(ScriptedAnswer::text(400, "code")),
             Some("role") => json!({"messages": [{"role": "system", "content": text("", "")}]}),
             Some("content") => {
@@ -78,22 +81,22 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
                 {"role": "assistant", "content": {"type": "image", "data": "eA==", "mimeType": "image/png"}},
             ]}),
         },
-        ("prompt", Some("ask")) => match &asked["inputResponses"] {
+        ("prompt", Some("ask")) => match &request["inputResponses"] {
             Value::Null => json!({
                 "resultType": "input_required",
                 "inputRequests": {"who": {"method": "elicitation/create", "params": {"message": "Who?"}}},
                 "requestState": "mine",
             }),
             answers => {
-                let answer = format!("{answers} {}", asked["requestState"]);
+                let answer = format!("{answers} {}", request["requestState"]);
                 json!({"messages": [{"role": "user", "content": {"type": "text", "text": answer}}]})
             }
         },
         ("prompt", Some("fails")) => return status(500),
-        ("complete", _) => match (asked["of"].as_str().unwrap(), &asked["isPrompt"]) {
+        ("complete", _) => match (request["of"].as_str().unwrap(), &request["isPrompt"]) {
             ("review", Value::Bool(true)) => json!(["beta", "alpha", "Alphabet"]),
             ("tickets://{id}", Value::Bool(false)) => {
-                let other = asked["arguments"]["other"].as_str().unwrap_or("-");
+                let other = request["arguments"]["other"].as_str().unwrap_or("-");
                 json!(["1", "10", format!("1{other}")])
             }
             _ => return status(404),
@@ -104,12 +107,12 @@ fn reply(call: &OutboundRequest) -> Result<ScriptedAnswer, CallFailure> {
 }
 
 fn read_it(alice: &Alice, uri: &str) -> Value {
-    ask(alice, "resources/read", &json!({"uri": uri}))
+    send_request(alice, "resources/read", &json!({"uri": uri}))
 }
 
 fn get(alice: &Alice, name: &str, arguments: Value) -> Value {
     let params = json!({"name": name, "arguments": arguments});
-    ask(alice, "prompts/get", &params)
+    send_request(alice, "prompts/get", &params)
 }
 
 #[test]
@@ -138,7 +141,7 @@ fn a_classs_resources_are_served_with_the_agents() {
     // The class receives the session that the client means.
     let params = json!({"uri": "tickets://session"});
     for (session, answer) in [(None, "-"), (Some("s"), "s")] {
-        let read = ask_in(&alice, session, "resources/read", &params);
+        let read = send_request_in(&alice, session, "resources/read", &params);
         assert_eq!(read["result"]["contents"][0]["text"], answer);
     }
     // The agent's own addresses are never the class's.
@@ -203,9 +206,9 @@ fn a_classs_prompts_are_listed_completed_and_rendered() {
         list["prompts"][1]["arguments"],
         json!([{"name": "code", "required": true}])
     );
-    let said = get(&alice, "review", json!({"code": "1 + 1"}))["result"].clone();
+    let reply = get(&alice, "review", json!({"code": "1 + 1"}))["result"].clone();
     assert_eq!(
-        said,
+        reply,
         json!({"description": "A review.", "messages": [
             {"role": "user", "content": {"type": "text", "text": "1 + 1"}},
             {"role": "assistant", "content": {"type": "image", "data": "eA==", "mimeType": "image/png"}},
@@ -297,7 +300,10 @@ fn a_token_needs_access_to_the_whole_memory() {
         ),
         ["system"]
     );
-    assert_eq!(ask(&alice, "resources/read", &uri)["error"]["code"], -32002);
+    assert_eq!(
+        send_request(&alice, "resources/read", &uri)["error"]["code"],
+        -32002
+    );
     assert!(get(&alice, "review", json!({"code": "x"}))["error"].is_object());
     assert!(alice.outbound.calls.borrow().is_empty());
 }
@@ -308,7 +314,7 @@ fn an_agent_without_a_class_makes_no_call_to_one() {
     result(&alice, "resources/list", json!({}));
     result(&alice, "prompts/list", json!({}));
     assert_eq!(read_it(&alice, "docs://readme")["error"]["code"], -32002);
-    let (status, _) = ask_newest(&alice, "resources/list", json!({}), None);
+    let (status, _) = send_newest_request(&alice, "resources/list", json!({}), None);
     assert_eq!(status, 200);
     assert!(alice.outbound.calls.borrow().is_empty());
     // A class without the method `mcp` offers nothing.

@@ -95,7 +95,7 @@ impl Place<'_> {
         named.or_else(|| only.map(ToString::to_string))
     }
 
-    fn says(&self, method: &str, params: Value) -> Result<Value, String> {
+    fn call(&self, method: &str, params: Value) -> Result<Value, String> {
         call_mcp(self.alice, self.named, method, &params)
     }
 
@@ -130,7 +130,7 @@ impl Place<'_> {
     }
 
     fn lists(&self, method: &str, field: &str, name: &str) -> BTreeSet<String> {
-        let answer = self.says(method, json!({})).unwrap_or_default();
+        let answer = self.call(method, json!({})).unwrap_or_default();
         let items = answer[field].as_array().cloned().unwrap_or_default();
         let name = |item: &Value| item[name].as_str().unwrap().to_owned();
         items.iter().map(name).collect()
@@ -160,7 +160,7 @@ fn mcp_methods_show_the_same_data_as_their_operations() {
             if address.is_some() && only.is_some() && only.as_deref() != address {
                 for method in ["tools/list", "resources/list", "prompts/list"] {
                     assert_eq!(
-                        place.says(method, json!({})),
+                        place.call(method, json!({})),
                         Err("forbidden".to_owned()),
                         "{what}"
                     );
@@ -172,7 +172,7 @@ fn mcp_methods_show_the_same_data_as_their_operations() {
             documents_are_those_of_the_skills(&place, &what);
             tools_are_those_that_may_be_called(&place, &what);
             let rendered = place.here("renderPrompt", json!({}));
-            let answer = place.says("prompts/get", json!({"name": "system"}));
+            let answer = place.call("prompts/get", json!({"name": "system"}));
             let answer = answer.map(|answer| answer["messages"][0]["content"]["text"].clone());
             assert_eq!(
                 answer,
@@ -189,7 +189,7 @@ fn blocks_are_those_of_get_block(place: &Place<'_>, what: &str) {
     let listed = place.lists("resources/list", "resources", "uri");
     for label in LABELS {
         let uri = format!("memory://block/{label}");
-        let answer = place.says("resources/read", json!({"uri": uri}));
+        let answer = place.call("resources/read", json!({"uri": uri}));
         let answer = answer.map(|answer| answer["contents"][0]["text"].clone());
         let shown = match place.block(label) {
             Ok(block) if block.is_null() => Err("not there".to_owned()),
@@ -230,7 +230,7 @@ fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
     assert_eq!(listed, expected, "{what}");
     for key in ["of the agent", "of s", "nothing"] {
         let uri = format!("memory://skill/skills/{}", key.replace(' ', "%20"));
-        let answer = place.says("resources/read", json!({"uri": uri}));
+        let answer = place.call("resources/read", json!({"uri": uri}));
         let answer = answer.map(|answer| answer["contents"][0]["text"].clone());
         let shown = place.here(
             "loadSkill",
@@ -249,7 +249,7 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
     // The call of a name that no tool has shows who may call, and changes nothing.
     let called = place.here("callTool", json!({"name": "nothing", "arguments": {}}));
     if called == Err("session_not_found".to_owned()) {
-        assert_eq!(place.says("tools/list", json!({})), called, "{what}");
+        assert_eq!(place.call("tools/list", json!({})), called, "{what}");
         return;
     }
     let may_call = called.is_ok();
@@ -271,7 +271,7 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
     }
     assert_eq!(listed.contains("search"), may_search, "{what}: {listed:?}");
     let call = json!({"name": "search_context", "arguments": {"label": "kb", "query": "c"}});
-    let called = place.says("tools/call", call.clone());
+    let called = place.call("tools/call", call.clone());
     let done = place.here("callTool", call);
     assert_eq!(
         called.map(|called| called["content"][0]["text"].clone()),
@@ -300,7 +300,7 @@ fn a_read_only_token_sees_no_tool_it_may_not_call() {
             } else {
                 arguments
             };
-            let answer = place.says("tools/call", json!({"name": name, "arguments": arguments}));
+            let answer = place.call("tools/call", json!({"name": name, "arguments": arguments}));
             assert!(answer.is_ok(), "{name} by {kind:?}: {answer:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::mcp::{Client, ask, ask_newest, populated, scoped};
+use super::mcp::{Client, populated, scoped, send_newest_request, send_request};
 use super::mcp_offered::with_class;
 use crate::Alice;
 use access::Caller;
@@ -77,7 +77,7 @@ fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
 #[test]
 fn a_subscription_needs_a_readable_resource() {
     let alice = populated();
-    let without = ask(&alice, "resources/subscribe", &json!({"uri": MEMORY}));
+    let without = send_request(&alice, "resources/subscribe", &json!({"uri": MEMORY}));
     assert_eq!(without["error"]["code"], -32600);
     let client = Client::with(&alice, &json!({}));
     let subscribe = |alice: &Alice, uri: &str| {
@@ -115,7 +115,7 @@ fn a_client_of_the_newest_revision_lists_its_subscriptions() {
     let alice = populated();
     let poll = |notifications: Value, resources: Value| {
         let params = json!({"stream": "a", "notifications": notifications, "resources": resources});
-        ask_newest(&alice, "session-agent/poll", params, None)
+        send_newest_request(&alice, "session-agent/poll", params, None)
     };
     let filter = json!({"toolsListChanged": true, "resourceSubscriptions": [MEMORY, "no address"]});
     let (_, answer) = poll(filter.clone(), Value::Null);
@@ -138,7 +138,7 @@ fn a_client_of_the_newest_revision_lists_its_subscriptions() {
     // The older methods do not exist there.
     let params = json!({"uri": MEMORY});
     assert_eq!(
-        ask_newest(&alice, "resources/subscribe", params, None).0,
+        send_newest_request(&alice, "resources/subscribe", params, None).0,
         404
     );
 }
@@ -218,8 +218,8 @@ fn a_class_reports_a_changed_resource() {
     let client = Client::with(&alice, &json!({}));
     let answers = |alice: &mut Alice, version: &'static str| {
         alice.outbound.replies = Some(Box::new(move |call| {
-            let asked: Value = serde_json::from_str(&call.body).unwrap();
-            assert_eq!(asked["ask"], "version");
+            let request: Value = serde_json::from_str(&call.body).unwrap();
+            assert_eq!(request["ask"], "version");
             Some(match version {
                 "fails" => Ok(ScriptedAnswer::text(500, "")),
                 _ => ScriptedAnswer::json(&json!({"version": version})),
@@ -233,12 +233,12 @@ fn a_class_reports_a_changed_resource() {
     // A function that fails changes nothing.
     for (answer, changed) in [("1", false), ("fails", false), ("2", true), ("2", false)] {
         answers(&mut alice, answer);
-        let said = poll(&client, &alice, state);
+        let reply = poll(&client, &alice, state);
         assert_eq!(
-            said["changed"] == json!(["docs://readme"]),
+            reply["changed"] == json!(["docs://readme"]),
             changed,
             "{answer}"
         );
-        state = said["resources"].clone();
+        state = reply["resources"].clone();
     }
 }

@@ -14,13 +14,13 @@ use base::trace::Trace;
 use base::trace::sampler::Sampler;
 
 fn minted(alice: &Alice, body: &Value) -> Result<TokenScope, String> {
-    let asked: MintToken = json::parse(body.to_string().as_bytes()).map_err(field_of)?;
-    asked.scope(&alice.agent(&alice.db)).map_err(field_of)
+    let input: MintToken = json::parse(body.to_string().as_bytes()).map_err(field_of)?;
+    input.scope(&alice.agent(&alice.db)).map_err(field_of)
 }
 
 fn granted(alice: &Alice, body: &Value) -> Result<TokenScope, String> {
-    let asked: MintToken = json::parse(body.to_string().as_bytes()).map_err(field_of)?;
-    asked.grant(&alice.agent(&alice.db)).map_err(field_of)
+    let input: MintToken = json::parse(body.to_string().as_bytes()).map_err(field_of)?;
+    input.grant(&alice.agent(&alice.db)).map_err(field_of)
 }
 
 fn field_of(error: base::error::Error) -> String {
@@ -34,10 +34,10 @@ fn field_of(error: base::error::Error) -> String {
 #[test]
 fn an_invalid_right_is_refused_by_name() {
     let alice = Alice::with_session();
-    let whole = json!({"sessionId": "s", "preset": "chat", "operations": ["search"], "holder": "h",
+    let full = json!({"sessionId": "s", "preset": "chat", "operations": ["search"], "holder": "h",
         "limits": {"turnsPerMinute": 5, "tokensPerDay": 5}, "expiresIn": 60,
         "allow": {"agentMemory": true, "models": ["demo"], "tools": ["t"]}});
-    assert!(minted(&alice, &whole).is_ok() && granted(&alice, &whole).is_ok());
+    assert!(minted(&alice, &full).is_ok() && granted(&alice, &full).is_ok());
     let wrong = [
         Value::Null,
         json!(true),
@@ -69,7 +69,7 @@ fn an_invalid_right_is_refused_by_name() {
         "allow/tools",
     ] {
         for value in &wrong {
-            let mut body = whole.clone();
+            let mut body = full.clone();
             let mut place = &mut body;
             for name in field.split('/') {
                 place = &mut place[name];
@@ -154,35 +154,35 @@ fn every_accepted_grant_keeps_all_its_restrictions() {
             }
         }
         let has = |field| body.contains_key(field);
-        let asked = Value::from(body.clone());
+        let input = Value::from(body.clone());
         for (is_grant, outcome) in [
-            (false, minted(&alice, &asked)),
-            (true, granted(&alice, &asked)),
+            (false, minted(&alice, &input)),
+            (true, granted(&alice, &input)),
         ] {
             tried += 1;
             let Ok(scope) = outcome else {
                 continue;
             };
             accepted += 1;
-            assert!(!body.values().any(Value::is_null), "{asked}");
+            assert!(!body.values().any(Value::is_null), "{input}");
             let session = scope.session_id.map(|id| id.as_str().to_owned());
             assert_eq!(
                 session.as_deref(),
                 body.get("sessionId").and_then(Value::as_str),
-                "{asked}"
+                "{input}"
             );
             assert_eq!(
                 scope.operations.is_some(),
                 has("preset") || has("operations"),
-                "{asked}"
+                "{input}"
             );
-            assert!(!has("agent"), "{asked}");
+            assert!(!has("agent"), "{input}");
             match &scope.limits {
-                Some(limits) => assert!(limits.most.turns_per_minute.is_some(), "{asked}"),
-                None => assert!(!has("limits"), "{asked}"),
+                Some(limits) => assert!(limits.most.turns_per_minute.is_some(), "{input}"),
+                None => assert!(!has("limits"), "{input}"),
             }
             // Each request has its own grant, and none of them counts by itself.
-            assert!(!is_grant || has("limits") == has("holder"), "{asked}");
+            assert!(!is_grant || has("limits") == has("holder"), "{input}");
             if let Some(limits) = scope.limits.filter(|_| has("holder")) {
                 assert_eq!(limits.holder, "holder user-42");
             }
@@ -199,13 +199,13 @@ fn limits_of_a_grant_need_a_holder() {
     assert_eq!(granted(&alice, &limited).unwrap_err(), "holder");
     // A token is one thing, which counts by itself.
     assert!(minted(&alice, &limited).is_ok());
-    let mut held = limited;
-    held["holder"] = json!("user-42");
+    let mut with_holder = limited;
+    with_holder["holder"] = json!("user-42");
     let of = |scope: TokenScope| scope.limits.unwrap().holder;
     let holders = [
-        granted(&alice, &held),
-        granted(&alice, &held),
-        minted(&alice, &held),
+        granted(&alice, &with_holder),
+        granted(&alice, &with_holder),
+        minted(&alice, &with_holder),
     ];
     assert_eq!(
         holders.map(|scope| of(scope.unwrap())),

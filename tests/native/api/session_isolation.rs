@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::api::examples::{Example, examples, populate};
-use crate::shared::turns::said;
+use crate::shared::turns::text_answer;
 use access::{Caller, TokenScope};
 use api::dispatch::dispatch;
 use api::mcp::{Clients, McpHeaders, McpRequest, answer};
@@ -49,7 +49,7 @@ fn some_words(dice: &mut Dice, among: &[&str]) -> String {
     words.join(" ")
 }
 
-fn said_by(id: Option<String>, text: &str) -> Value {
+fn user_event(id: Option<String>, text: &str) -> Value {
     let mut event = json!({"action": "user_message", "content": text});
     if let Some(id) = id {
         event["id"] = id.into();
@@ -66,7 +66,7 @@ fn populate_alike(alice: &Alice) {
     );
     let mut dice = Dice(7);
     let own: Vec<Value> = (0..40)
-        .map(|_| said_by(None, &some_words(&mut dice, &WORDS[..OWN_WORDS])))
+        .map(|_| user_event(None, &some_words(&mut dice, &WORDS[..OWN_WORDS])))
         .collect();
     alice.ok("appendEvents", json!({"sessionId": "s", "events": own}));
     for n in 0..12 {
@@ -123,14 +123,14 @@ impl Neighbors<'_> {
                 let events: Vec<Value> = (0..many)
                     .map(|n| {
                         let id = (n % 3 == 0).then(|| format!("e{}", self.dice.roll(40)));
-                        said_by(id, &some_words(&mut self.dice, &WORDS))
+                        user_event(id, &some_words(&mut self.dice, &WORDS))
                     })
                     .collect();
                 self.call("appendEvents", json!({"sessionId": session, "events": events}))
             }
             9 => {
                 let text = format!("{text} ").repeat(90_000 / text.len());
-                let events = [said_by(None, &text.repeat(10))];
+                let events = [user_event(None, &text.repeat(10))];
                 self.call("appendEvents", json!({"sessionId": session, "events": events}))
             }
             10 | 11 => {
@@ -191,7 +191,7 @@ impl Neighbors<'_> {
                 Ok(json!(null))
             }
             24 => {
-                self.alice.outbound.answer(said(&text));
+                self.alice.outbound.answer(text_answer(&text));
                 let message = json!({"id": format!("turn-{count}"), "role": "user", "parts": [{"type": "text", "text": text}]});
                 self.call("runTurn", json!({"sessionId": session, "message": message}))
             }
@@ -249,7 +249,7 @@ fn agent(seed: Option<u64>, is_searched: bool) -> Alice {
 }
 
 /// The request that a caller sends.
-enum Ask {
+enum Request {
     Operation(&'static str, Value),
     Frame(Value),
     Mcp(&'static str, Value),
@@ -257,38 +257,38 @@ enum Ask {
     Export,
 }
 
-impl Ask {
+impl Request {
     fn name(&self) -> String {
         match self {
-            Ask::Operation(name, body) => {
+            Request::Operation(name, body) => {
                 let mut body = body.to_string();
                 body.truncate(200);
                 format!("{name} {body}")
             }
-            Ask::Frame(frame) => format!("frame {frame}"),
-            Ask::Mcp(method, params) => format!("mcp {method} {params}"),
-            Ask::Messages => "get-messages".to_owned(),
-            Ask::Export => "export".to_owned(),
+            Request::Frame(frame) => format!("frame {frame}"),
+            Request::Mcp(method, params) => format!("mcp {method} {params}"),
+            Request::Messages => "get-messages".to_owned(),
+            Request::Export => "export".to_owned(),
         }
     }
 
     fn operation(&self) -> &'static str {
         match self {
-            Ask::Operation(name, _) => name,
-            Ask::Mcp(..) => "callTool",
-            Ask::Frame(_) => "chat",
-            Ask::Messages | Ask::Export => "getHistory",
+            Request::Operation(name, _) => name,
+            Request::Mcp(..) => "callTool",
+            Request::Frame(_) => "chat",
+            Request::Messages | Request::Export => "getHistory",
         }
     }
 
     fn of(&self, agent: &Agent<'_>, alice: &Alice) -> Result<String> {
         match self {
-            Ask::Operation(name, body) => {
+            Request::Operation(name, body) => {
                 let body = body.to_string();
                 let reply = alice.finish(agent, dispatch(agent, name, body.as_bytes()))?;
                 Ok(reply.body.into_string())
             }
-            Ask::Frame(frame) => {
+            Request::Frame(frame) => {
                 let state = SocketState::new(id("s"), agent.caller);
                 let frame = frame.to_string();
                 let received = alice.finish(agent, handle_frame(agent, &state, &frame))?;
@@ -297,7 +297,7 @@ impl Ask {
                 }
                 Ok(received.replies.join("\n"))
             }
-            Ask::Mcp(method, params) => {
+            Request::Mcp(method, params) => {
                 let message =
                     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
                 let request = McpRequest {
@@ -313,10 +313,10 @@ impl Ask {
                 let outcome = alice.finish(agent, answer(agent, request));
                 Ok(format!("{} {}", outcome.status, outcome.body.into_string()))
             }
-            Ask::Messages => {
+            Request::Messages => {
                 get_messages(agent, "s".to_owned()).map(|reply| reply.body.into_string())
             }
-            Ask::Export => {
+            Request::Export => {
                 let mut export = api::transfer::begin_export(agent, "s".to_owned())?;
                 let mut file = String::new();
                 while let Some(page) = export.next_page(&alice.db)? {
@@ -328,10 +328,10 @@ impl Ask {
     }
 }
 
-fn asks() -> Vec<Ask> {
-    let mut asks: Vec<Ask> = examples()
+fn requests() -> Vec<Request> {
+    let mut requests: Vec<Request> = examples()
         .into_iter()
-        .map(|Example { operation, body }| Ask::Operation(operation, body))
+        .map(|Example { operation, body }| Request::Operation(operation, body))
         .collect();
     let mut queries: Vec<String> = WORDS.iter().map(|word| (*word).to_owned()).collect();
     queries.extend(
@@ -347,7 +347,7 @@ fn asks() -> Vec<Ask> {
         .map(str::to_owned),
     );
     for query in queries {
-        let mut add = |name, body| asks.push(Ask::Operation(name, body));
+        let mut add = |name, body| requests.push(Request::Operation(name, body));
         add("search", json!({"query": query}));
         add(
             "search",
@@ -378,7 +378,7 @@ fn asks() -> Vec<Ask> {
             "callTool",
             json!({"sessionId": "s", "name": "session_search", "arguments": search}),
         );
-        asks.push(Ask::Mcp(
+        requests.push(Request::Mcp(
             "tools/call",
             json!({"name": "search", "arguments": search}),
         ));
@@ -413,7 +413,7 @@ fn asks() -> Vec<Ask> {
             json!({"sessionId": "s", "messageIds": ["new", "b1"]}),
         ),
     ] {
-        asks.push(Ask::Operation(name, body));
+        requests.push(Request::Operation(name, body));
     }
     for (method, params) in [
         ("tools/list", json!({})),
@@ -421,7 +421,7 @@ fn asks() -> Vec<Ask> {
         ("resources/read", json!({"uri": "memory://block/memory"})),
         ("prompts/get", json!({"name": "system"})),
     ] {
-        asks.push(Ask::Mcp(method, params));
+        requests.push(Request::Mcp(method, params));
     }
     let message = json!({"role": "user", "parts": [{"type": "text", "text": "zebra?"}]});
     let body = json!({"messages": [message]}).to_string();
@@ -430,10 +430,10 @@ fn asks() -> Vec<Ask> {
         json!({"type": "cf_agent_stream_resume_request"}),
         json!({"type": "rpc", "id": "1", "method": "search", "args": [{"query": "zebra"}]}),
     ] {
-        asks.push(Ask::Frame(frame));
+        requests.push(Request::Frame(frame));
     }
-    asks.extend([Ask::Messages, Ask::Export]);
-    asks
+    requests.extend([Request::Messages, Request::Export]);
+    requests
 }
 
 /// The operations that a token for session `s` names, by the kind of token. `None`: the
@@ -461,7 +461,7 @@ struct Observed {
     sent: Vec<String>,
 }
 
-fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Observed, i32) {
+fn send(alice: &mut Alice, send: &Request, operations: Option<Vec<String>>) -> (Observed, i32) {
     alice.host = FixedHost::of(99);
     alice.caller = Caller::Scoped(TokenScope {
         session_id: Some(id("s")),
@@ -473,7 +473,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Observ
     alice.outbound = Script::default();
     alice.outbound.settings.replace(settings);
     for _ in 0..3 {
-        alice.outbound.answer(said("An answer."));
+        alice.outbound.answer(text_answer("An answer."));
     }
     alice.outbound.answer(Ok(ScriptedAnswer::text(500, "")));
     alice.crash();
@@ -482,7 +482,7 @@ fn ask(alice: &mut Alice, ask: &Ask, operations: Option<Vec<String>>) -> (Observ
     let mut body = Err(Error::storage("not asked"));
     // Nothing that the request wrote stays.
     let _: Result<()> = atomically(&alice.db, || {
-        body = ask.of(&alice.agent(&alice.db), alice);
+        body = send.of(&alice.agent(&alice.db), alice);
         Err(Error::storage("taken back"))
     });
     let (rows_returned, rows_written) = alice.db.take_costs();
@@ -508,14 +508,14 @@ fn other_sessions_do_not_affect_a_session_tokens_answers() {
         let mut alone = agent(None, is_searched);
         for seed in 1..=3_u64 {
             let mut beside = agent(Some(seed), is_searched);
-            for asked in &asks() {
-                for (kind, operations) in tokens(asked.operation()) {
+            for request in &requests() {
+                for (kind, operations) in tokens(request.operation()) {
                     cells += 1;
-                    let (expected, few) = ask(&mut alone, asked, operations.clone());
-                    let (answer, steps) = ask(&mut beside, asked, operations);
+                    let (expected, few) = send(&mut alone, request, operations.clone());
+                    let (answer, steps) = send(&mut beside, request, operations);
                     let what = format!(
                         "seed {seed}, searched: {is_searched}, {kind}: {}",
-                        asked.name()
+                        request.name()
                     );
                     if answer != expected {
                         let (mut a, mut b) = (format!("{expected:?}"), format!("{answer:?}"));

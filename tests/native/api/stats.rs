@@ -17,7 +17,7 @@ fn table<'a>(stats: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn tables_and_running_work_are_reported() {
     let alice = Alice::with_session();
-    alice.say(&["one", "two", "three"]);
+    alice.append_texts(&["one", "two", "three"]);
     let stats = alice.ok("getStats", json!({}));
     let events = json!({"name": "cf_agents_events", "rows": 3, "isAtLeast": false});
     assert_eq!(*table(&stats, "cf_agents_events"), events);
@@ -43,7 +43,7 @@ fn tables_and_running_work_are_reported() {
 fn a_long_table_is_counted_up_to_a_thousand() {
     let alice = Alice::with_session();
     for _ in 0..3 {
-        alice.say(&["x"; 500]);
+        alice.append_texts(&["x"; 500]);
     }
     let stats = alice.ok("getStats", json!({}));
     let events = json!({"name": "cf_agents_events", "rows": 1000, "isAtLeast": true});

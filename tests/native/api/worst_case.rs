@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::examples::{READS, populate, populated};
 use crate::shared::long::is_tried;
-use crate::shared::searches::say_many;
+use crate::shared::searches::append_many;
 use crate::{Alice, Dice};
 use access::{Caller, TokenScope};
 use api::answers;
@@ -128,10 +128,10 @@ fn fill(alice: &Alice) {
         );
     }
     alice.ok("createSession", json!({"id": "folded"}));
-    let said: Vec<String> = (0..2 * OVERLAYS + 50)
+    let texts: Vec<String> = (0..2 * OVERLAYS + 50)
         .map(|_| short_message(&mut dice))
         .collect();
-    say_many(alice, "folded", &said);
+    append_many(alice, "folded", &texts);
     let body = json!({"sessionId": "folded", "limit": 1000});
     let folded = crate::ids(&alice.ok("loadEvents", body));
     for pair in folded.chunks(2).take(OVERLAYS) {
@@ -172,8 +172,8 @@ fn fill(alice: &Alice) {
         let body = json!({"sessionId": "s", "label": "memory", "content": content});
         alice.ok("setBlock", body);
     }
-    let said: Vec<String> = (0..MESSAGES).map(|_| short_message(&mut dice)).collect();
-    say_many(alice, "s", &said);
+    let texts: Vec<String> = (0..MESSAGES).map(|_| short_message(&mut dice)).collect();
+    append_many(alice, "s", &texts);
     alice.search("anything");
     while conversation::index::build::build_batch(&alice.db).unwrap() {}
 }
@@ -387,8 +387,8 @@ fn writes() -> Vec<(&'static str, Value)> {
         for operation in ["forkSession", "clearMessages", "deleteSession", "compact"] {
             writes.push((operation, json!({"sessionId": session})));
         }
-        let asked = text_message("asked", "always common words?");
-        writes.push(("runTurn", json!({"sessionId": session, "message": asked})));
+        let message = text_message("asked", "always common words?");
+        writes.push(("runTurn", json!({"sessionId": session, "message": message})));
     }
     writes
 }
@@ -410,11 +410,11 @@ impl Costs {
         let of_tests = match &outcome {
             Ok(answer) => {
                 let answer = answer.to_string();
-                let held = timed(|| {
+                let checked = timed(|| {
                     answers::assert_json_matches_schema(operation, &answer);
                     serde_json::from_str::<Value>(&answer).is_ok()
                 });
-                held.0
+                checked.0
             }
             Err(error) => {
                 let is_told = error.code.name() != "storage_failed";

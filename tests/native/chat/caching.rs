@@ -38,7 +38,7 @@ pub fn agent(provider: Provider) -> Alice {
 }
 
 pub fn answer(provider: Provider, text: &str, call: Option<&str>) -> ScriptedAnswer {
-    let whole = match (provider, call) {
+    let answer = match (provider, call) {
         (Provider::Anthropic, None) => json!({
             "type": "message", "content": [{"type": "text", "text": text}],
             "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 2}}),
@@ -55,11 +55,11 @@ pub fn answer(provider: Provider, text: &str, call: Option<&str>) -> ScriptedAns
                 "name": "set_context",
                 "arguments": json!({"label": "mood", "content": text}).to_string()}}]}}]}),
     };
-    ScriptedAnswer::json(&whole).unwrap()
+    ScriptedAnswer::json(&answer).unwrap()
 }
 
 /// The bodies that the provider was sent.
-pub fn asked(alice: &Alice, provider: Provider) -> Vec<Value> {
+pub fn sent_requests(alice: &Alice, provider: Provider) -> Vec<Value> {
     let parse = |body: &str| serde_json::from_str(body).unwrap();
     match provider {
         Provider::WorkersAi => {
@@ -120,15 +120,15 @@ fn the_prefix_before_the_newest_message_is_stable() {
                 alice.outbound.answer(Ok(call));
             }
             alice.outbound.answer(Ok(answer(provider, "Yes.", None)));
-            alice.says(&format!("question {turn}"));
+            alice.chat_text(&format!("question {turn}"));
         }
-        let requests = asked(&alice, provider);
+        let requests = sent_requests(&alice, provider);
         assert_eq!(requests.len(), TURNS + TURNS / 5, "{provider:?}");
         let mut known: Vec<String> = Vec::new();
         for (number, request) in requests.iter().enumerate() {
             let read = blocks(request);
-            let says = |text: &String| text.contains("question");
-            let newest = read.iter().rposition(says).unwrap();
+            let is_question = |text: &String| text.contains("question");
+            let newest = read.iter().rposition(is_question).unwrap();
             let before = &read[..newest];
             let shared = before.len().min(known.len());
             assert_eq!(before[..shared], known[..shared], "{provider:?} {number}");
@@ -182,7 +182,7 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
     let alice = agent(provider);
     let no = answer(provider, "No.", None);
     alice.outbound.answer(Ok(no));
-    alice.says("one");
+    alice.chat_text("one");
     alice.ok(
         "setBlock",
         json!({"label": "mood", "content": reminder_text(1)}),
@@ -191,8 +191,8 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
         .outbound
         .answer(Ok(answer(provider, &reminder_text(2), Some("c1"))));
     alice.outbound.answer(Ok(answer(provider, "Done.", None)));
-    alice.says("two");
-    let requests = asked(&alice, provider);
+    alice.chat_text("two");
+    let requests = sent_requests(&alice, provider);
     let bar = "═".repeat(12);
     assert_eq!(marked(&requests[0]), ["set_context", &bar, "one"]);
     // The reminder after the question is not there in the next turn.
@@ -215,28 +215,28 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
 #[test]
 fn cached_tokens_are_counted_across_turns() {
     let alice = agent(Provider::OpenAi);
-    let say = |cached: i64| {
-        let whole = json!({
+    let run_turn_with_cached = |cached: i64| {
+        let answer = json!({
             "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 2,
                 "prompt_tokens_details": {"cached_tokens": cached}}});
-        alice.outbound.answer(ScriptedAnswer::json(&whole));
+        alice.outbound.answer(ScriptedAnswer::json(&answer));
         alice.chat(json!({"id": "s", "message": user(&format!("{cached}"))}));
         alice.ok("getSession", json!({"sessionId": "s"}))["usage"].clone()
     };
     let used = |input: i64, output: i64, cost: f64, cached: i64| json!({"inputTokens": input, "outputTokens": output, "cost": cost, "cachedInputTokens": cached});
     assert_eq!(
-        say(0),
+        run_turn_with_cached(0),
         json!({"inputTokens": 100, "outputTokens": 2, "cost": 0.0})
     );
-    assert_eq!(say(64), used(200, 4, 0.0, 64));
+    assert_eq!(run_turn_with_cached(64), used(200, 4, 0.0, 64));
     // If a provider reports more cached tokens than it read, the tokens that it read count.
-    assert_eq!(say(700), used(300, 6, 0.0, 164));
+    assert_eq!(run_turn_with_cached(700), used(300, 6, 0.0, 164));
     alice.ok("clearMessages", json!({"sessionId": "s"}));
-    assert_eq!(say(30), used(400, 8, 0.0, 194));
+    assert_eq!(run_turn_with_cached(30), used(400, 8, 0.0, 194));
     alice.ok(
         "addUsage",
         json!({"sessionId": "s", "cachedInputTokens": 6, "cost": 0.5}),
     );
-    assert_eq!(say(1), used(500, 10, 0.5, 201));
+    assert_eq!(run_turn_with_cached(1), used(500, 10, 0.5, 201));
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::Sha256;
 
 use crate::Alice;
-use crate::chat::turns::{calls, said, user};
+use crate::chat::turns::{calls, text_answer, user};
 pub use crate::shared::callbacks::{ENDED, body_of, header, ok};
 use base::host::Host as _;
 use base::outbound::CallFailure;
@@ -23,8 +23,8 @@ use store::callbacks::{MAX_ATTEMPTS, MAX_FAILED};
 #[test]
 fn a_service_is_notified_once_when_a_turn_ends() {
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     assert_eq!(alice.callback_rows(), 1);
     alice.outbound.answer(ok());
     assert_eq!(alice.run_callbacks(), None);
@@ -51,8 +51,8 @@ fn a_service_is_notified_once_when_a_turn_ends() {
 #[test]
 fn a_callback_is_signed_with_a_derived_key() {
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     alice.outbound.answer(ok());
     alice.run_callbacks();
     let reply = &alice.turn_end_calls()[0];
@@ -74,8 +74,8 @@ fn a_callback_is_signed_with_a_derived_key() {
     // A Worker without a secret signs nothing.
     let mut open = Alice::with_turn_end_callback();
     open.policy = access::Policy::new(None, Some("open"));
-    open.outbound.answer(said("Hello!"));
-    open.says("hi");
+    open.outbound.answer(text_answer("Hello!"));
+    open.chat_text("hi");
     open.outbound.answer(ok());
     open.run_callbacks();
     assert_eq!(header(&open.turn_end_calls()[0], "webhook-signature"), "");
@@ -84,8 +84,8 @@ fn a_callback_is_signed_with_a_derived_key() {
 #[test]
 fn during_rotation_a_callback_carries_both_signatures() {
     let mut alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     alice.outbound.answer(ok());
     alice.run_callbacks();
     let of = |alice: &Alice, n: usize, name: &str| {
@@ -99,8 +99,8 @@ fn during_rotation_a_callback_carries_both_signatures() {
     );
     alice.policy =
         access::Policy::new(Some(newer.to_owned()), None).with_previous(Some(older.to_owned()));
-    alice.outbound.answer(said("Hello!"));
-    alice.says("again");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("again");
     alice.outbound.answer(ok());
     alice.run_callbacks();
     let (id, time) = (
@@ -124,8 +124,8 @@ fn during_rotation_a_callback_carries_both_signatures() {
 #[test]
 fn a_turn_without_the_setting_writes_no_row() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     assert_eq!(alice.callback_rows(), 0);
     assert!(!alice.work.callbacks.new.take());
 }
@@ -133,8 +133,8 @@ fn a_turn_without_the_setting_writes_no_row() {
 #[test]
 fn a_failing_callback_is_retried_then_stored_as_failed() {
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     let mut pauses = Vec::new();
     for n in 0..MAX_ATTEMPTS {
         match n % 3 {
@@ -177,8 +177,8 @@ fn a_failing_callback_is_retried_then_stored_as_failed() {
 #[test]
 fn a_service_is_notified_once_it_is_available_again() {
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     alice.outbound.answer(Ok(ScriptedAnswer::text(503, "")));
     let at_ms = alice.run_callbacks().unwrap();
     alice.host.advance(at_ms - alice.host.now_ms());
@@ -191,8 +191,8 @@ fn a_service_is_notified_once_it_is_available_again() {
 fn a_bounded_number_of_failed_callbacks_is_stored() {
     let alice = Alice::with_turn_end_callback();
     for n in 0..MAX_FAILED + 3 {
-        alice.outbound.answer(said("Hello!"));
-        alice.says(&n.to_string());
+        alice.outbound.answer(text_answer("Hello!"));
+        alice.chat_text(&n.to_string());
     }
     alice.fail_callbacks();
     assert_eq!(alice.callback_rows() as i64, MAX_FAILED);
@@ -205,17 +205,17 @@ fn every_kind_of_turn_end_is_reported() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(500, "broken")));
-    alice.says("fails");
+    alice.chat_text("fails");
     // A turn that a client must continue.
     let tools = json!([{"name": "where"}]);
     alice.outbound.answer(calls(&[("c", "where", json!({}))]));
     alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
     // A turn that is stopped.
-    let begun = alice
+    let started = alice
         .begin(&json!({"id": "s", "message": user("stop")}))
         .unwrap();
     alice.ok("cancelTurn", json!({"sessionId": "s"}));
-    alice.run_work(begun.work.unwrap());
+    alice.run_work(started.work.unwrap());
     for _ in 0..3 {
         alice.outbound.answer(ok());
     }
@@ -234,35 +234,35 @@ fn every_kind_of_turn_end_is_reported() {
 fn a_turn_started_by_a_callback_sends_none() {
     let alice = Alice::with_turn_end_callback();
     // The service names the call that it answers.
-    alice.outbound.answer(said("Zero."));
-    alice.says("hello");
+    alice.outbound.answer(text_answer("Zero."));
+    alice.chat_text("hello");
     alice.outbound.answer(ok());
     alice.run_callbacks();
     let delivery = body_of(&alice.turn_end_calls()[0])["deliveryId"].clone();
     let by_id = json!({"sessionId": "s", "message": user("by id"), "deliveryId": delivery});
-    alice.outbound.answer(said("One."));
+    alice.outbound.answer(text_answer("One."));
     alice.ok("runTurn", by_id);
-    alice.outbound.answer(said("Two."));
+    alice.outbound.answer(text_answer("Two."));
     alice.chat(json!({"id": "s", "message": user("by chat"), "deliveryId": delivery}));
     assert_eq!(alice.callback_rows(), 0);
     // The service runs a turn before it answers.
-    alice.outbound.answer(said("Three."));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Three."));
+    alice.chat_text("hi");
     alice.outbound.falls_silent.set(true);
     let mut calling = std::pin::pin!(alice.sender().call_due());
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(calling.as_mut().poll(&mut context).is_pending());
     assert_eq!(alice.callback_rows(), 1);
-    alice.outbound.answer(said("Four."));
+    alice.outbound.answer(text_answer("Four."));
     alice.ok(
         "runTurn",
         json!({"sessionId": "s", "message": user("from within")}),
     );
     assert_eq!(alice.callback_rows(), 1, "nobody is told of this turn");
     // A page's turn, and a turn of another session, are reported.
-    alice.outbound.answer(said("Five."));
-    alice.says("a page");
-    alice.outbound.answer(said("Six."));
+    alice.outbound.answer(text_answer("Five."));
+    alice.chat_text("a page");
+    alice.outbound.answer(text_answer("Six."));
     alice.ok(
         "runTurn",
         json!({"sessionId": "t", "message": user("elsewhere")}),
@@ -303,8 +303,8 @@ fn callbacks_go_only_to_allowed_urls() {
     }
     // The list of origins became shorter since.
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     alice.outbound.settings.borrow_mut().remove("TOOL_ORIGINS");
     alice.fail_callbacks();
     assert!(alice.turn_end_calls().is_empty());
@@ -318,8 +318,8 @@ fn callbacks_go_only_to_allowed_urls() {
 #[test]
 fn a_deleted_message_is_not_reported() {
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello!"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.chat_text("hi");
     let answer = alice.shown()[1]["id"].clone();
     alice.ok(
         "deleteMessages",
@@ -329,8 +329,8 @@ fn a_deleted_message_is_not_reported() {
     alice.run_callbacks();
     assert_eq!(body_of(&alice.turn_end_calls()[0])["message"], Value::Null);
     for operation in ["clearMessages", "deleteSession"] {
-        alice.outbound.answer(said("Hello!"));
-        alice.says(operation);
+        alice.outbound.answer(text_answer("Hello!"));
+        alice.chat_text(operation);
         alice.ok(operation, json!({"sessionId": "s"}));
         assert_eq!(alice.callback_rows(), 0, "{operation}");
     }
@@ -342,13 +342,13 @@ fn a_deleted_message_is_not_reported() {
 fn each_turn_end_is_reported_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::with_turn_end_callback();
-        let begun = alice
+        let started = alice
             .begin(&json!({"id": "s", "message": user("hi")}))
             .unwrap();
-        alice.outbound.answer(said("Hello!"));
+        alice.outbound.answer(text_answer("Hello!"));
         alice.outbound.answer(ok());
         let failing = Failing::after(&alice.db, passing);
-        wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
+        wait_for(run(&alice.agent(&failing), started.work.unwrap()));
         let sender = CallbackSender {
             memory: alice.agent(&failing).memory(),
             ..alice.sender()
@@ -360,7 +360,7 @@ fn each_turn_end_is_reported_whichever_statement_fails() {
             alice.outbound.answers.borrow_mut().clear();
             let works = resume_some_turns(&alice.agent(&alice.db)).works;
             for work in works {
-                alice.outbound.answer(said("Hello!"));
+                alice.outbound.answer(text_answer("Hello!"));
                 alice.run_work(work);
             }
             alice.outbound.answer(ok());

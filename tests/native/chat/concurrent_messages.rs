@@ -6,7 +6,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, receive, said, user};
+use crate::chat::turns::{calls, define, receive, text_answer, user};
 use base::testing::Dice;
 use chat::run::resume::resume_some_turns;
 
@@ -60,8 +60,8 @@ fn view(alice: &Alice) -> Vec<String> {
     let mut texts = Vec::new();
     for message in alice.shown() {
         for part in message["parts"].as_array().unwrap() {
-            let said = part["text"].as_str().or(part["output"].as_str());
-            texts.extend(said.map(str::to_owned));
+            let text = part["text"].as_str().or(part["output"].as_str());
+            texts.extend(text.map(str::to_owned));
         }
     }
     texts
@@ -99,7 +99,7 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
         json!({"parentId": "old", "events": [event("agent_message", "new answer")]}),
     );
     let ask = json!({"id": "ask", "role": "user", "parts": [{"type": "text", "text": "ask"}]});
-    let begun = alice.begin(&json!({"id": "s", "message": ask})).unwrap();
+    let started = alice.begin(&json!({"id": "s", "message": ask})).unwrap();
     if moment == Moment::BeforeTheModel {
         write(&alice);
     }
@@ -109,7 +109,7 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
             .outbound
             .answer(Ok(base::testing::ScriptedAnswer::text(200, "output")));
     }
-    alice.outbound.answer(said("The answer."));
+    alice.outbound.answer(text_answer("The answer."));
     if moment != Moment::BeforeTheModel {
         let same = Rc::clone(&alice);
         let then = move || match moment {
@@ -121,8 +121,8 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
         };
         *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(then));
     }
-    alice.run_work(begun.work.unwrap());
-    let chunks = receive(begun.listener);
+    alice.run_work(started.work.unwrap());
+    let chunks = receive(started.listener);
     (alice, chunks)
 }
 
@@ -337,35 +337,35 @@ fn the_next_step_reads_what_was_appended_while_a_tool_ran() {
     let (alice, _) = turn_with(Moment::WhileTheToolRuns, |alice| {
         message(alice, "user", "note");
     });
-    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
-    let [note, call] = ["note", "Let me see."].map(|text| asked.find(text).unwrap());
-    assert!(note < call, "{asked}");
+    let request = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    let [note, call] = ["note", "Let me see."].map(|text| request.find(text).unwrap());
+    assert!(note < call, "{request}");
 }
 
 #[test]
 fn a_regenerated_answer_is_a_sibling_of_the_old_one() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("One."));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("One."));
+    alice.chat_text("hi");
     let old = alice.shown()[1].clone();
     let again = json!({"id": "s", "trigger": "regenerate-message", "messageId": old["id"], "messages": [user("hi")]});
-    let begun = alice.begin(&again).unwrap();
+    let started = alice.begin(&again).unwrap();
     message(&alice, "user", "note");
-    alice.outbound.answer(said("The answer."));
-    alice.run_work(begun.work.unwrap());
+    alice.outbound.answer(text_answer("The answer."));
+    alice.run_work(started.work.unwrap());
     assert_eq!(view(&alice), ["hi", "The answer."]);
     let leaf = json!({"sessionId": "s", "leafId": "note"});
     let page = alice.ok("getHistory", leaf);
     assert_eq!(page["messages"].as_array().unwrap().len(), 3);
     // A message behind the user's message itself is in the way of the new answer.
     let again = json!({"id": "s", "trigger": "regenerate-message", "messages": [user("hi")]});
-    let begun = alice.begin(&again).unwrap();
+    let started = alice.begin(&again).unwrap();
     append(
         &alice,
         json!({"parentId": "u-hi", "events": [event("user_message", "aside")]}),
     );
-    alice.outbound.answer(said("Three."));
-    alice.run_work(begun.work.unwrap());
+    alice.outbound.answer(text_answer("Three."));
+    alice.run_work(started.work.unwrap());
     assert_eq!(view(&alice), ["hi", "aside", "Three."]);
 }
 
@@ -386,10 +386,10 @@ fn a_continued_turn_follows_messages_appended_meanwhile() {
     };
     answer(&mut asking, 1, "Rome");
     let body = json!({"id": "s", "messages": [user("where"), asking], "tools": tools});
-    let begun = alice.begin(&body).unwrap();
+    let started = alice.begin(&body).unwrap();
     message(&alice, "user", "note");
     alice.outbound.answer(call("c2"));
-    alice.run_work(begun.work.unwrap());
+    alice.run_work(started.work.unwrap());
     assert_eq!(
         view(&alice),
         ["where", "Let me see.", "Rome", "note", "Let me see."]
@@ -401,7 +401,7 @@ fn a_continued_turn_follows_messages_appended_meanwhile() {
     asking["parts"].as_array_mut().unwrap().push(second);
     let last = asking["parts"].as_array().unwrap().len() - 1;
     answer(&mut asking, last, "Paris");
-    alice.outbound.answer(said("The answer."));
+    alice.outbound.answer(text_answer("The answer."));
     alice.chat(json!({"id": "s", "messages": [user("where"), asking], "tools": tools}));
     assert_eq!(
         view(&alice),
@@ -424,7 +424,7 @@ fn run_turn_returns_the_message_with_its_answer() {
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
         append(&same, json!({"events": [event("agent_message", "aside")]}));
     }));
-    alice.outbound.answer(said("The answer."));
+    alice.outbound.answer(text_answer("The answer."));
     let body = json!({"sessionId": "s", "message": user("hi")});
     let ran = alice.ok("runTurn", body.clone());
     let texts = |ran: &Value| ran["message"]["parts"].to_string();
@@ -483,7 +483,7 @@ fn random_appends_stay_on_the_visible_path() {
                 0 => alice
                     .outbound
                     .answer(Ok(base::testing::ScriptedAnswer::text(500, "no"))),
-                _ => alice.outbound.answer(said("The answer.")),
+                _ => alice.outbound.answer(text_answer("The answer.")),
             }
             alice.run_work(work.unwrap());
             alice.outbound.answers.borrow_mut().clear();

@@ -46,7 +46,7 @@ impl Alice {
         alice
     }
 
-    fn ask(&self, number: usize, text: &str) -> Vec<Value> {
+    fn chat_numbered(&self, number: usize, text: &str) -> Vec<Value> {
         let parts = json!([{"type": "text", "text": text}]);
         self.chat(json!({"id": "s", "message": {"id": format!("u{number}"), "role": "user", "parts": parts}}))
     }
@@ -55,7 +55,7 @@ impl Alice {
     fn talk(&self, turns: std::ops::Range<usize>) {
         for number in turns {
             self.outbound.answer(answered(&format!("Answer {number}.")));
-            let chunks = self.ask(number, &long_text(number));
+            let chunks = self.chat_numbered(number, &long_text(number));
             assert_eq!(text_of(&chunks), format!("Answer {number}."), "{chunks:?}");
         }
     }
@@ -162,7 +162,7 @@ fn a_length_error_triggers_one_compaction_and_one_retry() {
         alice.outbound.answer(answered("SUMMARY"));
     }
     alice.outbound.answer(answered("Here."));
-    let chunks = alice.says("And now?");
+    let chunks = alice.chat_text("And now?");
     assert_eq!(
         kinds(&chunks),
         [
@@ -205,7 +205,7 @@ fn a_failed_summary_does_not_fail_the_turn() {
     alice.outbound.answer(refused(9_000, 4_500));
     alice.outbound.answer(Ok(ScriptedAnswer::text(500, "no")));
     alice.outbound.answer(answered("Here."));
-    assert_eq!(text_of(&alice.says("And now?")), "Here.");
+    assert_eq!(text_of(&alice.chat_text("And now?")), "Here.");
     assert_eq!(alice.compactions(), 0);
     let last = alice.requests().pop().unwrap();
     assert!(last[0]["content"].as_str().unwrap().contains(NOTICE));
@@ -218,7 +218,7 @@ fn a_second_length_error_ends_the_turn_and_shrinks_the_next_request() {
     alice.talk(0..20);
     alice.outbound.answer(refused(9_000, 8_000));
     alice.outbound.answer(refused(9_000, 8_000));
-    let chunks = alice.says("And now?");
+    let chunks = alice.chat_text("And now?");
     let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
     assert!(
         error.contains("refused again") && error.contains("`maxContextTokens`"),
@@ -246,7 +246,7 @@ fn a_length_error_inside_a_stream_is_recognized() {
         alice.outbound.answer(answered("SUMMARY"));
     }
     alice.outbound.answer(answered("Here."));
-    assert_eq!(text_of(&alice.says("And now?")), "Here.");
+    assert_eq!(text_of(&alice.chat_text("And now?")), "Here.");
 }
 
 #[test]
@@ -265,11 +265,11 @@ fn a_crash_at_any_point_frees_capacity_and_ends_the_turn_once() {
         alice.outbound.falls_silent.set(true);
         (0..lived).for_each(|number| answer(&alice, number));
         let message = user("And now?");
-        let begun = alice
+        let started = alice
             .begin(&json!({"id": "s", "message": message}))
             .unwrap();
-        cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
-        drop(begun.listener);
+        cut_off(run(&alice.agent(&alice.db), started.work.unwrap()));
+        drop(started.listener);
         alice.crash();
         // A compaction that was not finished begins again; the answers from before stay.
         let first = match lived {
@@ -298,7 +298,7 @@ fn a_window_smaller_than_the_prompt_is_an_error_with_sizes() {
         "configureAgent",
         json!({"systemInstructions": ["word ".repeat(1_000)]}),
     );
-    let chunks = alice.says("hi");
+    let chunks = alice.chat_text("hi");
     let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
     for part in ["`maxContextTokens`", "750 tokens", "1300 tokens"] {
         assert!(error.contains(part), "{error}");
@@ -321,7 +321,7 @@ fn a_long_output_is_truncated_for_the_model_but_not_in_the_log() {
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, &output)));
     alice.outbound.answer(answered("Long."));
-    assert!(text_of(&alice.says("Read it.")).ends_with("Long."));
+    assert!(text_of(&alice.chat_text("Read it.")).ends_with("Long."));
     let last = alice.requests().pop().unwrap();
     assert!(tokens(&last) <= 3_000, "{}", tokens(&last));
     // The rest of the conversation stays.

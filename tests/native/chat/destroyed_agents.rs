@@ -17,7 +17,7 @@ use store::schema::migrate;
 #[derive(Clone, Copy, Debug)]
 enum Phase {
     /// The model was called and has not answered.
-    Asked,
+    AwaitingModel,
     /// The model is speaking.
     Speaking,
     /// A tool was called.
@@ -33,7 +33,7 @@ fn at(phase: Phase) -> Alice {
     alice.outbound.falls_silent.set(true);
     let call = || calls(&[("c", "echo", json!({}))]);
     match phase {
-        Phase::Asked => {}
+        Phase::AwaitingModel => {}
         Phase::Speaking => {
             let delta = json!({"choices": [{"delta": {"content": "Well, "}}]});
             alice
@@ -53,7 +53,7 @@ fn at(phase: Phase) -> Alice {
 }
 
 const PHASES: [Phase; 4] = [
-    Phase::Asked,
+    Phase::AwaitingModel,
     Phase::Speaking,
     Phase::InTool,
     Phase::AfterTool,
@@ -74,15 +74,15 @@ fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
         let what = format!("{phase:?} {is_used_again}");
         let alice = at(phase);
         let agent = alice.agent(&alice.db);
-        let begun = alice
+        let started = alice
             .begin(&json!({"id": "s", "message": user("Hello.")}))
             .unwrap();
-        let mut running = pin!(run(&agent, begun.work.unwrap()));
+        let mut running = pin!(run(&agent, started.work.unwrap()));
         assert!(running.as_mut().poll(&mut context).is_pending(), "{what}");
         destroy(&alice, is_used_again);
         let before = alice.db.dump();
         assert!(running.as_mut().poll(&mut context).is_ready(), "{what}");
-        let chunks = receive(begun.listener);
+        let chunks = receive(started.listener);
         assert_eq!(
             *kinds(&chunks).last().unwrap(),
             "abort",

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use serde_json::json;
 
-use super::turns::{calls, said};
+use super::turns::{calls, text_answer};
 use crate::Alice;
 use base::testing::{ScriptedAnswer, Trickle};
 
@@ -79,7 +79,7 @@ const ENTRY_POINTS: &[EntryPoint] = &[
 ];
 
 fn talks(alice: &Alice) {
-    drop(alice.says("Hi."));
+    drop(alice.chat_text("Hi."));
     assert!(!alice.has_turn_rows());
 }
 
@@ -133,7 +133,7 @@ fn with_long_talk() -> Alice {
         "configureCompaction",
         json!({"tailTokenBudget": 10, "protectHead": 0}),
     );
-    alice.say(&["one two three"; 60]);
+    alice.append_texts(&["one two three"; 60]);
     alice
 }
 
@@ -142,15 +142,15 @@ fn with_entries() -> Alice {
     alice.ok("configureAgent", json!({"vectors": true}));
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice.embeds(&[[1.0, 0.0, 0.0]]);
-    alice.keep("a", "Rain falls.");
+    alice.add_entry("a", "Rain falls.");
     alice.outbound.answers.borrow_mut().clear();
     alice
 }
 
 fn with_callback() -> Alice {
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said("Hello."));
-    drop(alice.says("Hi."));
+    alice.outbound.answer(text_answer("Hello."));
+    drop(alice.chat_text("Hi."));
     alice
 }
 
@@ -179,7 +179,7 @@ fn a_silent_answer_ends_at_every_entry_point() {
 fn a_model_that_sends_only_comments_fails_the_turn() {
     let alice = Alice::with_model();
     with_trickle(&alice, ": waiting\n\n", 10_000);
-    let chunks = alice.says("Hi.");
+    let chunks = alice.chat_text("Hi.");
     let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
     assert!(error.contains("it sent nothing for 120 s"), "{error}");
     assert_eq!(alice.outbound.trickled_ms.get(), MUTE_MS);
@@ -189,7 +189,7 @@ fn a_model_that_sends_only_comments_fails_the_turn() {
 fn a_slow_model_is_read_for_up_to_half_an_hour() {
     let alice = Alice::with_model();
     with_trickle(&alice, LETTER, 50_000);
-    let chunks = alice.says("Hi.");
+    let chunks = alice.chat_text("Hi.");
     let error = chunks.last().unwrap()["errorText"].as_str().unwrap();
     assert!(
         error.contains("its answer took longer than 1800 s"),

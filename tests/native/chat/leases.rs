@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, receive, said, user};
+use crate::chat::turns::{calls, define, receive, text_answer, user};
 use api::chat::{StartedTurn, begin_chat};
 use base::error::Code;
 use base::leased_calls::{
@@ -23,12 +23,12 @@ use chat::run::elsewhere::may_wait_elsewhere;
 
 /// Records its requests for the test.
 #[derive(Default)]
-struct Asked {
+struct HolderRequests {
     calls: RefCell<Vec<LeasedCall>>,
     given_up: RefCell<Vec<u32>>,
 }
 
-struct Holder(Rc<Asked>);
+struct Holder(Rc<HolderRequests>);
 
 impl LeaseHolder for Holder {
     fn accepts_calls(&self) -> bool {
@@ -48,9 +48,9 @@ impl LeaseHolder for Holder {
 
 type Driven<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 
-fn lease() -> (Rc<Lease>, Rc<Asked>) {
-    let asked = Rc::new(Asked::default());
-    (Lease::new(Box::new(Holder(Rc::clone(&asked)))), asked)
+fn lease() -> (Rc<Lease>, Rc<HolderRequests>) {
+    let requests = Rc::new(HolderRequests::default());
+    (Lease::new(Box::new(Holder(Rc::clone(&requests)))), requests)
 }
 
 /// Whether the turn waits for its holder.
@@ -60,8 +60,8 @@ fn waits(driven: &mut Driven<'_>) -> bool {
 }
 
 impl Alice {
-    fn drive<'a>(&'a self, lease: &'a Rc<Lease>, begun: &mut StartedTurn) -> Driven<'a> {
-        let work = begun.work.take().unwrap();
+    fn drive<'a>(&'a self, lease: &'a Rc<Lease>, started: &mut StartedTurn) -> Driven<'a> {
+        let work = started.work.take().unwrap();
         Box::pin(async move {
             let agent = self.agent(&self.db);
             lease.run(run(&agent, work)).await;
@@ -79,16 +79,16 @@ impl Alice {
     }
 }
 
-fn head(said: &ScriptedAnswer) -> Arrival {
+fn head(answer: &ScriptedAnswer) -> Arrival {
     Arrival::Head(LeasedHead {
-        status: said.status,
-        content_type: said.content_type.to_owned(),
+        status: answer.status,
+        content_type: answer.content_type.to_owned(),
         retry_after: None,
     })
 }
 
-fn bytes_of(said: &ScriptedAnswer) -> Vec<u8> {
-    let chunks = said.chunks.iter().map(|chunk| chunk.clone().unwrap());
+fn bytes_of(answer: &ScriptedAnswer) -> Vec<u8> {
+    let chunks = answer.chunks.iter().map(|chunk| chunk.clone().unwrap());
     chunks.flatten().collect()
 }
 
@@ -97,16 +97,16 @@ fn ordinary(alice: &Alice) -> Vec<Value> {
     for answer in answers() {
         alice.outbound.answer(Ok(answer));
     }
-    let begun = alice.begins_as_usual();
-    alice.run_work(begun.work.unwrap());
-    receive(begun.listener)
+    let started = alice.begins_as_usual();
+    alice.run_work(started.work.unwrap());
+    receive(started.listener)
 }
 
 fn answers() -> Vec<ScriptedAnswer> {
     vec![
         calls(&[("c1", "walk", json!({"to": "Rome"}))]).unwrap(),
         ScriptedAnswer::json(&json!({"miles": 3})).unwrap(),
-        said("Three miles, à pied. 🚶").unwrap(),
+        text_answer("Three miles, à pied. 🚶").unwrap(),
     ]
 }
 
@@ -136,9 +136,9 @@ fn any_chunking_yields_the_same_stream_as_a_direct_call() {
         let alice = with_tool();
         let [first, tool, second] = <[ScriptedAnswer; 3]>::try_from(answers()).ok().unwrap();
         alice.outbound.answer(Ok(tool));
-        let (lease, asked) = lease();
-        let mut begun = alice.begins_as_usual();
-        let mut driven = alice.drive(&lease, &mut begun);
+        let (lease, requests) = lease();
+        let mut started = alice.begins_as_usual();
+        let mut driven = alice.drive(&lease, &mut started);
         let mut is_over = false;
         for (number, answer) in [(0, &first), (1, &second)] {
             assert!(waits(&mut driven));
@@ -158,11 +158,11 @@ fn any_chunking_yields_the_same_stream_as_a_direct_call() {
         }
         assert!(is_over);
         drop(driven);
-        let received = shape(&receive(begun.listener));
+        let received = shape(&receive(started.listener));
         assert_eq!(received, expected);
         let sent = alice.outbound.calls.borrow();
         assert_eq!(sent.len(), 1, "only the tool was called by the object");
-        let calls = asked.calls.borrow();
+        let calls = requests.calls.borrow();
         let LeasedEndpoint::Url { url, headers } = &calls[0].endpoint else {
             panic!("a URL");
         };
@@ -182,9 +182,9 @@ fn only_turns_of_hosted_models_use_a_lease() {
         let alice = Alice::with_model();
         let named = ("MODEL".to_owned(), model.to_owned());
         alice.outbound.settings.borrow_mut().extend([named]);
-        let begun = alice.begins_as_usual();
+        let started = alice.begins_as_usual();
         let agent = alice.agent(&alice.db);
-        let work = begun.work.unwrap();
+        let work = started.work.unwrap();
         let answer = may_wait_elsewhere(&agent, work.turn()).unwrap();
         assert_eq!(answer, may, "{model}");
     }
@@ -193,9 +193,9 @@ fn only_turns_of_hosted_models_use_a_lease() {
 #[test]
 fn cancelling_a_turn_ends_its_leased_call() {
     let alice = Alice::with_model();
-    let (lease, asked) = lease();
-    let mut begun = alice.begins_as_usual();
-    let mut driven = alice.drive(&lease, &mut begun);
+    let (lease, requests) = lease();
+    let mut started = alice.begins_as_usual();
+    let mut driven = alice.drive(&lease, &mut started);
     assert!(waits(&mut driven));
     let busy = alice.begin(&json!({"id": "s", "message": user("And?")}));
     assert_eq!(busy.err().unwrap().code, Code::TurnInProgress);
@@ -203,8 +203,8 @@ fn cancelling_a_turn_ends_its_leased_call() {
     assert_eq!(stopped, json!({"cancelled": true}));
     assert!(!waits(&mut driven));
     drop(driven);
-    assert_eq!(*asked.given_up.borrow(), [0]);
-    let last = receive(begun.listener).pop().unwrap();
+    assert_eq!(*requests.given_up.borrow(), [0]);
+    let last = receive(started.listener).pop().unwrap();
     assert_eq!(last["type"], "abort");
     assert!(!alice.has_turn_rows());
     assert!(!lease.arrive(0, Arrival::End));
@@ -213,15 +213,15 @@ fn cancelling_a_turn_ends_its_leased_call() {
 #[test]
 fn if_the_holder_is_lost_early_the_object_makes_the_call() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Here."));
+    alice.outbound.answer(text_answer("Here."));
     let (lease, _) = lease();
-    let mut begun = alice.begins_as_usual();
-    let mut driven = alice.drive(&lease, &mut begun);
+    let mut started = alice.begins_as_usual();
+    let mut driven = alice.drive(&lease, &mut started);
     assert!(waits(&mut driven));
     assert_eq!(lease.end(), Loss::Nothing);
     assert!(!waits(&mut driven));
     drop(driven);
-    let chunks = receive(begun.listener);
+    let chunks = receive(started.listener);
     assert_eq!(chunks.last().unwrap()["type"], "finish");
     assert_eq!(alice.outbound.calls.borrow().len(), 1);
 }
@@ -229,12 +229,12 @@ fn if_the_holder_is_lost_early_the_object_makes_the_call() {
 #[test]
 fn an_interrupted_answer_is_requested_again_and_stored_once() {
     let alice = Alice::with_model();
-    let (lease, asked) = lease();
-    let mut begun = alice.begins_as_usual();
-    let running = Rc::clone(begun.work.as_ref().unwrap().running());
-    let mut driven = alice.drive(&lease, &mut begun);
+    let (lease, requests) = lease();
+    let mut started = alice.begins_as_usual();
+    let running = Rc::clone(started.work.as_ref().unwrap().running());
+    let mut driven = alice.drive(&lease, &mut started);
     assert!(waits(&mut driven));
-    let answer = said("Lost words.").unwrap();
+    let answer = text_answer("Lost words.").unwrap();
     lease.arrive(0, head(&answer));
     let half = bytes_of(&answer);
     lease.arrive(0, Arrival::Bytes(half[..half.len() / 2].to_vec()));
@@ -242,12 +242,12 @@ fn an_interrupted_answer_is_requested_again_and_stored_once() {
     assert_eq!(lease.end(), Loss::Answer);
     drop(driven);
     alice.turns.abandon(&running);
-    let last = receive(begun.listener).pop().unwrap();
+    let last = receive(started.listener).pop().unwrap();
     assert_eq!(last["type"], "error", "{last}");
     assert!(!lease.arrive(0, Arrival::End), "a stale lease has no call");
-    assert_eq!(*asked.given_up.borrow(), [0]);
+    assert_eq!(*requests.given_up.borrow(), [0]);
 
-    alice.outbound.answer(said("Found words."));
+    alice.outbound.answer(text_answer("Found words."));
     let round = alice.recover(&alice.db);
     assert_eq!(round.works.len(), 1);
     for work in round.works {
@@ -264,7 +264,7 @@ fn an_interrupted_answer_is_requested_again_and_stored_once() {
 
 #[test]
 fn a_crash_at_any_message_of_the_holder_is_recovered() {
-    let answer = said("One two.").unwrap();
+    let answer = text_answer("One two.").unwrap();
     let bytes = bytes_of(&answer);
     let arrivals: Vec<Arrival> = std::iter::once(head(&answer))
         .chain(bytes.chunks(30).map(|piece| Arrival::Bytes(piece.to_vec())))
@@ -273,8 +273,8 @@ fn a_crash_at_any_message_of_the_holder_is_recovered() {
         let mut alice = Alice::with_model();
         {
             let (lease, _) = lease();
-            let mut begun = alice.begins_as_usual();
-            let mut driven = alice.drive(&lease, &mut begun);
+            let mut started = alice.begins_as_usual();
+            let mut driven = alice.drive(&lease, &mut started);
             assert!(waits(&mut driven));
             for arrival in &arrivals[..dies_after] {
                 lease.arrive(0, arrival.clone());
@@ -282,7 +282,7 @@ fn a_crash_at_any_message_of_the_holder_is_recovered() {
             }
         }
         alice.crash();
-        alice.outbound.answer(said("Again."));
+        alice.outbound.answer(text_answer("Again."));
         for work in alice.recover(&alice.db).works {
             alice.run_work(work);
         }
@@ -308,18 +308,18 @@ fn a_holder_reports_the_same_as_a_direct_call() {
         let ordinary = {
             let alice = Alice::with_model();
             alice.outbound.answer(Err(failure.clone()));
-            let begun = alice.begins_as_usual();
-            alice.run_work(begun.work.unwrap());
-            shape(&receive(begun.listener))
+            let started = alice.begins_as_usual();
+            alice.run_work(started.work.unwrap());
+            shape(&receive(started.listener))
         };
         let alice = Alice::with_model();
         let (lease, _) = lease();
-        let mut begun = alice.begins_as_usual();
-        let mut driven = alice.drive(&lease, &mut begun);
+        let mut started = alice.begins_as_usual();
+        let mut driven = alice.drive(&lease, &mut started);
         assert!(waits(&mut driven));
         lease.arrive(0, Arrival::Failed(failure));
         assert!(!waits(&mut driven));
         drop(driven);
-        assert_eq!(shape(&receive(begun.listener)), ordinary);
+        assert_eq!(shape(&receive(started.listener)), ordinary);
     }
 }

@@ -75,13 +75,13 @@ fn ledgers(alice: &Alice) -> Vec<(&'static str, i64, f64)> {
 }
 
 fn agree(alice: &Alice, what: &str) -> i64 {
-    let said = ledgers(alice);
-    let (_, tokens, cost) = said[0];
-    for (name, others_tokens, others_cost) in &said {
+    let totals = ledgers(alice);
+    let (_, tokens, cost) = totals[0];
+    for (name, others_tokens, others_cost) in &totals {
         let is_close = (cost - others_cost).abs() < 1e-9;
         assert!(
             tokens == *others_tokens && is_close,
-            "{what}: {name} of {said:?}"
+            "{what}: {name} of {totals:?}"
         );
     }
     tokens
@@ -90,9 +90,9 @@ fn agree(alice: &Alice, what: &str) -> i64 {
 /// Runs a turn until it waits, and stops it there.
 fn stopped(alice: &Alice) {
     let body = json!({"id": "s", "message": user("Tell me a long story, please.")});
-    let begun = alice.begin(&body).unwrap();
+    let started = alice.begin(&body).unwrap();
     let agent = alice.agent(&alice.db);
-    let mut running = std::pin::pin!(run(&agent, begun.work.unwrap()));
+    let mut running = std::pin::pin!(run(&agent, started.work.unwrap()));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(running.as_mut().poll(&mut context).is_pending());
     alice.ok("cancelTurn", json!({"sessionId": "s"}));
@@ -121,13 +121,13 @@ fn a_stopped_turn_has_the_same_usage_in_every_total() {
                     "stopped after {received} (only the last: {only}), after a tool: {after_tool}"
                 );
                 alice.outbound.falls_silent.set(true);
-                let said: String = pieces[from..received]
+                let text: String = pieces[from..received]
                     .iter()
                     .filter(|piece| !piece.is_null())
                     .map(|piece| format!("data: {piece}\n\n"))
                     .collect();
-                if !said.is_empty() {
-                    alice.outbound.answer(Ok(ScriptedAnswer::stream(&said)));
+                if !text.is_empty() {
+                    alice.outbound.answer(Ok(ScriptedAnswer::stream(&text)));
                     alice.outbound.stays_open.set(true);
                 }
                 stopped(&alice);
@@ -140,7 +140,7 @@ fn a_stopped_turn_has_the_same_usage_in_every_total() {
 
 #[test]
 fn a_finished_or_failed_turn_has_the_same_usage_in_every_total() {
-    let whole = |usage: Option<Value>| {
+    let answer_with = |usage: Option<Value>| {
         let chunk = json!({"choices": [{"delta": {"content": "Said."}, "finish_reason": "stop"}]});
         let usage = usage
             .map(|usage| format!("data: {usage}\n\n"))
@@ -150,8 +150,8 @@ fn a_finished_or_failed_turn_has_the_same_usage_in_every_total() {
         )))
     };
     for (name, answer, is_free) in [
-        ("reported", whole(pieces().last().cloned()), false),
-        ("unreported", whole(None), false),
+        ("reported", answer_with(pieces().last().cloned()), false),
+        ("unreported", answer_with(None), false),
         ("refused", Ok(ScriptedAnswer::text(400, "no")), true),
         (
             "broken off",

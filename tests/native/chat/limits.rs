@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, kinds, receive, said, text_of, user};
+use crate::chat::turns::{calls, define, kinds, receive, text_answer, text_of, user};
 use access::{Allow, Caller, TokenScope};
 use api::dispatch::dispatch;
 use api::socket::{SocketState, handle_frame as hear_frame};
@@ -23,7 +23,7 @@ fn id(text: &str) -> Id {
 }
 
 /// A token with these limits.
-fn held(holder: &str, limits: Value) -> Caller {
+fn limited_token(holder: &str, limits: Value) -> Caller {
     Caller::Scoped(TokenScope {
         limits: Some(PrincipalLimits {
             holder: holder.to_owned(),
@@ -59,10 +59,10 @@ impl Alice {
 
     /// A turn that is refused before anything is written.
     fn assert_limited(&self, body: &Value) -> Error {
-        let (before, asked) = (self.db.dump(), self.calls_sent());
+        let (before, calls) = (self.db.dump(), self.calls_sent());
         let error = self.begin(body).err().expect("the turn began");
         assert_eq!(error.code.name(), "rate_limited", "{}", error.message);
-        assert_eq!((self.db.dump(), self.calls_sent()), (before, asked));
+        assert_eq!((self.db.dump(), self.calls_sent()), (before, calls));
         error
     }
 
@@ -80,7 +80,7 @@ impl Alice {
     }
 
     fn is_answered_in(&self, session: &str, text: &str) {
-        self.outbound.answer(said("Yes."));
+        self.outbound.answer(text_answer("Yes."));
         let chunks = self.chat(json!({"id": session, "message": user(text)}));
         assert_eq!(text_of(&chunks), "Yes.", "{chunks:?}");
     }
@@ -226,7 +226,7 @@ fn only_one_of_two_turns_gets_the_last_slot() {
         .begin(&json!({"id": "s", "message": user("one")}))
         .unwrap();
     alice.assert_limited(&json!({"id": "t", "message": user("two")}));
-    alice.outbound.answer(said("Yes."));
+    alice.outbound.answer(text_answer("Yes."));
     alice.run_work(first.work.unwrap());
     assert_eq!(text_of(&receive(first.listener)), "Yes.");
 }
@@ -239,7 +239,7 @@ fn a_turn_ends_before_its_model_call_if_another_spent_the_budget() {
         alice.begin(&body).unwrap()
     };
     let (first, second) = (begin("s"), begin("t"));
-    alice.outbound.answer(said("Yes."));
+    alice.outbound.answer(text_answer("Yes."));
     alice.run_work(first.work.unwrap());
     alice.run_work(second.work.unwrap());
     assert_eq!(alice.calls_sent(), 1);
@@ -257,7 +257,7 @@ fn a_turn_that_dies_after_admission_counts_once() {
     let mut alice = limited(json!({"turnsPerMinute": 2, "tokensPerDay": 10_000}));
     drop(alice.begin(&json!({"id": "s", "message": user("one")})));
     alice.crash();
-    alice.outbound.answer(said("Back."));
+    alice.outbound.answer(text_answer("Back."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
@@ -270,11 +270,11 @@ fn a_turn_that_dies_after_admission_counts_once() {
 fn a_call_lost_in_a_crash_and_its_retry_both_count() {
     let mut alice = limited(json!({"tokensPerDay": 10_000}));
     alice.outbound.falls_silent.set(true);
-    let begun = alice
+    let started = alice
         .begin(&json!({"id": "s", "message": user("one")}))
         .unwrap();
     let agent = alice.agent(&alice.db);
-    cut_off(chat::run::cycle::run(&agent, begun.work.unwrap()));
+    cut_off(chat::run::cycle::run(&agent, started.work.unwrap()));
     let counted = |alice: &Alice| -> i64 {
         let row = alice.counted().pop().unwrap();
         row.split(' ').nth(2).unwrap().parse().unwrap()
@@ -283,7 +283,7 @@ fn a_call_lost_in_a_crash_and_its_retry_both_count() {
     assert!(lost > 0);
     alice.crash();
     alice.outbound.falls_silent.set(false);
-    alice.outbound.answer(said("Back."));
+    alice.outbound.answer(text_answer("Back."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
@@ -296,16 +296,16 @@ fn stopping_an_answer_does_not_evade_a_limit() {
     alice.outbound.falls_silent.set(true);
     let long = "many words ".repeat(20);
     let body = json!({"id": "s", "message": {"id": "long", "role": "user", "parts": [{"type": "text", "text": long}]}});
-    let begun = alice.begin(&body).unwrap();
+    let started = alice.begin(&body).unwrap();
     {
         let agent = alice.agent(&alice.db);
-        let mut running = std::pin::pin!(chat::run::cycle::run(&agent, begun.work.unwrap()));
+        let mut running = std::pin::pin!(chat::run::cycle::run(&agent, started.work.unwrap()));
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(running.as_mut().poll(&mut context).is_pending());
         alice.ok("cancelTurn", json!({"sessionId": "s"}));
         assert!(running.as_mut().poll(&mut context).is_ready());
     }
-    assert_eq!(*kinds(&receive(begun.listener)).last().unwrap(), "abort");
+    assert_eq!(*kinds(&receive(started.listener)).last().unwrap(), "abort");
     assert_eq!(alice.waits("two").1, TOKENS);
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     let spent = session["usage"]["inputTokens"].as_i64().unwrap();
@@ -317,10 +317,10 @@ fn unreported_usage_is_estimated_and_refusals_are_free() {
     let alice = limited(json!({"tokensPerDay": 20}));
     for _ in 0..3 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-        alice.says("refused");
+        alice.chat_text("refused");
     }
     alice.outbound.answer(unreported(&"word ".repeat(30)));
-    alice.says("one");
+    alice.chat_text("one");
     assert_eq!(alice.waits("two").1, TOKENS);
 }
 
@@ -334,8 +334,8 @@ fn a_turn_that_exhausts_the_budget_ends_and_keeps_its_output() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, "echoed")));
-    let asked = json!({"sessionId": "s", "message": user("go")});
-    let error = alice.call("runTurn", asked.clone()).unwrap_err();
+    let input = json!({"sessionId": "s", "message": user("go")});
+    let error = alice.call("runTurn", input.clone()).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
     assert!(error.details()["retryAfter"].as_i64().unwrap() > 1);
     let shown = alice.shown();
@@ -348,7 +348,7 @@ fn a_turn_that_exhausts_the_budget_ends_and_keeps_its_output() {
     assert_eq!(alice.calls_sent(), 2, "the model once, and the tool");
     // The same call returns the same, and runs nothing.
     assert_eq!(
-        alice.call("runTurn", asked).unwrap_err().code.name(),
+        alice.call("runTurn", input).unwrap_err().code.name(),
         "rate_limited"
     );
     assert_eq!(alice.calls_sent(), 2);
@@ -375,7 +375,7 @@ fn continuing_after_a_client_result_is_the_same_turn() {
         "configureAgent",
         json!({"limits": {"turnsPerMinute": 1, "tokensPerDay": 1_000}}),
     );
-    alice.outbound.answer(said("In Rome."));
+    alice.outbound.answer(text_answer("In Rome."));
     assert_eq!(text_of(&alice.chat(body.clone())), "In Rome.");
     // Once it is answered, the same request is a new turn.
     assert_eq!(alice.assert_limited(&body).details()["field"], PACE);
@@ -392,7 +392,7 @@ fn a_queued_message_counts_once_when_it_starts() {
     // The same message waits where it waits.
     assert!(alice.begin(&queued("two")).unwrap().work.is_none());
     for _ in 0..2 {
-        alice.outbound.answer(said("Yes."));
+        alice.outbound.answer(text_answer("Yes."));
     }
     alice.run_work(first.work.unwrap());
     assert_eq!(text_of(&receive(second.listener)), "Yes.");
@@ -405,11 +405,11 @@ fn a_queued_message_over_the_limit_is_stored_with_a_failed_turn() {
     let queued = |text: &str| json!({"id": "s", "message": user(text), "whenBusy": "queue"});
     let first = alice.begin(&queued("one")).unwrap();
     let second = alice.begin(&queued("two")).unwrap();
-    alice.outbound.answer(said("Yes."));
+    alice.outbound.answer(text_answer("Yes."));
     alice.run_work(first.work.unwrap());
     let chunks = receive(second.listener);
-    let said = chunks.last().unwrap()["errorText"].as_str().unwrap();
-    assert!(said.contains(TOKENS), "{said}");
+    let text = chunks.last().unwrap()["errorText"].as_str().unwrap();
+    assert!(text.contains(TOKENS), "{text}");
     assert_eq!(alice.calls_sent(), 1);
     assert_eq!(
         alice.actions(),
@@ -442,17 +442,17 @@ fn summaries_count_toward_the_daily_limit() {
     let texts: Vec<String> = (0..20)
         .map(|n| format!("{n} {}", "word ".repeat(50)))
         .collect();
-    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     alice.ok(
         "configureCompaction",
         json!({"protectHead": 1, "tailTokenBudget": 100}),
     );
     alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
     let compact = || alice.ok("compact", json!({"sessionId": "s"}));
-    alice.outbound.answer(said("A summary of it all."));
+    alice.outbound.answer(text_answer("A summary of it all."));
     assert_eq!(compact()["reason"], "compacted");
     assert_eq!(alice.counted(), [" 0 12 []"]);
-    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let outcome = compact();
     assert_eq!(outcome["reason"], "summariser_failed");
     assert_eq!(outcome["error"]["code"], "rate_limited");
@@ -462,11 +462,11 @@ fn summaries_count_toward_the_daily_limit() {
 #[test]
 fn a_token_is_subject_to_its_own_and_the_agents_limits() {
     let mut alice = limited(json!({"turnsPerMinute": 3}));
-    alice.caller = held("token a", json!({"turnsPerMinute": 1}));
+    alice.caller = limited_token("token a", json!({"turnsPerMinute": 1}));
     alice.run_answered_turn("one");
     let error = alice.assert_limited(&json!({"id": "s", "message": user("two")}));
     assert!(error.message.starts_with("This token"), "{}", error.message);
-    alice.caller = held("token b", json!({"turnsPerMinute": 1_000}));
+    alice.caller = limited_token("token b", json!({"turnsPerMinute": 1_000}));
     alice.run_answered_turn("two");
     alice.run_answered_turn("three");
     let error = alice.assert_limited(&json!({"id": "s", "message": user("four")}));
@@ -479,14 +479,14 @@ fn a_token_is_subject_to_its_own_and_the_agents_limits() {
 fn a_tokens_usage_is_counted_separately() {
     let mut alice = Alice::with_model();
     alice.run_answered_turn("by the secret");
-    alice.caller = held("token a", json!({"tokensPerDay": 12}));
+    alice.caller = limited_token("token a", json!({"tokensPerDay": 12}));
     alice.run_answered_turn("one");
     assert_eq!(alice.waits("two").1, TOKENS);
-    alice.caller = held("token b", json!({"tokensPerDay": 12}));
+    alice.caller = limited_token("token b", json!({"tokensPerDay": 12}));
     alice.run_answered_turn("two");
     assert_eq!(alice.counted(), ["token a 0 12 []", "token b 0 12 []"]);
     // The turn stays limited by the token that started it, even if another caller resumes it.
-    alice.caller = held("token c", json!({"tokensPerDay": 5}));
+    alice.caller = limited_token("token c", json!({"tokensPerDay": 5}));
     define_tool(&mut alice);
     alice
         .outbound
@@ -494,12 +494,12 @@ fn a_tokens_usage_is_counted_separately() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, "echoed")));
-    let begun = alice
+    let started = alice
         .begin(&json!({"id": "t", "message": user("go")}))
         .unwrap();
     alice.caller = Caller::Owner;
-    alice.run_work(begun.work.unwrap());
-    let chunks = receive(begun.listener);
+    alice.run_work(started.work.unwrap());
+    let chunks = receive(started.listener);
     assert!(
         chunks.last().unwrap()["errorText"]
             .as_str()
@@ -519,17 +519,17 @@ fn usage_rows_of_earlier_days_are_deleted_on_write() {
     let mut alice = Alice::with_model();
     for day in 0..4 {
         alice.set_clock(day * DAY_MS + 1_000);
-        alice.caller = held(&format!("token {day}"), json!({"tokensPerDay": 100}));
+        alice.caller = limited_token(&format!("token {day}"), json!({"tokensPerDay": 100}));
         alice.run_answered_turn(&format!("day {day}"));
     }
-    let held: Vec<String> = alice.counted();
-    assert_eq!(held, ["token 2 2 12 []", "token 3 3 12 []"]);
+    let rows: Vec<String> = alice.counted();
+    assert_eq!(rows, ["token 2 2 12 []", "token 3 3 12 []"]);
 }
 
 #[test]
 fn a_clock_that_moves_back_does_not_lift_a_limit() {
     let mut alice = limited(json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
-    alice.caller = held("token", json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
+    alice.caller = limited_token("token", json!({"turnsPerMinute": 1, "tokensPerDay": 12}));
     alice.set_clock(3 * DAY_MS);
     alice.run_answered_turn("one");
     for back in [1, 60_000, DAY_MS, 2 * DAY_MS] {
@@ -592,7 +592,7 @@ fn prices_cannot_be_removed_while_a_limit_needs_them() {
     alice.ok("configureAgent", json!({"prices": null, "limits": null}));
     // A token minted earlier stays valid.
     let mut alice = alice;
-    alice.caller = held("token", json!({"costPerDay": 1}));
+    alice.caller = limited_token("token", json!({"costPerDay": 1}));
     let before = alice.db.dump();
     let error = alice
         .begin(&json!({"id": "s", "message": user("one")}))
@@ -656,9 +656,9 @@ fn a_turn_and_its_usage_are_written_atomically() {
         let failing = Failing::after(&alice.db, passing);
         let agent = alice.agent(&failing);
         let body = json!({"id": "s", "message": user("one")}).to_string();
-        let begun = api::chat::begin_chat(&agent, "default", body.as_bytes());
-        let has_failed = begun.is_err();
-        drop(begun);
+        let started = api::chat::begin_chat(&agent, "default", body.as_bytes());
+        let has_failed = started.is_err();
+        drop(started);
         if has_failed {
             assert_eq!(alice.db.dump(), before, "{passing}");
         } else {
@@ -678,7 +678,7 @@ fn a_notified_service_can_start_the_next_turn() {
             .finish(&agent, dispatch(&agent, "runTurn", body.as_bytes()))
             .map(drop)
     };
-    alice.outbound.answer(said("Yes."));
+    alice.outbound.answer(text_answer("Yes."));
     run("one").unwrap();
     // The answer is returned again without a turn.
     run("one").unwrap();
@@ -686,6 +686,6 @@ fn a_notified_service_can_start_the_next_turn() {
         .as_i64()
         .unwrap();
     alice.host.advance(seconds * 1_000);
-    alice.outbound.answer(said("Yes."));
+    alice.outbound.answer(text_answer("Yes."));
     run("two").unwrap();
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::tools::{alice, tool};
-use super::turns::{calls, receive, said, user};
+use super::turns::{calls, receive, text_answer, user};
 use crate::Alice;
 use api::chat::resume_chat;
 use base::database::Database as _;
@@ -61,8 +61,8 @@ fn a_long_output_is_stored_whole_and_truncated_for_the_model() {
         let output = long(bytes);
         alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
         answer(&alice, &output);
-        alice.outbound.answer(said("Done."));
-        let chunks = alice.says("go");
+        alice.outbound.answer(text_answer("Done."));
+        let chunks = alice.chat_text("go");
         assert_eq!(
             outputs_of(&chunks),
             [json!(output)],
@@ -85,8 +85,11 @@ fn long_json_stays_json_in_the_log() {
     let output = json!({"rows": vec!["a \"quoted\" row\n"; 30_000]});
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     alice.outbound.answer(ScriptedAnswer::json(&output));
-    alice.outbound.answer(said("Done."));
-    assert_eq!(outputs_of(&alice.says("go")), std::slice::from_ref(&output));
+    alice.outbound.answer(text_answer("Done."));
+    assert_eq!(
+        outputs_of(&alice.chat_text("go")),
+        std::slice::from_ref(&output)
+    );
     assert_eq!(outputs(&alice), [output]);
     assert!(results(&alice)[0].contains(LEFT_OUT));
 }
@@ -96,20 +99,20 @@ fn outputs_too_large_for_the_turn_row_are_stored_separately() {
     let alice = alice();
     alice.ok("configureAgent", json!({"maxContextTokens": 1_000_000}));
     alice.ok("defineTool", tool(&json!({"maxOutputBytes": 524_288})));
-    let asked: Vec<(String, String)> = (0..3)
+    let scripted: Vec<(String, String)> = (0..3)
         .map(|n| (format!("c{n}"), long(400_000 + n)))
         .collect();
-    let of_model: Vec<(&str, &str, Value)> = asked
+    let of_model: Vec<(&str, &str, Value)> = scripted
         .iter()
         .map(|(id, _)| (id.as_str(), "echo", json!({})))
         .collect();
     alice.outbound.answer(calls(&of_model));
-    for (_, output) in &asked {
+    for (_, output) in &scripted {
         answer(&alice, output);
     }
-    alice.outbound.answer(said("Done."));
-    alice.says("go");
-    let wholes: Vec<Value> = asked.iter().map(|(_, output)| json!(output)).collect();
+    alice.outbound.answer(text_answer("Done."));
+    alice.chat_text("go");
+    let wholes: Vec<Value> = scripted.iter().map(|(_, output)| json!(output)).collect();
     assert_eq!(outputs(&alice), wholes);
     let read = results(&alice);
     let shortened = read.iter().filter(|read| read.contains(LEFT_OUT));
@@ -123,8 +126,8 @@ fn a_tools_own_limit_ends_its_call() {
     alice.ok("defineTool", tool(&json!({"maxOutputBytes": 1_000})));
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     answer(&alice, &long(1_000));
-    alice.outbound.answer(said("Done."));
-    alice.says("go");
+    alice.outbound.answer(text_answer("Done."));
+    alice.chat_text("go");
     assert_eq!(alice.outbound.calls.borrow()[1].limits.max_bytes, 1_000);
     assert_eq!(results(&alice), [long(1_000)]);
 }
@@ -139,8 +142,8 @@ fn the_outputs_of_a_turn_are_bounded_together() {
         alice.outbound.answer(calls(&[(&id, "echo", json!({}))]));
         answer(&alice, &output);
     }
-    alice.outbound.answer(said("Done."));
-    let chunks = alice.says("go");
+    alice.outbound.answer(text_answer("Done."));
+    let chunks = alice.chat_text("go");
     assert_eq!(outputs_of(&chunks), [json!(output), json!(output)]);
     let refused = chunks
         .iter()
@@ -159,14 +162,14 @@ fn a_long_output_survives_a_crash() {
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     answer(&alice, &output);
     alice.outbound.falls_silent.set(true);
-    let begun = alice
+    let started = alice
         .begin(&json!({"id": "s", "message": user("go")}))
         .unwrap();
-    cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
+    cut_off(run(&alice.agent(&alice.db), started.work.unwrap()));
     assert!(waiting(&alice) > 0);
     alice.crash();
     alice.outbound.falls_silent.set(false);
-    alice.outbound.answer(said("Done."));
+    alice.outbound.answer(text_answer("Done."));
     let taken_up = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     alice.run_work(taken_up.work.unwrap());
     assert_eq!(outputs_of(&receive(taken_up.listener)), [json!(output)]);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::turns::{calls, said, text_of, user};
+use super::turns::{calls, text_answer, text_of, user};
 use crate::Alice;
 use access::{Allow, Caller, TokenScope};
 use api::chat::begin_chat;
@@ -29,7 +29,7 @@ fn events(messages: &[Value]) -> Answer {
     Ok(ScriptedAnswer::stream(&events.collect::<String>()))
 }
 
-fn begun() -> Answer {
+fn initialized() -> Answer {
     result(
         1,
         json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "x", "version": "1"}}),
@@ -54,7 +54,7 @@ impl Alice {
     /// Defines the server `gh`, which lists these tools.
     pub fn define_server(&self, tools: &Value, more: &Value) -> Result<Value, base::error::Error> {
         self.answers([
-            begun(),
+            initialized(),
             Ok(ScriptedAnswer::text(202, "")),
             result(2, json!({"tools": tools})),
         ]);
@@ -91,8 +91,8 @@ impl Alice {
         for answer in answers {
             self.outbound.answer(answer);
         }
-        self.outbound.answer(said("Done."));
-        let chunks = self.says("go");
+        self.outbound.answer(text_answer("Done."));
+        let chunks = self.chat_text("go");
         assert!(text_of(&chunks).ends_with("Done."), "{chunks:?}");
         assert!(
             self.outbound.answers.borrow().is_empty(),
@@ -100,8 +100,8 @@ impl Alice {
         );
         let calls = self.outbound.calls.borrow();
         assert!(calls.len() > before + 2);
-        let asked: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
-        let result = asked["messages"]
+        let request: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
+        let result = request["messages"]
             .as_array()
             .unwrap()
             .last()
@@ -200,9 +200,9 @@ fn a_result_is_the_servers_answer_or_an_error() {
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": text("Streamed.")});
     let failed = |status, text: &str| Ok(ScriptedAnswer::text(status, text));
     let broken = |last: CallFailure| {
-        let mut said = events(std::slice::from_ref(&progress)).ok().unwrap();
-        said.chunks.push(Err(last));
-        Ok(said)
+        let mut answer = events(std::slice::from_ref(&progress)).ok().unwrap();
+        answer.chunks.push(Err(last));
+        Ok(answer)
     };
     let refusal =
         json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "No such tool."}});
@@ -339,23 +339,23 @@ fn defining_a_server_that_cannot_list_tools_writes_nothing() {
         ),
         (vec![result(1, json!({}))], "specified no revision"),
         (
-            vec![begun(), Ok(ScriptedAnswer::text(500, ""))],
+            vec![initialized(), Ok(ScriptedAnswer::text(500, ""))],
             "it returned status 500",
         ),
         (
-            vec![begun(), note(), result(2, json!({}))],
+            vec![initialized(), note(), result(2, json!({}))],
             "returned no list for `tools/list`",
         ),
         (
-            vec![begun(), note(), result(1, json!({"tools": []}))],
+            vec![initialized(), note(), result(1, json!({"tools": []}))],
             "answered a different request",
         ),
         (
-            vec![begun(), note(), result(2, json!({"tools": many}))],
+            vec![initialized(), note(), result(2, json!({"tools": many}))],
             "lists too many tools",
         ),
         (
-            vec![begun(), note(), page(&"x".repeat(5_000))],
+            vec![initialized(), note(), page(&"x".repeat(5_000))],
             "lists too many tools",
         ),
     ] {
@@ -371,7 +371,7 @@ fn defining_a_server_that_cannot_list_tools_writes_nothing() {
         assert!(alice.outbound.answers.borrow().is_empty(), "{expected}");
     }
     // A list without an end, and a server that never answers.
-    alice.answers([begun(), note()]);
+    alice.answers([initialized(), note()]);
     for page in 2..40 {
         alice
             .outbound
@@ -394,7 +394,7 @@ fn defining_a_server_that_cannot_list_tools_writes_nothing() {
 fn all_pages_of_a_list_are_read() {
     let alice = Alice::with_model();
     alice.answers([
-        begun(),
+        initialized(),
         Ok(ScriptedAnswer::text(202, "")),
         events(&[json!({"jsonrpc": "2.0", "id": 2, "result": {"tools": [tool("a")], "nextCursor": "n/2"}})]),
         result(3, json!({"tools": [tool("b")], "nextCursor": ""})),
@@ -430,9 +430,9 @@ fn the_newest_revision_needs_no_handshake() {
     alice.outbound.answer(calls(&[("c1", "gh__", json!({}))]));
     alice.answers([
         result(1, json!({"resultType": "complete", "content": []})),
-        said("Done."),
+        text_answer("Done."),
     ]);
-    alice.says("go");
+    alice.chat_text("go");
     let (call, body) = alice.sent_call(3);
     let meta = &body["params"]["_meta"];
     assert_eq!(
@@ -472,8 +472,8 @@ fn arguments_mapped_to_headers_are_sent_there_too() {
     let given = json!({"region": " us\r\nx: y", "n": 7, "on": false, "auth": "Bearer x", "none": null, "q": "no"});
     alice.outbound.answer(calls(&[("c1", "gh_t", given)]));
     let done = json!({"resultType": "complete", "content": []});
-    alice.answers([result(1, done), said("Done.")]);
-    alice.says("go");
+    alice.answers([result(1, done), text_answer("Done.")]);
+    alice.chat_text("go");
     let (call, body) = alice.sent_call(3);
     assert_eq!(body["params"]["arguments"]["region"], " us\r\nx: y");
     for (name, value) in [
@@ -491,8 +491,8 @@ fn arguments_mapped_to_headers_are_sent_there_too() {
     let sent = alice.outbound.calls.borrow().len();
     let long = json!({"region": "x".repeat(5_000)});
     alice.outbound.answer(calls(&[("c2", "gh_t", long)]));
-    alice.answers([said("Done.")]);
-    alice.says("again");
+    alice.answers([text_answer("Done.")]);
+    alice.chat_text("again");
     assert_eq!(alice.outbound.calls.borrow().len(), sent + 2);
 }
 
@@ -524,8 +524,8 @@ fn any_supported_revision_from_the_handshake_is_used() {
         let (list, _) = alice.sent_call(if has_note { 2 } else { 1 });
         assert_eq!(header(&list, "mcp-protocol-version"), Some(revision));
         alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-        alice.answers([result(1, json!({"content": []})), said("Done.")]);
-        alice.says("go");
+        alice.answers([result(1, json!({"content": []})), text_answer("Done.")]);
+        alice.chat_text("go");
     }
 }
 
@@ -537,9 +537,14 @@ fn an_expired_session_is_reinitialized_once() {
     alice.define_server(&json!([tool("a")]), &off()).unwrap();
     session("S-2");
     let note = || Ok(ScriptedAnswer::text(202, ""));
-    let gone = || Ok(ScriptedAnswer::text(404, ""));
+    let not_found = || Ok(ScriptedAnswer::text(404, ""));
     let hello = || result(2, json!({"protocolVersion": "2025-06-18"}));
-    let received = alice.uses(vec![gone(), hello(), note(), result(3, text("Again."))]);
+    let received = alice.uses(vec![
+        not_found(),
+        hello(),
+        note(),
+        result(3, text("Again.")),
+    ]);
     assert_eq!(received, "Again.");
     assert_eq!(header(&alice.sent_call(4).0, "mcp-session-id"), Some("S-1"));
     let (again, body) = alice.sent_call(7);
@@ -552,7 +557,7 @@ fn an_expired_session_is_reinitialized_once() {
         header(&alice.sent_call(10).0, "mcp-session-id"),
         Some("S-2")
     );
-    let lost = alice.uses(vec![gone(), hello(), note(), gone()]);
+    let lost = alice.uses(vec![not_found(), hello(), note(), not_found()]);
     assert_eq!(
         lost,
         "Error: `gh_a` returned no result: it did not recognize its own session."
@@ -564,13 +569,13 @@ fn an_expired_session_is_reinitialized_once() {
         })
     };
     for failing in [vec![away()], vec![hello(), away()]] {
-        let mut answers = vec![gone()];
+        let mut answers = vec![not_found()];
         answers.extend(failing);
         assert_eq!(
             alice.uses(answers),
             "Error: `gh_a` returned no result: it could not be reached."
         );
-        let received = alice.uses(vec![gone(), hello(), note(), result(3, text("Back."))]);
+        let received = alice.uses(vec![not_found(), hello(), note(), result(3, text("Back."))]);
         assert_eq!(received, "Back.");
     }
     // Some servers report this with status 400 and an error for no request.
@@ -599,13 +604,13 @@ fn server_tools_need_approval_unless_disabled() {
     let alice = Alice::with_server(&json!([tool("a")]), &json!({}));
     assert_eq!(alice.tools(), [("gh_a".to_owned(), true)]);
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-    alice.says("go");
+    alice.chat_text("go");
     let mut asking = alice.shown()[1].clone();
     assert_eq!(asking["parts"][1]["state"], "approval-requested");
     asking["parts"][1]["state"] = json!("approval-responded");
     asking["parts"][1]["approval"]["approved"] = json!(true);
     let approve = json!({"id": "s", "messages": [user("go"), asking]});
-    alice.answers([result(1, text("Paid.")), said("Done.")]);
+    alice.answers([result(1, text("Paid.")), text_answer("Done.")]);
     alice.chat(approve);
     assert!(alice.sent_call(5).1.to_string().contains("Paid."));
 }
@@ -614,7 +619,7 @@ fn server_tools_need_approval_unless_disabled() {
 fn an_approval_applies_to_the_definition_shown() {
     let alice = Alice::with_server(&json!([tool("a")]), &json!({}));
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-    alice.says("go");
+    alice.chat_text("go");
     let mut changed = tool("a");
     changed["description"] = json!("Pays all you have.");
     alice.define_server(&json!([changed]), &json!({})).unwrap();
@@ -622,7 +627,7 @@ fn an_approval_applies_to_the_definition_shown() {
     asking["parts"][1]["state"] = json!("approval-responded");
     asking["parts"][1]["approval"]["approved"] = json!(true);
     let before = alice.outbound.calls.borrow().len();
-    alice.outbound.answer(said("Nothing was done."));
+    alice.outbound.answer(text_answer("Nothing was done."));
     alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), before + 1, "the tool was not called");
@@ -632,17 +637,17 @@ fn an_approval_applies_to_the_definition_shown() {
 #[test]
 fn a_stale_list_is_fetched_again() {
     let alice = Alice::with_server(&json!([tool("a"), tool("b")]), &off());
-    alice.outbound.answer(said("Hi."));
-    alice.says("1");
+    alice.outbound.answer(text_answer("Hi."));
+    alice.chat_text("1");
     assert_eq!(alice.outbound.calls.borrow().len(), 4, "the list is young");
     alice.host.advance(REFRESH_EVERY_MS);
     let mut changed = tool("a");
     changed["annotations"] = json!({"destructiveHint": true});
     alice.answers([
         result(1, json!({"tools": [changed, tool("c"), tool("b")]})),
-        said("Hi."),
+        text_answer("Hi."),
     ]);
-    alice.says("2");
+    alice.chat_text("2");
     let named = |name: &str, asks: bool| (name.to_owned(), asks);
     // A tool that the operator has not seen needs approval; a tool that is as before does
     // not.
@@ -659,8 +664,8 @@ fn a_stale_list_is_fetched_again() {
     assert_eq!(alice.sent_call(5).1["tools"][2]["function"]["name"], "gh_c");
     // A tool that is as it was needs no approval again.
     alice.host.advance(REFRESH_EVERY_MS);
-    alice.answers([result(1, json!({"tools": [tool("a")]})), said("Hi.")]);
-    alice.says("3");
+    alice.answers([result(1, json!({"tools": [tool("a")]})), text_answer("Hi.")]);
+    alice.chat_text("3");
     assert_eq!(alice.tools(), [named("gh_a", false)]);
     // `defineTool` accepts the present tools.
     alice
@@ -678,27 +683,27 @@ fn a_list_changed_notification_triggers_a_refresh() {
         events(&[changed.clone(), changed, done])
     };
     assert_eq!(alice.uses(vec![reports(1)]), "Fine.");
-    alice.outbound.answer(said("Hi."));
-    alice.says("too soon");
+    alice.outbound.answer(text_answer("Hi."));
+    alice.chat_text("too soon");
     assert_eq!(alice.tools().len(), 1);
     alice.host.advance(REFRESH_CHANGED_MS);
     alice.answers([
         result(1, json!({"tools": [tool("a"), tool("b")]})),
-        said("Hi."),
+        text_answer("Hi."),
     ]);
-    alice.says("once it is a minute old");
+    alice.chat_text("once it is a minute old");
     assert_eq!(alice.tools().len(), 2);
     // Without a further report, the list is good for ten minutes.
     alice.host.advance(REFRESH_CHANGED_MS);
-    alice.outbound.answer(said("Hi."));
-    alice.says("later");
+    alice.outbound.answer(text_answer("Hi."));
+    alice.chat_text("later");
     // A server that doesn't answer is not asked in every turn.
     assert_eq!(alice.uses(vec![reports(1)]), "Fine.");
     alice.outbound.answer(Err(CallFailure::Crowded));
-    alice.outbound.answer(said("Hi."));
-    alice.says("it fails");
-    alice.outbound.answer(said("Hi."));
-    alice.says("at once again");
+    alice.outbound.answer(text_answer("Hi."));
+    alice.chat_text("it fails");
+    alice.outbound.answer(text_answer("Hi."));
+    alice.chat_text("at once again");
     assert!(alice.outbound.answers.borrow().is_empty());
 }
 
@@ -719,8 +724,8 @@ fn an_unavailable_server_only_delays_the_turn() {
         ),
     ] {
         alice.host.advance(REFRESH_EVERY_MS);
-        alice.answers([answer, said("Hi.")]);
-        alice.says("hi");
+        alice.answers([answer, text_answer("Hi.")]);
+        alice.chat_text("hi");
         let expected = format!("The server did not list its tools: {problem}.");
         assert_eq!(
             alice.ok("listTools", json!({}))["servers"][0]["problem"],
@@ -728,15 +733,15 @@ fn an_unavailable_server_only_delays_the_turn() {
         );
         assert_eq!(alice.tools(), [("gh_a".to_owned(), false)]);
         // It is not asked again at once.
-        alice.outbound.answer(said("Hi."));
-        alice.says("hi again");
+        alice.outbound.answer(text_answer("Hi."));
+        alice.chat_text("hi again");
     }
     alice.host.advance(REFRESH_EVERY_MS);
     let mut settings = alice.outbound.settings.borrow_mut();
     settings.insert("TOOL_ORIGINS".to_owned(), String::new());
     drop(settings);
-    alice.outbound.answer(said("Hi."));
-    alice.says("hi once more");
+    alice.outbound.answer(text_answer("Hi."));
+    alice.chat_text("hi once more");
     let problem = &alice.ok("listTools", json!({}))["servers"][0]["problem"];
     assert!(
         problem
@@ -746,9 +751,9 @@ fn an_unavailable_server_only_delays_the_turn() {
     );
     // A call is checked by the settings as they are now.
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-    alice.outbound.answer(said("No."));
+    alice.outbound.answer(text_answer("No."));
     let before = alice.outbound.calls.borrow().len();
-    alice.says("go");
+    alice.chat_text("go");
     assert_eq!(
         alice.outbound.calls.borrow().len(),
         before + 2,
@@ -764,9 +769,9 @@ fn a_silent_server_delays_a_turn_by_three_seconds() {
     alice.outbound.falls_silent.set(true);
     let body = json!({"id": "s", "message": user("hi")}).to_string();
     let agent = alice.agent(&alice.db);
-    let begun = begin_chat(&agent, "default", body.as_bytes()).unwrap();
+    let started = begin_chat(&agent, "default", body.as_bytes()).unwrap();
     // The model is silent, too: the turn waits for the model, past the refresh.
-    cut_off(run(&agent, begun.work.unwrap()));
+    cut_off(run(&agent, started.work.unwrap()));
     assert_eq!(alice.outbound.slept.borrow()[0], 3_000);
     let (_, body) = alice.sent_call(4);
     assert_eq!(body["tools"][0]["function"]["name"], "gh_a");
@@ -783,9 +788,9 @@ fn a_call_needs_the_definition_the_model_saw() {
         let mut changed = tool("a");
         changed["description"] = json!("Something else.");
         same.define_server(&json!([changed]), &off()).unwrap();
-        same.answers([model, said("Done.")]);
+        same.answers([model, text_answer("Done.")]);
     }));
-    alice.says("go");
+    alice.chat_text("go");
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), 8, "the tool was not called");
     assert!(
@@ -808,9 +813,9 @@ fn a_call_of_another_tool_never_reaches_the_server() {
             let model = same.outbound.answers.borrow_mut().pop_front().unwrap();
             same.ok("removeTool", json!({"name": "gh_a"}));
             same.define_server(&json!([tool("a")]), &more).unwrap();
-            same.answers([model, said("Done.")]);
+            same.answers([model, text_answer("Done.")]);
         }));
-        alice.says("go");
+        alice.chat_text("go");
         let calls = alice.outbound.calls.borrow();
         assert_eq!(calls.len(), 5, "the tool was not called");
         assert!(
@@ -841,7 +846,7 @@ fn tool_names_are_unique() {
     );
     // A server's tool can't be one of the memory's.
     alice.answers([
-        begun(),
+        initialized(),
         Ok(ScriptedAnswer::text(202, "")),
         result(2, json!({"tools": [tool("context")]})),
     ]);
@@ -872,7 +877,7 @@ fn an_agent_has_at_most_128_tools_and_16_servers() {
     assert_eq!(alice.refused("defineTool", own), "invalid_request");
     for n in 1..17 {
         alice.answers([
-            begun(),
+            initialized(),
             Ok(ScriptedAnswer::text(202, "")),
             result(2, json!({"tools": []})),
         ]);
@@ -972,7 +977,7 @@ fn servers_are_allowed_only_at_permitted_urls() {
     };
     assert_eq!(alice.sent_call(2).0.endpoint, place);
     alice.answers([
-        begun(),
+        initialized(),
         Ok(ScriptedAnswer::text(202, "")),
         result(2, json!({"tools": []})),
     ]);
@@ -1075,9 +1080,9 @@ fn cut_after(ids: &[&str], retry_ms: i64, last: Option<CallFailure>) -> Answer {
     let events = ids
         .iter()
         .map(|id| format!("id: {id}\nretry: {retry_ms}\ndata: \n\n"));
-    let mut said = ScriptedAnswer::stream(&events.collect::<String>());
-    said.chunks.extend(last.map(Err));
-    Ok(said)
+    let mut answer = ScriptedAnswer::stream(&events.collect::<String>());
+    answer.chunks.extend(last.map(Err));
+    Ok(answer)
 }
 
 #[test]
@@ -1182,7 +1187,12 @@ fn the_newest_revision_is_probed_first() {
     ] {
         let alice = Alice::with_model();
         alice.outbound.hears_discovery.set(true);
-        alice.answers([older, begun(), Ok(ScriptedAnswer::text(202, "")), listed(2)]);
+        alice.answers([
+            older,
+            initialized(),
+            Ok(ScriptedAnswer::text(202, "")),
+            listed(2),
+        ]);
         let defined = alice.ok("defineTool", json!({"name": "gh", "mcp": URL}));
         assert_eq!(defined["revision"], "2025-11-25");
         let (hello, body) = alice.sent_call(1);

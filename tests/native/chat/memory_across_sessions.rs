@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::turns::said;
+use super::turns::text_answer;
 use crate::Alice;
 
 impl Alice {
     /// Runs a turn of this session, and returns the request that the model received.
-    fn asks_model(&self, session: &str, number: usize, text: &str) -> Value {
-        self.outbound.answer(said("Noted."));
-        self.takes_turn(session, number, text);
+    fn request_of_turn(&self, session: &str, number: usize, text: &str) -> Value {
+        self.outbound.answer(text_answer("Noted."));
+        self.run_turn_in(session, number, text);
         let calls = self.outbound.calls.borrow();
         serde_json::from_str(&calls.last().unwrap().body).unwrap()
     }
@@ -34,11 +34,11 @@ fn with_memory() -> Alice {
 #[test]
 fn new_memory_reaches_other_sessions_without_changing_the_prefix() {
     let alice = with_memory();
-    alice.asks_model("one", 0, "Hello.");
-    let before = alice.asks_model("two", 0, "Hello.");
+    alice.request_of_turn("one", 0, "Hello.");
+    let before = alice.request_of_turn("two", 0, "Hello.");
     let write = json!({"label": "memory", "content": "Likes window seats."});
     alice.ok("setBlock", write);
-    let after = alice.asks_model("two", 1, "Book a flight.");
+    let after = alice.request_of_turn("two", 1, "Book a flight.");
     let (before, after) = (messages_of(&before), messages_of(&after));
     // The system text and the message before, to the byte.
     assert_eq!(before, after[..before.len()]);
@@ -46,7 +46,7 @@ fn new_memory_reaches_other_sessions_without_changing_the_prefix() {
     let answer = after[before.len()..].concat();
     assert!(answer.contains("Likes window seats."), "{answer}");
     // The reminder also follows the prefix in the next turn, and the prefix has grown.
-    let later = messages_of(&alice.asks_model("two", 2, "And a hotel."));
+    let later = messages_of(&alice.request_of_turn("two", 2, "And a hotel."));
     let common = after.iter().zip(&later).take_while(|(a, b)| a == b).count();
     assert!(common >= before.len(), "{common}");
     assert!(later[common..].concat().contains("Likes window seats."));
@@ -56,14 +56,14 @@ fn new_memory_reaches_other_sessions_without_changing_the_prefix() {
 fn new_memory_is_in_the_instructions_after_a_prompt_refresh() {
     let alice = with_memory();
     for session in ["one", "two"] {
-        alice.asks_model(session, 0, "Hello.");
+        alice.request_of_turn(session, 0, "Hello.");
     }
     let write = json!({"label": "memory", "content": "Likes window seats."});
     alice.ok("setBlock", write);
     let refreshed = json!({"refreshed": 2, "hasMore": false});
     assert_eq!(alice.ok("refreshPrompts", json!({})), refreshed);
     for session in ["one", "two"] {
-        let request = alice.asks_model(session, 1, "Book.");
+        let request = alice.request_of_turn(session, 1, "Book.");
         let messages = messages_of(&request);
         assert!(messages[0].contains("Likes window seats."), "{messages:?}");
         // And no reminder is needed.
@@ -90,7 +90,7 @@ fn one_call_refreshes_a_bounded_number_of_prompts() {
 #[test]
 fn a_remote_block_reminds_unless_its_definition_overrides_it() {
     let alice = Alice::default();
-    for (label, source, said, holds) in [
+    for (label, source, when_changed, holds) in [
         ("a", json!({"agent": "user-1"}), None, "remind"),
         ("b", json!({"agent": "user-1"}), Some("wait"), "wait"),
         ("c", Value::Null, None, "wait"),
@@ -100,8 +100,8 @@ fn a_remote_block_reminds_unless_its_definition_overrides_it() {
         if source.is_object() {
             body["source"] = source;
         }
-        if let Some(said) = said {
-            body["whenChanged"] = json!(said);
+        if let Some(when_changed) = when_changed {
+            body["whenChanged"] = json!(when_changed);
         }
         let block = alice.ok("defineBlock", body);
         assert_eq!(block["whenChanged"], holds, "{label}");

@@ -19,10 +19,10 @@ fn refused_without_numbers() -> ScriptedAnswer {
 
 /// An answer that reports so many tokens of input.
 fn reported(text: &str, input: i64) -> ScriptedAnswer {
-    let whole = json!({
+    let answer = json!({
         "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": input, "completion_tokens": 3}});
-    ScriptedAnswer::json(&whole).unwrap()
+    ScriptedAnswer::json(&answer).unwrap()
 }
 
 /// The answers that a caller gets about session `s`.
@@ -34,7 +34,7 @@ struct Received {
 
 impl Alice {
     /// A turn. The ids of its messages are the caller's, so they are the same in each play.
-    pub fn takes_turn(&self, session: &str, number: usize, text: &str) {
+    pub fn run_turn_in(&self, session: &str, number: usize, text: &str) {
         let parts = json!([{"type": "text", "text": text}]);
         let message = json!({"id": format!("{session}{number}"), "role": "user", "parts": parts});
         self.chat(json!({"id": session, "message": message}));
@@ -55,25 +55,25 @@ impl Alice {
             0 | 1 => {
                 self.outbound.answer(Ok(refused_without_numbers()));
                 self.outbound.answer(Ok(refused_without_numbers()));
-                self.takes_turn(&session, number, &"𓀀".repeat(400));
+                self.run_turn_in(&session, number, &"𓀀".repeat(400));
             }
             2 => {
                 // A window size that is already known.
                 self.outbound.answer(refused(900_000, 2_000));
                 self.outbound.answer(answered("Yes."));
-                self.takes_turn(&session, number, &"𓀀".repeat(400));
+                self.run_turn_in(&session, number, &"𓀀".repeat(400));
             }
             3 => {
                 let input = [1, 100, 10_000, 1_000_000];
                 let input = input[dice.roll(input.len())];
                 self.outbound.answer(Ok(reported("Yes.", input)));
-                self.takes_turn(&session, number, "A report.");
+                self.run_turn_in(&session, number, "A report.");
             }
             4 => {
                 // So many sessions that the rows of last turns are tidied up.
                 for other in 0..40 {
                     self.outbound.answer(Ok(reported("Yes.", 9_000)));
-                    self.takes_turn(&format!("m{number}-{other}"), 0, "Hi.");
+                    self.run_turn_in(&format!("m{number}-{other}"), 0, "Hi.");
                 }
             }
             5 => self.compacts(&session),
@@ -106,7 +106,7 @@ fn play(seed: u64, has_neighbors: bool) -> Received {
         alice
             .outbound
             .answer(answered(&format!("Answer {number}.")));
-        alice.takes_turn("s", number, &"some words ".repeat(words));
+        alice.run_turn_in("s", number, &"some words ".repeat(words));
         alice.compacts("s");
         for call in alice.outbound.calls.borrow().iter().skip(before) {
             received.sent.push(call.body.clone());
@@ -143,7 +143,7 @@ impl Alice {
     /// Runs a turn with a long message. Returns the length of the request to the model.
     fn talks(&self, number: usize) -> usize {
         self.outbound.answer(answered("Yes."));
-        self.takes_turn("s", number, &"some words ".repeat(3_000));
+        self.run_turn_in("s", number, &"some words ".repeat(3_000));
         self.outbound.calls.borrow().last().unwrap().body.len()
     }
 }
@@ -156,7 +156,7 @@ fn a_long_message_shortens_no_other_session() {
     let before = talk(8);
     alice.outbound.answer(Ok(refused_without_numbers()));
     alice.outbound.answer(Ok(refused_without_numbers()));
-    alice.takes_turn("t", 0, &"𓀀".repeat(2_000));
+    alice.run_turn_in("t", 0, &"𓀀".repeat(2_000));
     assert!(talk(9) > before);
 }
 
@@ -167,7 +167,7 @@ fn a_window_reported_by_the_provider_applies_to_the_whole_agent() {
     (0..8).for_each(|number| assert!(talk(number) > 0));
     alice.outbound.answer(refused(90_000, 8_192));
     alice.outbound.answer(answered("Yes."));
-    alice.takes_turn("t", 0, &"some words ".repeat(1_000));
+    alice.run_turn_in("t", 0, &"some words ".repeat(1_000));
     // 8,192 tokens, of which a quarter is for the answer.
     let sent = talk(9);
     assert!(sent < 6_144 * 6, "{sent}");
@@ -178,19 +178,19 @@ fn a_sessions_calibration_outlives_its_turn_row() {
     let alice = Alice::with_model();
     for number in 0..4 {
         alice.outbound.answer(Ok(reported("Yes.", 30_000)));
-        alice.takes_turn("s", number, &"some words ".repeat(3_000));
+        alice.run_turn_in("s", number, &"some words ".repeat(3_000));
     }
     let estimate = |alice: &Alice| alice.ok("estimateTokens", json!({"sessionId": "s"}));
     let before = estimate(&alice);
     for other in 0..80 {
         alice.outbound.answer(answered("Yes."));
-        alice.takes_turn(&format!("o{other}"), 0, "Hi.");
+        alice.run_turn_in(&format!("o{other}"), 0, "Hi.");
     }
     conversation::session::last_turns::fold_surplus(&alice.db).unwrap();
     assert_eq!(estimate(&alice), before);
     // And the next turn continues from there.
     alice.outbound.answer(answered("Yes."));
-    alice.takes_turn("s", 9, "Hi.");
+    alice.run_turn_in("s", 9, "Hi.");
     let after = estimate(&alice)["messages"].as_i64().unwrap();
     assert!(after >= before["messages"].as_i64().unwrap());
 }

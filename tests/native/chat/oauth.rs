@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::turns::{calls, said};
+use super::turns::{calls, text_answer};
 use crate::Alice;
 use api::authorization::{ReturnPage, answer_return, check_return, describe_client};
 use api::route::{self, Route};
@@ -173,15 +173,15 @@ impl Alice {
     fn uses_it(&self, answers: Vec<Answer>) -> String {
         self.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
         self.queues(answers);
-        self.outbound.answer(said("Done."));
-        self.says("go");
+        self.outbound.answer(text_answer("Done."));
+        self.chat_text("go");
         assert!(
             self.outbound.answers.borrow().is_empty(),
             "all was asked for"
         );
         let calls = self.outbound.calls.borrow();
-        let asked: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
-        let read = asked["messages"]
+        let request: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
+        let read = request["messages"]
             .as_array()
             .unwrap()
             .last()
@@ -250,12 +250,12 @@ fn a_user_authorizes_the_agent_and_requests_carry_the_token() {
     assert_eq!(described["redirect_uris"], json!([CALLBACK]));
     assert_eq!(described["application_type"], "web");
     assert!(opened.starts_with("https://login.example/authorize?response_type=code&"));
-    let asked = fields(&opened);
-    assert_eq!(asked["client_id"], "c-1");
-    assert_eq!(asked["redirect_uri"], CALLBACK);
-    assert_eq!(asked["resource"], URL);
-    assert_eq!(asked["scope"], "read");
-    assert_eq!(asked["code_challenge_method"], "S256");
+    let query = fields(&opened);
+    assert_eq!(query["client_id"], "c-1");
+    assert_eq!(query["redirect_uri"], CALLBACK);
+    assert_eq!(query["resource"], URL);
+    assert_eq!(query["scope"], "read");
+    assert_eq!(query["code_challenge_method"], "S256");
     assert_eq!(alice.server()["needsAuthorization"], true);
 
     let from = alice.count_sent();
@@ -279,7 +279,7 @@ fn a_user_authorizes_the_agent_and_requests_carry_the_token() {
     assert_eq!(given["resource"], URL);
     let verifier = given["code_verifier"].as_str().unwrap();
     let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
-    assert_eq!(asked["code_challenge"], challenge);
+    assert_eq!(query["code_challenge"], challenge);
     let basic = format!("Basic {}", STANDARD.encode("c-1:client%2Fsecret"));
     assert_eq!(credential.as_deref(), Some(basic.as_str()));
     for (url, _, _, credential) in &sent[1..] {
@@ -442,10 +442,10 @@ fn a_tool_that_needs_more_scopes_requests_all_of_them() {
     // The server lists its tools, and still wants more.
     alice.queues(listed().into_iter().chain([resource(), metadata()]));
     let define = json!({"name": "gh", "mcp": URL, "needsApproval": false});
-    let asked = alice.ok("defineTool", define);
-    assert_eq!(asked["tools"][0]["name"], "gh_a");
-    assert_eq!(asked["needsAuthorization"], true);
-    let opened = asked["authorizationUrl"].as_str().unwrap();
+    let defined = alice.ok("defineTool", define);
+    assert_eq!(defined["tools"][0]["name"], "gh_a");
+    assert_eq!(defined["needsAuthorization"], true);
+    let opened = defined["authorizationUrl"].as_str().unwrap();
     // The client is known, so it isn't registered again.
     assert_eq!(fields(opened)["scope"], "read write");
     assert_eq!(fields(opened)["client_id"], "c-1");

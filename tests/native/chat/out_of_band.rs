@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
+use crate::chat::turns::{calls, define, text_answer, user};
 use api::socket::{FrameOutcome, SocketState, handle_frame};
 use base::budget::MAX_ANSWER_BYTES;
 use base::database::Database;
@@ -27,7 +27,7 @@ impl Alice {
         self.begin(&body).unwrap().work.unwrap()
     }
 
-    pub fn will_ask(&self) {
+    pub fn script_two_calls(&self) {
         let both = [("c1", "place", json!({})), ("c2", "echo", json!({}))];
         self.outbound.answer(calls(&both));
         self.outbound
@@ -82,8 +82,8 @@ fn an_answer_during_the_turn_is_applied_at_its_end() {
     let work = alice.begin_two_calls();
     alice.frame("c1", "Rome").unwrap();
     assert_eq!(alice.out_of_band_rows(), 1);
-    alice.will_ask();
-    alice.outbound.answer(said("In Rome."));
+    alice.script_two_calls();
+    alice.outbound.answer(text_answer("In Rome."));
     alice.run_work(work);
     assert_eq!(alice.outcomes(), both());
     assert_eq!(alice.out_of_band_rows(), 0);
@@ -99,8 +99,8 @@ fn an_answer_survives_a_crash_during_the_turn() {
     // The client sends its answer again, because it got no acknowledgement.
     alice.frame("c1", "Oslo").unwrap();
     assert_eq!(alice.out_of_band_rows(), 1);
-    alice.will_ask();
-    alice.outbound.answer(said("In Rome."));
+    alice.script_two_calls();
+    alice.outbound.answer(text_answer("In Rome."));
     alice.run_all();
     assert_eq!(alice.outcomes(), both());
     assert_eq!(
@@ -117,8 +117,8 @@ fn an_answer_is_applied_once_whichever_statement_fails() {
         let mut alice = Alice::with_model();
         let work = alice.begin_two_calls();
         alice.frame("c1", "Rome").unwrap();
-        alice.will_ask();
-        alice.outbound.answer(said("In Rome."));
+        alice.script_two_calls();
+        alice.outbound.answer(text_answer("In Rome."));
         let failing = Failing::after(&alice.db, passing);
         wait_for(chat::run::cycle::run(&alice.agent(&failing), work));
         if !failing.has_failed() {
@@ -132,11 +132,11 @@ fn an_answer_is_applied_once_whichever_statement_fails() {
             let is_made = ran.iter().any(|call| call.body.contains("\"agent\""));
             drop(ran);
             if !is_made {
-                alice.will_ask();
+                alice.script_two_calls();
             }
         }
         for _ in 0..3 {
-            alice.outbound.answer(said("In Rome."));
+            alice.outbound.answer(text_answer("In Rome."));
         }
         alice.run_all();
         let outcomes = alice.outcomes();
@@ -152,7 +152,7 @@ fn an_answer_is_applied_once_whichever_statement_fails() {
 fn a_leftover_answer_is_applied_by_the_next_scan() {
     let mut alice = Alice::with_model();
     let work = alice.begin_two_calls();
-    alice.will_ask();
+    alice.script_two_calls();
     alice.run_work(work);
     // As if the object had died right after the turn's end: the early answer is still
     // stored.
@@ -162,7 +162,7 @@ fn a_leftover_answer_is_applied_by_the_next_scan() {
     let sql = "UPDATE cf_agents_last_turns SET state = NULL";
     alice.db.run(sql, &[]).unwrap();
     alice.crash();
-    alice.outbound.answer(said("In Rome."));
+    alice.outbound.answer(text_answer("In Rome."));
     alice.run_all();
     assert_eq!(alice.outcomes(), both());
     assert_eq!(alice.out_of_band_rows(), 0);
@@ -173,7 +173,7 @@ fn an_answer_to_an_unknown_call_is_dropped() {
     let alice = Alice::with_model();
     let work = alice.begin_two_calls();
     alice.frame("c9", "Rome").unwrap();
-    alice.outbound.answer(said("Hello."));
+    alice.outbound.answer(text_answer("Hello."));
     alice.run_work(work);
     assert_eq!(alice.out_of_band_rows(), 0);
     assert_eq!(alice.actions(), ["user_message", "agent_message"]);
@@ -191,8 +191,8 @@ fn a_long_answer_is_stored_in_parts_up_to_a_limit() {
         .map(drop)
         .unwrap_err();
     assert_eq!(error.code.name(), "payload_too_large");
-    alice.will_ask();
-    alice.outbound.answer(said("Long."));
+    alice.script_two_calls();
+    alice.outbound.answer(text_answer("Long."));
     alice.run_work(work);
     assert_eq!(alice.outcomes()[1].1.len(), long.len());
 }
@@ -220,9 +220,9 @@ fn a_scan_reports_whether_answers_remain() {
         alice.db.run(sql, &[id.as_str().into()]).unwrap();
     }
     for (left, is_more_left) in [(1, true), (0, false)] {
-        let look = resume_some_turns(&alice.agent(&alice.db));
+        let round = resume_some_turns(&alice.agent(&alice.db));
         assert_eq!(
-            (alice.out_of_band_rows(), look.is_more_left),
+            (alice.out_of_band_rows(), round.is_more_left),
             (left, is_more_left)
         );
     }

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, kinds, said, user};
+use crate::chat::turns::{calls, kinds, text_answer, user};
 use base::outbound::{CallFailure, Endpoint, OWN_CLASS, OutboundRequest};
 use base::testing::ScriptedAnswer;
 use chat::run::cycle::run;
@@ -28,7 +28,7 @@ impl Alice {
         alice
     }
 
-    fn asked_class(&self, path: &str) -> Vec<OutboundRequest> {
+    fn calls_to_class(&self, path: &str) -> Vec<OutboundRequest> {
         let place = Endpoint::Service {
             binding: OWN_CLASS.to_owned(),
             path: path.to_owned(),
@@ -54,25 +54,25 @@ fn states(alice: &Alice) -> Vec<Value> {
 fn a_call_that_the_class_exempts_runs_without_approval() {
     let alice = Alice::with_class();
     let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
-    for answer in [pay, word("false"), word("paid 5"), said("Paid.")] {
+    for answer in [pay, word("false"), word("paid 5"), text_answer("Paid.")] {
         alice.outbound.answer(answer);
     }
-    let chunks = alice.says("pay");
+    let chunks = alice.chat_text("pay");
     assert!(!kinds(&chunks).contains(&"tool-approval-request"));
     assert_eq!(states(&alice), ["output-available"]);
-    let [asked] = &alice.asked_class("approval")[..] else {
+    let [request] = &alice.calls_to_class("approval")[..] else {
         panic!("the class is asked once")
     };
-    let body: Value = serde_json::from_str(&asked.body).unwrap();
+    let body: Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(
         body,
         json!({"name": "pay", "arguments": {"sum": 5}, "agent": "alice", "sessionId": "s"})
     );
-    let [made] = &alice.asked_class("")[..] else {
+    let [made] = &alice.calls_to_class("")[..] else {
         panic!("the call is made once")
     };
     // The function and the tool receive the same call.
-    assert_eq!(made.headers, asked.headers);
+    assert_eq!(made.headers, request.headers);
 }
 
 #[test]
@@ -96,19 +96,19 @@ fn only_an_explicit_false_skips_approval() {
         let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
         alice.outbound.answer(pay);
         alice.outbound.answer(answer);
-        let chunks = alice.says("pay");
+        let chunks = alice.chat_text("pay");
         assert!(kinds(&chunks).contains(&"tool-approval-request"));
         assert_eq!(states(&alice), ["approval-requested"]);
-        assert_eq!(alice.asked_class("").len(), 0);
+        assert_eq!(alice.calls_to_class("").len(), 0);
         // The approved call runs, and the class is not asked again.
         let mut message = alice.shown()[1].clone();
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
         alice.outbound.answer(word("paid 5"));
-        alice.outbound.answer(said("Paid."));
+        alice.outbound.answer(text_answer("Paid."));
         alice.chat(json!({"id": "s", "messages": [user("pay"), message]}));
         assert_eq!(states(&alice), ["output-available"]);
-        assert_eq!(alice.asked_class("approval").len(), 1);
+        assert_eq!(alice.calls_to_class("approval").len(), 1);
     }
 }
 
@@ -116,11 +116,11 @@ fn only_an_explicit_false_skips_approval() {
 fn the_class_decides_for_each_of_several_calls() {
     let alice = Alice::with_class();
     let pay = |id, sum| (id, "pay", json!({"sum": sum}));
-    let asked = calls(&[pay("c1", 5), pay("c2", 500)]);
-    for answer in [asked, word("false"), word("true"), word("paid 5")] {
+    let tool_calls = calls(&[pay("c1", 5), pay("c2", 500)]);
+    for answer in [tool_calls, word("false"), word("true"), word("paid 5")] {
         alice.outbound.answer(answer);
     }
-    alice.says("pay");
+    alice.chat_text("pay");
     assert_eq!(states(&alice), ["output-available", "approval-requested"]);
 }
 
@@ -132,29 +132,29 @@ fn the_approval_decision_survives_a_crash() {
     let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
     alice.outbound.answer(pay);
     alice.outbound.falls_silent.set(true);
-    let begun = alice
+    let started = alice
         .begin(&json!({"id": "s", "message": user("pay")}))
         .unwrap();
     {
         let agent = alice.agent(&alice.db);
-        let mut turn = pin!(run(&agent, begun.work.unwrap()));
+        let mut turn = pin!(run(&agent, started.work.unwrap()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(matches!(turn.as_mut().poll(&mut context), Poll::Pending));
     }
-    assert_eq!(alice.asked_class("approval").len(), 1);
+    assert_eq!(alice.calls_to_class("approval").len(), 1);
     alice.crash();
     alice.outbound.falls_silent.set(false);
-    for answer in [word("false"), word("paid 5"), said("Paid.")] {
+    for answer in [word("false"), word("paid 5"), text_answer("Paid.")] {
         alice.outbound.answer(answer);
     }
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
     assert_eq!(states(&alice), ["output-available"]);
-    let asked = alice.asked_class("approval");
-    assert_eq!(asked.len(), 2);
-    assert_eq!(asked[0], asked[1]);
-    assert_eq!(alice.asked_class("").len(), 1);
+    let requests = alice.calls_to_class("approval");
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[0], requests[1]);
+    assert_eq!(alice.calls_to_class("").len(), 1);
     // The model's first answer, the question, the question again, the call, the second answer.
     assert_eq!(alice.outbound.calls.borrow().len(), 5);
 }

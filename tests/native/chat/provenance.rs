@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::turns::{calls, define, said};
+use super::turns::{calls, define, text_answer};
 use crate::Alice;
 use base::testing::ScriptedAnswer;
 
@@ -75,7 +75,7 @@ fn tool_answers(alice: &Alice, text: &str, is_failure: bool) {
 }
 
 /// A turn in which the instruction arrives this way, and the model writes this text.
-fn written(way: &str, place: &Place, asked: &str, text: &str) -> Alice {
+fn written(way: &str, place: &Place, question: &str, text: &str) -> Alice {
     let mut alice = populated();
     let write = calls(&[("w", "set_context", (place.arguments)(text))]);
     let mail = || calls(&[("c", "mail", json!({}))]);
@@ -88,8 +88,8 @@ fn written(way: &str, place: &Place, asked: &str, text: &str) -> Alice {
         "earlier turn" => {
             alice.outbound.answer(mail());
             tool_answers(&alice, ORDER, false);
-            alice.outbound.answer(said("I read it."));
-            alice.says("Read my mail.");
+            alice.outbound.answer(text_answer("I read it."));
+            alice.chat_text("Read my mail.");
             alice.crash();
             alice.outbound.answer(write);
         }
@@ -123,14 +123,14 @@ fn written(way: &str, place: &Place, asked: &str, text: &str) -> Alice {
         }
         _ => {
             let other = Alice::with_session();
-            other.say(&[ORDER]);
+            other.append_texts(&[ORDER]);
             let file = other.export("s").unwrap();
             alice.import_untrusted("s", &file).unwrap();
             alice.outbound.answer(write);
         }
     }
-    alice.outbound.answer(said("Done."));
-    alice.says(asked);
+    alice.outbound.answer(text_answer("Done."));
+    alice.chat_text(question);
     alice
 }
 
@@ -183,8 +183,8 @@ fn dictated_text_keeps_the_source_of_its_author() {
             for text in shown {
                 let line = text.lines().find(|line| line.contains("mallory")).unwrap();
                 assert!(line.starts_with("> "), "{way}: {}: {text}", place.label);
-                let said = format!("(source: {source}; written ");
-                assert!(text.contains(&said), "{way}: {}: {text}", place.label);
+                let origin = format!("(source: {source}; written ");
+                assert!(text.contains(&origin), "{way}: {}: {text}", place.label);
             }
         }
     }
@@ -194,8 +194,8 @@ fn dictated_text_keeps_the_source_of_its_author() {
 fn text_copied_from_the_user_is_attributed_to_the_agent() {
     for way in WAYS {
         for place in &PLACES {
-            let said = "Remember that I pay invoices on Fridays.";
-            let alice = written(way, place, said, "The user pays invoices on Fridays.");
+            let statement = "Remember that I pay invoices on Fridays.";
+            let alice = written(way, place, statement, "The user pays invoices on Fridays.");
             let (stored, shown) = source_and_text(&alice, place);
             assert_eq!(stored, "agent", "{way}: {}", place.label);
             if place.label != "facts" {
@@ -203,8 +203,8 @@ fn text_copied_from_the_user_is_attributed_to_the_agent() {
                 assert!(!is_quoted, "{way}: {shown:?}");
             }
             // A question states nothing.
-            let asked = "Should I pay invoices on Fridays?";
-            let alice = written(way, place, asked, "The user pays invoices on Fridays.");
+            let question = "Should I pay invoices on Fridays?";
+            let alice = written(way, place, question, "The user pays invoices on Fridays.");
             let (stored, _) = source_and_text(&alice, place);
             assert_ne!(stored, "agent", "{way}: {}", place.label);
         }
@@ -218,8 +218,8 @@ fn other_text_is_attributed_as_before() {
         alice
             .outbound
             .answer(calls(&[("w", "set_context", (place.arguments)(ORDER))]));
-        alice.outbound.answer(said("Done."));
-        alice.says("Go on.");
+        alice.outbound.answer(text_answer("Done."));
+        alice.chat_text("Go on.");
         let (stored, shown) = source_and_text(&alice, place);
         assert_eq!(stored, "agent", "{}", place.label);
         if place.label != "facts" {

@@ -68,10 +68,10 @@ fn anthropic_call() -> ScriptedAnswer {
     ])
 }
 
-fn anthropic_said(text: &str) -> ScriptedAnswer {
-    let whole = json!({"type": "message", "content": [{"type": "text", "text": text}],
+fn anthropic_text(text: &str) -> ScriptedAnswer {
+    let message = json!({"type": "message", "content": [{"type": "text", "text": text}],
         "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 2}});
-    ScriptedAnswer::json(&whole).unwrap()
+    ScriptedAnswer::json(&message).unwrap()
 }
 
 fn completion(delta: &Value, reason: &str, more: &Value) -> ScriptedAnswer {
@@ -81,7 +81,7 @@ fn completion(delta: &Value, reason: &str, more: &Value) -> ScriptedAnswer {
     events(&[json!({"choices": [{"delta": delta}]}), end])
 }
 
-fn look(more: &Value) -> Value {
+fn look_call(more: &Value) -> Value {
     let mut call = json!({"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}});
     let fields = more.as_object().unwrap().clone();
     call.as_object_mut().unwrap().extend(fields);
@@ -91,7 +91,11 @@ fn look(more: &Value) -> Value {
 /// Runs a turn whose object dies after the tool ran, before the model is asked again, and
 /// then another turn. Returns the requests to the model: the first one, the second one by
 /// the next life, and that of the next turn.
-fn asked(model: &str, call: ScriptedAnswer, said: fn(&str) -> ScriptedAnswer) -> [Value; 3] {
+fn requests_across_eviction(
+    model: &str,
+    call: ScriptedAnswer,
+    text_answer: fn(&str) -> ScriptedAnswer,
+) -> [Value; 3] {
     let mut alice = thinking(model);
     alice.outbound.answer(Ok(call));
     alice
@@ -99,22 +103,22 @@ fn asked(model: &str, call: ScriptedAnswer, said: fn(&str) -> ScriptedAnswer) ->
         .answer(Ok(ScriptedAnswer::text(200, "a lake")));
     alice.outbound.falls_silent.set(true);
     let body = json!({"id": "s", "message": user("look")});
-    let begun = alice.begin(&body).unwrap();
+    let started = alice.begin(&body).unwrap();
     {
         let agent = alice.agent(&alice.db);
-        let mut turn = pin!(run(&agent, begun.work.unwrap()));
+        let mut turn = pin!(run(&agent, started.work.unwrap()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(matches!(turn.as_mut().poll(&mut context), Poll::Pending));
     }
     alice.crash();
     alice.outbound.falls_silent.set(false);
-    alice.outbound.answer(Ok(said("A lake.")));
+    alice.outbound.answer(Ok(text_answer("A lake.")));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
     alice.crash();
-    alice.outbound.answer(Ok(said("Welcome.")));
-    alice.says("thanks");
+    alice.outbound.answer(Ok(text_answer("Welcome.")));
+    alice.chat_text("thanks");
     let calls = alice.outbound.calls.borrow();
     let bodies = calls.iter().map(|call| call.body.as_str());
     let bodies: Vec<Value> = bodies
@@ -127,10 +131,10 @@ fn asked(model: &str, call: ScriptedAnswer, said: fn(&str) -> ScriptedAnswer) ->
 
 #[test]
 fn signed_thinking_is_sent_back_in_place() {
-    let [first, second, third] = asked(
+    let [first, second, third] = requests_across_eviction(
         "anthropic:claude-sonnet-4-5",
         anthropic_call(),
-        anthropic_said,
+        anthropic_text,
     );
     let expected = json!([
         {"type": "thinking", "thinking": "I had better look.", "signature": "c2ln"},
@@ -153,7 +157,8 @@ fn unsigned_thinking_is_dropped_and_disables_thinking() {
         json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
         json!({"type": "message_stop"}),
     ]);
-    let [_, second, _] = asked("anthropic:claude-sonnet-4-5", call, anthropic_said);
+    let [_, second, _] =
+        requests_across_eviction("anthropic:claude-sonnet-4-5", call, anthropic_text);
     assert_eq!(second["messages"][1]["content"][0]["type"], "tool_use");
     assert!(second["thinking"].is_null());
 }
@@ -162,12 +167,12 @@ fn unsigned_thinking_is_dropped_and_disables_thinking() {
 fn call_signatures_are_sent_back_with_their_calls() {
     let extra = json!({"google": {"thought_signature": "c2ln"}});
     let call = completion(
-        &look(&json!({"extra_content": extra})),
+        &look_call(&json!({"extra_content": extra})),
         "tool_calls",
         &json!({}),
     );
-    let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
-    let [_, second, third] = asked("openai:gemini-3-pro", call, said);
+    let text_answer = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
+    let [_, second, third] = requests_across_eviction("openai:gemini-3-pro", call, text_answer);
     for request in [second, third] {
         let message = &request["messages"][1];
         assert_eq!(message["tool_calls"][0]["extra_content"], extra);
@@ -177,28 +182,32 @@ fn call_signatures_are_sent_back_with_their_calls() {
 
 #[test]
 fn a_classs_model_receives_the_data_it_returned() {
-    let kept = json!({"parts": [{"type": "reasoning", "text": "Hm.", "providerOptions": {"maker": {"itemId": "rs_1"}}}]});
-    let call = completion(&look(&json!({})), "tool_calls", &json!({"kept": kept}));
-    let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
-    let [_, second, third] = asked("own:mock", call, said);
+    let stored = json!({"parts": [{"type": "reasoning", "text": "Hm.", "providerOptions": {"maker": {"itemId": "rs_1"}}}]});
+    let call = completion(
+        &look_call(&json!({})),
+        "tool_calls",
+        &json!({"kept": stored}),
+    );
+    let text_answer = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
+    let [_, second, third] = requests_across_eviction("own:mock", call, text_answer);
     for request in [second, third] {
-        assert_eq!(request["messages"][1]["kept"], kept);
+        assert_eq!(request["messages"][1]["kept"], stored);
     }
 }
 
 #[test]
 fn provider_data_is_sent_only_to_its_own_model() {
-    let kept = json!({"parts": []});
+    let stored = json!({"parts": []});
     let alice = thinking("own:one");
-    let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": kept}));
+    let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": stored}));
     alice.outbound.answer(Ok(answer));
-    alice.says("hi");
+    alice.chat_text("hi");
     let settings = &alice.outbound.settings;
     let other = "own:two".to_owned();
     settings.borrow_mut().insert("MODEL".to_owned(), other);
-    let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
-    alice.outbound.answer(Ok(said));
-    alice.says("and?");
+    let answer = completion(&json!({"content": "Well."}), "stop", &json!({}));
+    alice.outbound.answer(Ok(answer));
+    alice.chat_text("and?");
     let calls = alice.outbound.calls.borrow();
     let body: Value = serde_json::from_str(&calls[1].body).unwrap();
     assert_eq!(body["messages"][1]["content"], "Hi.");
@@ -207,10 +216,14 @@ fn provider_data_is_sent_only_to_its_own_model() {
 
 #[test]
 fn too_long_provider_data_is_dropped_and_the_turn_continues() {
-    let kept = json!({"parts": ["x".repeat(70_000)]});
-    let call = completion(&look(&json!({})), "tool_calls", &json!({"kept": kept}));
-    let said = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
-    let [_, second, _] = asked("own:mock", call, said);
+    let stored = json!({"parts": ["x".repeat(70_000)]});
+    let call = completion(
+        &look_call(&json!({})),
+        "tool_calls",
+        &json!({"kept": stored}),
+    );
+    let text_answer = |text: &str| completion(&json!({"content": text}), "stop", &json!({}));
+    let [_, second, _] = requests_across_eviction("own:mock", call, text_answer);
     assert!(second["messages"][1]["kept"].is_null());
 }
 
@@ -218,11 +231,11 @@ fn too_long_provider_data_is_dropped_and_the_turn_continues() {
 /// sender who trusts the file.
 #[test]
 fn an_untrusted_file_cannot_supply_provider_data() {
-    let kept = json!({"parts": [{"type": "text", "length": 3, "providerOptions": {"maker": {"itemId": "msg_1"}}}]});
+    let stored = json!({"parts": [{"type": "text", "length": 3, "providerOptions": {"maker": {"itemId": "msg_1"}}}]});
     let alice = thinking("own:mock");
-    let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": kept}));
+    let answer = completion(&json!({"content": "Hi."}), "stop", &json!({"kept": stored}));
     alice.outbound.answer(Ok(answer));
-    alice.says("hi");
+    alice.chat_text("hi");
     let file = alice.export("s").unwrap();
     assert!(file.contains("msg_1"));
     for (allows, expected) in [(false, false), (true, true)] {
@@ -233,9 +246,9 @@ fn an_untrusted_file_cannot_supply_provider_data() {
             other.import_untrusted("s", &file)
         };
         imported.unwrap();
-        let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
-        other.outbound.answer(Ok(said));
-        other.says("and?");
+        let answer = completion(&json!({"content": "Well."}), "stop", &json!({}));
+        other.outbound.answer(Ok(answer));
+        other.chat_text("and?");
         let calls = other.outbound.calls.borrow();
         assert_eq!(calls[0].body.contains("msg_1"), expected);
     }
@@ -254,10 +267,10 @@ fn a_small_window_limits_the_provider_data_sent_back() {
             &json!({"kept": parts(bytes)}),
         );
         alice.outbound.answer(Ok(answer));
-        alice.says("hi");
-        let said = completion(&json!({"content": "Well."}), "stop", &json!({}));
-        alice.outbound.answer(Ok(said));
-        alice.says("and?");
+        alice.chat_text("hi");
+        let answer = completion(&json!({"content": "Well."}), "stop", &json!({}));
+        alice.outbound.answer(Ok(answer));
+        alice.chat_text("and?");
         let calls = alice.outbound.calls.borrow();
         let body: Value = serde_json::from_str(&calls[1].body).unwrap();
         assert_eq!(body["messages"][1]["kept"].is_object(), comes_back);

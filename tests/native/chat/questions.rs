@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::turns::{calls, define, said, user};
+use super::turns::{calls, define, text_answer, user};
 use crate::Alice;
 use base::outbound::CallFailure;
 use base::testing::{ScriptedAnswer, wait_for};
@@ -19,7 +19,7 @@ fn form() -> Value {
     json!({"type": "object", "required": ["name"], "properties": {"name": {"type": "string", "maxLength": 8}}})
 }
 
-fn asks(state: &str) -> Value {
+fn input_required(state: &str) -> Value {
     json!({"resultType": "input_required", "requestState": state, "inputRequests":
         {"who": {"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": form()}}}})
 }
@@ -67,11 +67,11 @@ impl Alice {
     }
 
     /// A turn that ends with a question. Returns its chunks.
-    fn is_asked(&self, state: &str) -> Vec<Value> {
+    fn ends_with_question(&self, state: &str) -> Vec<Value> {
         self.outbound
             .answer(calls(&[("c1", "gh_a", json!({"q": 1}))]));
-        self.outbound.answer(result(1, &asks(state)));
-        self.says("book")
+        self.outbound.answer(result(1, &input_required(state)));
+        self.chat_text("book")
     }
 
     fn answer_body(&self, call_id: &str, output: &Value) -> Value {
@@ -101,7 +101,7 @@ impl Alice {
 #[test]
 fn a_tools_question_ends_the_turn_and_its_answer_continues_it() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    let chunks = alice.is_asked("its secret state");
+    let chunks = alice.ends_with_question("its secret state");
     assert_eq!(
         kinds(&chunks),
         [
@@ -149,7 +149,7 @@ fn a_tools_question_ends_the_turn_and_its_answer_continues_it() {
     }
 
     alice.outbound.answer(result(1_001, &text("Booked.")));
-    alice.outbound.answer(said("It is booked."));
+    alice.outbound.answer(text_answer("It is booked."));
     let chunks = alice.chat(alice.answer_body("c1", &accept("Ann")));
     let params = alice.sent_params(2);
     assert_eq!(params["name"], "a");
@@ -176,8 +176,8 @@ fn a_tools_question_ends_the_turn_and_its_answer_continues_it() {
     assert_eq!(parts[2]["data"]["isClosed"], true);
     assert_eq!(parts[3]["text"], "It is booked.");
     // The model reads only the result, and the log contains neither the state nor the answers.
-    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
-    assert!(asked.contains("Booked.") && !asked.contains("Ann") && !asked.contains("Who?"));
+    let request = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(request.contains("Booked.") && !request.contains("Ann") && !request.contains("Who?"));
     let note = alice
         .notes()
         .into_iter()
@@ -189,7 +189,7 @@ fn a_tools_question_ends_the_turn_and_its_answer_continues_it() {
 #[test]
 fn an_invalid_answer_is_refused_and_the_question_stays_open() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     let before = (alice.events(), alice.outbound.calls.borrow().len());
     for (output, field) in [
         (json!("I am the output."), "responses"),
@@ -216,7 +216,7 @@ fn an_invalid_answer_is_refused_and_the_question_stays_open() {
     alice
         .outbound
         .answer(result(1_001, &text("Nothing booked.")));
-    alice.outbound.answer(said("As you like."));
+    alice.outbound.answer(text_answer("As you like."));
     alice.chat(body);
     assert_eq!(
         alice.sent_params(2)["inputResponses"],
@@ -228,11 +228,11 @@ fn an_invalid_answer_is_refused_and_the_question_stays_open() {
 fn an_approved_call_may_ask_a_few_times() {
     let alice = Alice::with_asking_server(&json!({}));
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-    alice.says("book");
+    alice.chat_text("book");
     let mut asking = alice.shown().pop().unwrap();
     asking["parts"][1]["state"] = json!("approval-responded");
     asking["parts"][1]["approval"]["approved"] = json!(true);
-    alice.outbound.answer(result(1, &asks("0")));
+    alice.outbound.answer(result(1, &input_required("0")));
     let chunks = alice.chat(json!({"id": "s", "messages": [user("book"), asking]}));
     // The client has the call as approved, and would repeat its request.
     assert_eq!(
@@ -246,9 +246,10 @@ fn an_approved_call_may_ask_a_few_times() {
     );
     assert_eq!(alice.last_parts()[1]["state"], "input-available");
     for round in 1..8 {
-        alice
-            .outbound
-            .answer(result(round * 1_000 + 1, &asks(&round.to_string())));
+        alice.outbound.answer(result(
+            round * 1_000 + 1,
+            &input_required(&round.to_string()),
+        ));
         let chunks = alice.chat(alice.answer_body("c1", &accept("Ann")));
         assert_eq!(
             kinds(&chunks),
@@ -269,8 +270,8 @@ fn an_approved_call_may_ask_a_few_times() {
             (3, &json!("input-available"))
         );
     }
-    alice.outbound.answer(result(8_001, &asks("8")));
-    alice.outbound.answer(said("It asks too much."));
+    alice.outbound.answer(result(8_001, &input_required("8")));
+    alice.outbound.answer(text_answer("It asks too much."));
     alice.chat(alice.answer_body("c1", &accept("Ann")));
     let parts = alice.last_parts();
     assert_eq!(parts[1]["state"], "output-error");
@@ -286,7 +287,7 @@ fn an_approved_call_may_ask_a_few_times() {
 #[test]
 fn a_question_survives_a_crash_at_any_point() {
     let mut alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     alice.crash();
     let work = alice
         .begin(&alice.answer_body("c1", &accept("Ann")))
@@ -296,7 +297,7 @@ fn a_question_survives_a_crash_at_any_point() {
     drop(work);
     alice.crash();
     alice.outbound.answer(result(1_001, &text("Booked.")));
-    alice.outbound.answer(said("Done."));
+    alice.outbound.answer(text_answer("Done."));
     alice.run_all();
     assert_eq!(alice.last_parts()[1]["output"], "Booked.");
     assert_eq!(
@@ -305,7 +306,7 @@ fn a_question_survives_a_crash_at_any_point() {
     );
     // The answer is accepted once.
     let calls = alice.outbound.calls.borrow().len();
-    alice.outbound.answer(said("Hm."));
+    alice.outbound.answer(text_answer("Hm."));
     alice.chat(alice.answer_body("c1", &accept("Bob")));
     assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
     assert_eq!(alice.last_parts()[1]["output"], "Booked.");
@@ -319,9 +320,9 @@ fn all_questions_of_a_message_are_answered_before_any_call_resumes() {
         ("c2", "gh_a", json!({"q": 2})),
     ];
     alice.outbound.answer(calls(&both));
-    alice.outbound.answer(result(1, &asks("one")));
-    alice.outbound.answer(result(1, &asks("two")));
-    let chunks = alice.says("book");
+    alice.outbound.answer(result(1, &input_required("one")));
+    alice.outbound.answer(result(1, &input_required("two")));
+    let chunks = alice.chat_text("book");
     let requests = chunks
         .iter()
         .filter(|chunk| chunk["type"] == "data-input-request");
@@ -340,7 +341,7 @@ fn all_questions_of_a_message_are_answered_before_any_call_resumes() {
     );
     alice.outbound.answer(result(1_001, &text("A.")));
     alice.outbound.answer(result(1_001, &text("B.")));
-    alice.outbound.answer(said("Both."));
+    alice.outbound.answer(text_answer("Both."));
     alice.chat(alice.answer_body("c2", &accept("Bob")));
     let sent = [4, 3].map(|back| {
         alice.sent_params(back - 1)["inputResponses"]["who"]["content"]["name"].clone()
@@ -353,7 +354,7 @@ fn all_questions_of_a_message_are_answered_before_any_call_resumes() {
 #[test]
 fn imports_and_forks_resume_no_call() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     let file = alice.export("s").unwrap();
     alice.import("copy", &file).unwrap();
     let forked = alice.ok("forkSession", json!({"sessionId": "s"}));
@@ -365,7 +366,7 @@ fn imports_and_forks_resume_no_call() {
         assert_eq!(asking["parts"][2]["data"]["isClosed"], true, "{id}");
         let body =
             json!({"id": id, "messages": [user("book"), answered(&asking, "c1", &accept("Ann"))]});
-        alice.outbound.answer(said("Nothing."));
+        alice.outbound.answer(text_answer("Nothing."));
         alice.chat(body);
     }
     assert_eq!(
@@ -378,7 +379,7 @@ fn imports_and_forks_resume_no_call() {
 #[test]
 fn a_question_can_be_answered_over_a_socket() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     let frame = |output: &Value| {
         let seat = api::socket::SocketState::new(
             base::ids::Id::parse("s".to_owned()).unwrap(),
@@ -393,7 +394,7 @@ fn a_question_can_be_answered_over_a_socket() {
     assert!(refused.work.is_none());
     assert_eq!(alice.last_parts()[1]["state"], "input-available");
     alice.outbound.answer(result(1_001, &text("Booked.")));
-    alice.outbound.answer(said("Done."));
+    alice.outbound.answer(text_answer("Done."));
     let work = frame(&accept("Ann")).unwrap().work.unwrap();
     alice.run_work(work);
     assert_eq!(alice.last_parts()[1]["output"], "Booked.");
@@ -412,13 +413,13 @@ fn answer_frame(alice: &Alice, output: &Value, continues: bool) -> api::socket::
 #[test]
 fn a_call_whose_answer_started_no_turn_is_repeated_when_its_message_is_continued() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     let sent = alice.outbound.calls.borrow().len();
     assert!(answer_frame(&alice, &accept("Ann"), false).work.is_none());
     assert_eq!(alice.outbound.calls.borrow().len(), sent);
     assert_eq!(alice.last_parts()[2]["data"]["isClosed"], true);
     alice.outbound.answer(result(1_001, &text("Booked.")));
-    alice.outbound.answer(said("It is booked."));
+    alice.outbound.answer(text_answer("It is booked."));
     // The client continues by itself, and has the answer in its copy of the call.
     let body = alice.answer_body("c1", &accept("Ann"));
     let chunks = alice.chat(body.clone());
@@ -433,7 +434,7 @@ fn a_call_whose_answer_started_no_turn_is_repeated_when_its_message_is_continued
     assert_eq!(parts[3]["text"], "It is booked.");
     // The call is made once.
     let calls = alice.outbound.calls.borrow().len();
-    alice.outbound.answer(said("Nothing more."));
+    alice.outbound.answer(text_answer("Nothing more."));
     alice.chat(body);
     assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
 }
@@ -441,17 +442,17 @@ fn a_call_whose_answer_started_no_turn_is_repeated_when_its_message_is_continued
 #[test]
 fn a_call_whose_answer_started_no_turn_is_repeated_before_the_next_message_is_answered() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     assert!(answer_frame(&alice, &accept("Ann"), false).work.is_none());
     let calls = alice.outbound.calls.borrow().len();
     alice.outbound.answer(result(1_001, &text("Booked.")));
-    alice.outbound.answer(said("Noon."));
-    let chunks = alice.says("What time is it?");
+    alice.outbound.answer(text_answer("Noon."));
+    let chunks = alice.chat_text("What time is it?");
     assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
     assert_eq!(alice.outbound.calls.borrow().len(), calls + 2);
-    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
-    assert!(asked.contains("Booked."), "{asked}");
-    assert!(asked.contains("What time is it?"), "{asked}");
+    let request = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(request.contains("Booked."), "{request}");
+    assert!(request.contains("What time is it?"), "{request}");
     let shown = alice.shown();
     assert_eq!(shown.len(), 4);
     assert_eq!(shown[2]["parts"][0]["text"], "What time is it?");
@@ -463,7 +464,7 @@ fn a_call_whose_answer_started_no_turn_is_repeated_before_the_next_message_is_an
 #[test]
 fn a_call_of_a_turn_that_was_lost_is_not_made_again() {
     let mut alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     assert!(answer_frame(&alice, &accept("Ann"), false).work.is_none());
     let body = alice.answer_body("c1", &accept("Ann"));
     drop(alice.begin(&body).unwrap());
@@ -475,8 +476,8 @@ fn a_call_of_a_turn_that_was_lost_is_not_made_again() {
     assert_eq!(round.works.len(), 0);
     drop(round);
     let calls = alice.outbound.calls.borrow().len();
-    alice.outbound.answer(said("Noon."));
-    alice.says("What time is it?");
+    alice.outbound.answer(text_answer("Noon."));
+    alice.chat_text("What time is it?");
     assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
 }
 
@@ -487,10 +488,13 @@ fn a_client_tools_output_that_started_no_turn_is_read_by_the_next_turn() {
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
     assert!(answer_frame(&alice, &json!("Rome"), false).work.is_none());
-    alice.outbound.answer(said("In Rome."));
-    alice.says("And?");
-    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
-    assert!(asked.contains("Rome") && asked.contains("And?"), "{asked}");
+    alice.outbound.answer(text_answer("In Rome."));
+    alice.chat_text("And?");
+    let request = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(
+        request.contains("Rome") && request.contains("And?"),
+        "{request}"
+    );
 }
 
 #[test]
@@ -500,7 +504,7 @@ fn an_approval_that_started_no_turn_counts_when_its_message_is_continued() {
     alice
         .outbound
         .answer(calls(&[("c1", "pay", json!({"to": "Ann"}))]));
-    alice.says("Pay.");
+    alice.chat_text("Pay.");
     let id = base::ids::Id::parse("s".to_owned()).unwrap();
     let seat = api::socket::SocketState::new(id, &alice.caller);
     let frame = json!({"type": "cf_agent_tool_approval", "toolCallId": "c1", "approved": true});
@@ -514,11 +518,11 @@ fn an_approval_that_started_no_turn_counts_when_its_message_is_continued() {
     alice
         .outbound
         .answer(ScriptedAnswer::json(&json!({"paid": 1})));
-    alice.outbound.answer(said("Paid."));
+    alice.outbound.answer(text_answer("Paid."));
     alice.chat(body.clone());
     assert_eq!(alice.last_parts()[1]["output"]["paid"], 1);
     let calls = alice.outbound.calls.borrow().len();
-    alice.outbound.answer(said("Nothing more."));
+    alice.outbound.answer(text_answer("Nothing more."));
     alice.chat(body);
     assert_eq!(alice.outbound.calls.borrow().len(), calls + 1);
 }
@@ -526,12 +530,12 @@ fn an_approval_that_started_no_turn_counts_when_its_message_is_continued() {
 #[test]
 fn a_wrong_answer_that_is_sent_again_does_not_refuse_the_next_message() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     let mut body = alice.answer_body("c1", &accept("much too long"));
     assert!(alice.begin(&body).is_err());
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(user("Never mind. What time is it?"));
-    alice.outbound.answer(said("Noon."));
+    alice.outbound.answer(text_answer("Noon."));
     let chunks = alice.chat(body);
     assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
     let shown = alice.shown();
@@ -542,7 +546,7 @@ fn a_wrong_answer_that_is_sent_again_does_not_refuse_the_next_message() {
     assert_eq!(shown[1]["parts"][2]["data"]["isClosed"], Value::Null);
     let asking = answered(&shown[1], "c1", &accept("Ann"));
     alice.outbound.answer(result(1_001, &text("Booked.")));
-    alice.outbound.answer(said("Done."));
+    alice.outbound.answer(text_answer("Done."));
     alice.chat(json!({"id": "s", "messages": [shown[0], asking]}));
     assert_eq!(
         alice.sent_params(2)["inputResponses"],
@@ -555,7 +559,7 @@ fn a_wrong_answer_that_is_sent_again_does_not_refuse_the_next_message() {
 fn a_wrong_answer_that_is_refused_twice_refuses_no_later_message() {
     for entry_point in ["chat", "socket", "runTurn"] {
         let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-        alice.is_asked("x");
+        alice.ends_with_question("x");
         let mut body = alice.answer_body("c1", &accept("much too long"));
         for _ in 0..2 {
             let error = alice.begin(&body).err().unwrap();
@@ -567,7 +571,7 @@ fn a_wrong_answer_that_is_refused_twice_refuses_no_later_message() {
         let sent = user("What time is it?");
         let messages = body["messages"].as_array_mut().unwrap();
         messages.push(sent.clone());
-        alice.outbound.answer(said("Noon."));
+        alice.outbound.answer(text_answer("Noon."));
         match entry_point {
             "chat" => drop(alice.chat(body)),
             "socket" => {
@@ -592,7 +596,7 @@ fn a_wrong_answer_that_is_refused_twice_refuses_no_later_message() {
 #[test]
 fn a_message_with_a_wrong_answer_in_its_history_is_queued() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     let mut body = alice.answer_body("c1", &accept("much too long"));
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(user("What time is it?"));
@@ -601,8 +605,8 @@ fn a_message_with_a_wrong_answer_in_its_history_is_queued() {
     messages.push(user("Does it rain?"));
     body["whenBusy"] = json!("queue");
     assert!(alice.begin(&body).unwrap().work.is_none());
-    alice.outbound.answer(said("Noon."));
-    alice.outbound.answer(said("It does."));
+    alice.outbound.answer(text_answer("Noon."));
+    alice.outbound.answer(text_answer("It does."));
     alice.run_work(work);
     let shown = alice.shown();
     assert_eq!(shown.len(), 6);
@@ -613,7 +617,7 @@ fn a_message_with_a_wrong_answer_in_its_history_is_queued() {
 #[test]
 fn a_wrong_answer_of_an_earlier_message_does_not_refuse_the_answers_of_the_last_one() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     let mut body = alice.answer_body("c1", &accept("much too long"));
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(user("Where am I?"));
@@ -625,7 +629,7 @@ fn a_wrong_answer_of_an_earlier_message_does_not_refuse_the_answers_of_the_last_
     let located = answered(&alice.shown()[3], "c2", &json!("Rome"));
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(located);
-    alice.outbound.answer(said("In Rome."));
+    alice.outbound.answer(text_answer("In Rome."));
     let chunks = alice.chat(body.clone());
     assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
     let shown = alice.shown();
@@ -633,7 +637,7 @@ fn a_wrong_answer_of_an_earlier_message_does_not_refuse_the_answers_of_the_last_
     assert_eq!(shown[3]["parts"][2]["text"], "In Rome.", "{}", shown[3]);
     assert_eq!(shown[1]["parts"][1]["state"], "input-available");
     // Sent once more, the request has no answer in its last message.
-    alice.outbound.answer(said("Still in Rome."));
+    alice.outbound.answer(text_answer("Still in Rome."));
     let chunks = alice.chat(body);
     assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
 }
@@ -646,13 +650,13 @@ fn a_wrong_answer_beside_a_right_one_leaves_the_calls_of_their_message_waiting()
         ("c2", "gh_a", json!({"q": 2})),
     ];
     alice.outbound.answer(calls(&both));
-    alice.outbound.answer(result(1, &asks("one")));
-    alice.outbound.answer(result(1, &asks("two")));
-    alice.says("book");
+    alice.outbound.answer(result(1, &input_required("one")));
+    alice.outbound.answer(result(1, &input_required("two")));
+    alice.chat_text("book");
     let asking = alice.shown().pop().unwrap();
     let asking = answered(&asking, "c1", &accept("Ann"));
     let asking = answered(&asking, "c2", &json!("wrong"));
-    alice.outbound.answer(said("Noon."));
+    alice.outbound.answer(text_answer("Noon."));
     let sent = alice.outbound.calls.borrow().len();
     alice.chat(json!({"id": "s", "messages": [user("book"), asking, user("What time is it?")]}));
     assert_eq!(alice.outbound.calls.borrow().len(), sent + 1);
@@ -666,9 +670,9 @@ fn a_wrong_answer_beside_a_right_one_leaves_the_calls_of_their_message_waiting()
 #[test]
 fn a_tool_changed_since_its_question_is_not_called() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    alice.is_asked("x");
+    alice.ends_with_question("x");
     alice.ok("removeTool", json!({"name": "gh"}));
-    alice.outbound.answer(said("Gone."));
+    alice.outbound.answer(text_answer("Gone."));
     alice.chat(alice.answer_body("c1", &accept("Ann")));
     let reply = alice.last_parts()[1]["errorText"].clone();
     assert!(
@@ -681,7 +685,7 @@ fn a_tool_changed_since_its_question_is_not_called() {
 fn questions_that_cannot_be_displayed_become_tool_errors() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     let ask = |method: &str, params: &Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}});
-    for (asked, reply) in [
+    for (question, reply) in [
         (
             ask("sampling/createMessage", &json!({})),
             "other than a form or a page",
@@ -699,9 +703,9 @@ fn questions_that_cannot_be_displayed_become_tool_errors() {
         ),
     ] {
         alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-        alice.outbound.answer(result(1, &asked));
-        alice.outbound.answer(said("It can't."));
-        alice.says(reply);
+        alice.outbound.answer(result(1, &question));
+        alice.outbound.answer(text_answer("It can't."));
+        alice.chat_text(reply);
         let (_, text) = alice.outcomes().pop().unwrap();
         assert!(text.contains(reply), "{text}");
     }
@@ -717,9 +721,9 @@ fn questions_per_step_are_limited() {
         .collect();
     alice.outbound.answer(calls(&many));
     for _ in 0..9 {
-        alice.outbound.answer(result(1, &asks("x")));
+        alice.outbound.answer(result(1, &input_required("x")));
     }
-    let chunks = alice.says("book");
+    let chunks = alice.chat_text("book");
     let count = |kind: &str| chunks.iter().filter(|chunk| chunk["type"] == kind).count();
     assert_eq!(
         (count("data-input-request"), count("tool-output-error")),
@@ -732,9 +736,11 @@ fn a_custom_tool_may_ask_and_run_turn_returns_the_question() {
     let alice = Alice::with_model();
     define(&alice, "book", false);
     alice.outbound.answer(calls(&[("c1", "book", json!({}))]));
-    alice.outbound.answer(ScriptedAnswer::json(&asks("mine")));
-    let asked = json!({"sessionId": "s", "message": user("book")});
-    let ran = alice.ok("runTurn", asked);
+    alice
+        .outbound
+        .answer(ScriptedAnswer::json(&input_required("mine")));
+    let input = json!({"sessionId": "s", "message": user("book")});
+    let ran = alice.ok("runTurn", input);
     assert_eq!(ran["finishReason"], "tool-calls");
     assert_eq!(ran["message"], *alice.shown().last().unwrap());
     let data = &alice.last_parts()[2]["data"];
@@ -745,7 +751,7 @@ fn a_custom_tool_may_ask_and_run_turn_returns_the_question() {
     alice
         .outbound
         .answer(ScriptedAnswer::json(&json!({"booked": true})));
-    alice.outbound.answer(said("Done."));
+    alice.outbound.answer(text_answer("Done."));
     alice.chat(alice.answer_body("c1", &accept("Ann")));
     let body = &alice.tool_calls()[1];
     assert_eq!(

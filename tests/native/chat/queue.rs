@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, kinds, receive, said, text_of, user};
+use crate::chat::turns::{calls, define, kinds, receive, text_answer, text_of, user};
 use access::{Caller, TokenScope};
 use api::chat::StartedTurn;
 use api::dispatch::dispatch;
@@ -27,17 +27,17 @@ fn id(text: &str) -> Id {
 
 impl Alice {
     fn queue(&self, text: &str) -> StartedTurn {
-        let begun = self.begin(&when_busy(text, "queue")).unwrap();
-        assert!(begun.work.is_none());
-        begun
+        let started = self.begin(&when_busy(text, "queue")).unwrap();
+        assert!(started.work.is_none());
+        started
     }
 
     /// A running turn for the message `first`.
     fn busy(&self) -> (TurnWork, chat::run::listener::TurnListener) {
-        let begun = self
+        let started = self
             .begin(&json!({"id": "s", "message": user("first")}))
             .unwrap();
-        (begun.work.unwrap(), begun.listener)
+        (started.work.unwrap(), started.listener)
     }
 
     /// The session's messages as `role: text`.
@@ -84,7 +84,7 @@ fn queued_messages_are_answered_in_order() {
     assert_eq!(alice.actions(), ["user_message"]);
     assert_eq!(alice.waiting_rows(), 2);
     for text in ["One.", "Two.", "Three."] {
-        alice.outbound.answer(said(text));
+        alice.outbound.answer(text_answer(text));
     }
     alice.run_work(work);
     assert_eq!(alice.messages(), MESSAGES);
@@ -103,10 +103,10 @@ fn queued_messages_are_answered_in_order() {
 #[test]
 fn a_turn_without_waiters_writes_no_queue_row() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("One."));
-    let begun = alice.begin(&when_busy("first", "queue")).unwrap();
+    alice.outbound.answer(text_answer("One."));
+    let started = alice.begin(&when_busy("first", "queue")).unwrap();
     assert_eq!(alice.waiting_rows(), 0);
-    alice.run_work(begun.work.unwrap());
+    alice.run_work(started.work.unwrap());
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_whole_history_queues_only_its_new_message() {
     let third = json!({"id": "s", "messages": [user("first"), partial, user("second"), user("third")], "whenBusy": "queue"});
     assert!(alice.begin(&third).unwrap().work.is_none());
     for text in ["One.", "Two.", "Three."] {
-        alice.outbound.answer(said(text));
+        alice.outbound.answer(text_answer(text));
     }
     alice.run_work(work);
     assert_eq!(alice.messages(), MESSAGES);
@@ -133,8 +133,8 @@ fn a_resent_message_keeps_its_place_in_the_queue() {
     let one = alice.queue("second");
     let again = alice.queue("second");
     assert_eq!(alice.waiting_rows(), 1);
-    alice.outbound.answer(said("One."));
-    alice.outbound.answer(said("Two."));
+    alice.outbound.answer(text_answer("One."));
+    alice.outbound.answer(text_answer("Two."));
     alice.run_work(work);
     assert_eq!(text_of(&receive(one.listener)), "Two.");
     assert_eq!(text_of(&receive(again.listener)), "Two.");
@@ -180,8 +180,8 @@ fn queued_messages_are_bounded_in_bytes() {
 #[test]
 fn only_new_messages_are_queued() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Zero."));
-    alice.says("zero");
+    alice.outbound.answer(text_answer("Zero."));
+    alice.chat_text("zero");
     let (_work, _) = alice.busy();
     for body in [
         json!({"id": "s", "trigger": "regenerate-message", "whenBusy": "queue"}),
@@ -201,8 +201,8 @@ fn a_replacing_message_precedes_the_queue() {
     let waits = alice.queue("later");
     let urgent = alice.begin(&when_busy("now", "replace")).unwrap();
     assert!(urgent.work.is_none());
-    alice.outbound.answer(said("At once."));
-    alice.outbound.answer(said("Later."));
+    alice.outbound.answer(text_answer("At once."));
+    alice.outbound.answer(text_answer("Later."));
     alice.run_work(work);
     assert_eq!(*kinds(&receive(first)).last().unwrap(), "abort");
     assert_eq!(
@@ -224,9 +224,9 @@ fn an_interrupted_turn_is_replaced_at_once() {
     let mut alice = Alice::with_model();
     drop(alice.busy());
     alice.reactivate();
-    alice.outbound.answer(said("At once."));
-    let begun = alice.begin(&when_busy("now", "replace")).unwrap();
-    alice.run_work(begun.work.unwrap());
+    alice.outbound.answer(text_answer("At once."));
+    let started = alice.begin(&when_busy("now", "replace")).unwrap();
+    alice.run_work(started.work.unwrap());
     assert_eq!(
         alice.messages(),
         ["user: first", "user: now", "assistant: At once."]
@@ -263,8 +263,8 @@ fn a_queued_message_can_be_withdrawn() {
     assert_eq!(cancel("u-second"), json!({"cancelled": true}));
     assert_eq!(cancel("u-second"), json!({"cancelled": false}));
     assert_eq!(kinds(&receive(second.listener)), ["abort"]);
-    alice.outbound.answer(said("One."));
-    alice.outbound.answer(said("Three."));
+    alice.outbound.answer(text_answer("One."));
+    alice.outbound.answer(text_answer("Three."));
     alice.run_work(work);
     assert_eq!(
         alice.messages(),
@@ -302,8 +302,8 @@ fn a_page_queues_withdraws_and_receives_its_turn() {
     // The page may withdraw its message, with any token.
     let cancel = json!({"type": "cf_agent_chat_request_cancel", "id": "r2"}).to_string();
     wait_for(hear_frame(&alice.agent(&alice.db), &state, &cancel)).unwrap();
-    alice.outbound.answer(said("One."));
-    alice.outbound.answer(said("Three."));
+    alice.outbound.answer(text_answer("One."));
+    alice.outbound.answer(text_answer("Three."));
     alice.audience.frames.borrow_mut().clear();
     alice.run_work(work);
     let frames = alice.audience.frames.borrow();
@@ -343,8 +343,8 @@ fn a_server_can_queue_a_message_and_join_it() {
     assert!(one.as_mut().poll(&mut context).is_pending());
     assert!(two.as_mut().poll(&mut context).is_pending());
     assert_eq!(alice.waiting_rows(), 1);
-    alice.outbound.answer(said("One."));
-    alice.outbound.answer(said("Two."));
+    alice.outbound.answer(text_answer("One."));
+    alice.outbound.answer(text_answer("Two."));
     alice.run_work(work);
     let one: Value = serde_json::from_str(&wait_for(one).unwrap().body.into_string()).unwrap();
     let two: Value = serde_json::from_str(&wait_for(two).unwrap().body.into_string()).unwrap();
@@ -392,8 +392,8 @@ fn forks_and_exports_do_not_include_the_queue() {
     alice.ok("forkSession", json!({"sessionId": "s"}));
     assert!(!alice.export("s").unwrap().contains("second"));
     assert_eq!(alice.waiting_rows(), 1);
-    alice.outbound.answer(said("One."));
-    alice.outbound.answer(said("Two."));
+    alice.outbound.answer(text_answer("One."));
+    alice.outbound.answer(text_answer("Two."));
     alice.run_work(work);
     assert_eq!(alice.messages(), MESSAGES[..4]);
 }
@@ -408,7 +408,7 @@ fn each_message_is_answered_once_in_order_whichever_statement_fails() {
         alice.queue("second");
         alice.queue("third");
         for text in ["One.", "Two.", "Three."] {
-            alice.outbound.answer(said(text));
+            alice.outbound.answer(text_answer(text));
         }
         let failing = Failing::after(&alice.db, passing);
         wait_for(run(&alice.agent(&failing), work));
@@ -424,7 +424,7 @@ fn each_message_is_answered_once_in_order_whichever_statement_fails() {
                 .count();
             alice.outbound.answers.borrow_mut().clear();
             for text in ["One.", "Two.", "Three."].iter().skip(answered) {
-                alice.outbound.answer(said(text));
+                alice.outbound.answer(text_answer(text));
             }
             for _ in 0..3 {
                 for work in resume_some_turns(&alice.agent(&alice.db)).works {
@@ -457,8 +457,8 @@ fn a_servers_queued_message_survives_a_crash_and_its_caller() {
     }
     drop(work);
     alice.reactivate();
-    alice.outbound.answer(said("One."));
-    alice.outbound.answer(said("Two."));
+    alice.outbound.answer(text_answer("One."));
+    alice.outbound.answer(text_answer("Two."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
@@ -483,8 +483,8 @@ fn an_unreadable_queued_message_of_another_build_is_dropped() {
             &[],
         )
         .unwrap();
-    alice.outbound.answer(said("One."));
-    alice.outbound.answer(said("Three."));
+    alice.outbound.answer(text_answer("One."));
+    alice.outbound.answer(text_answer("Three."));
     alice.run_work(work);
     assert_eq!(*kinds(&receive(second.listener)).last().unwrap(), "error");
     assert_eq!(
@@ -504,9 +504,9 @@ fn an_out_of_band_tool_result_continues_before_the_queue() {
     let work = alice.begin_two_calls();
     alice.frame("c1", "Rome").unwrap();
     alice.queue("second");
-    alice.will_ask();
-    alice.outbound.answer(said("In Rome."));
-    alice.outbound.answer(said("Two."));
+    alice.script_two_calls();
+    alice.outbound.answer(text_answer("In Rome."));
+    alice.outbound.answer(text_answer("Two."));
     alice.run_work(work);
     assert_eq!(alice.messages().len(), 4);
     assert_eq!(alice.messages()[3], "assistant: Two.");
@@ -519,7 +519,7 @@ fn a_new_message_waits_behind_a_queue_that_has_not_resumed() {
     let (work, _) = alice.busy();
     alice.queue("second");
     // The turn ends, and the object dies before it begins the next one.
-    alice.outbound.answer(said("One."));
+    alice.outbound.answer(text_answer("One."));
     alice.turns.cancel_all();
     drop(work);
     alice.reactivate();
@@ -527,8 +527,8 @@ fn a_new_message_waits_behind_a_queue_that_has_not_resumed() {
     assert!(!alice.has_turn_rows());
     alice.queue("third");
     alice.outbound.answers.borrow_mut().clear();
-    alice.outbound.answer(said("Two."));
-    alice.outbound.answer(said("Three."));
+    alice.outbound.answer(text_answer("Two."));
+    alice.outbound.answer(text_answer("Three."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
     }
@@ -551,7 +551,7 @@ fn calls_awaiting_approval_do_not_block_the_queue() {
     let (work, _) = alice.busy();
     alice.queue("second");
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
-    alice.outbound.answer(said("Two."));
+    alice.outbound.answer(text_answer("Two."));
     alice.run_work(work);
     assert_eq!(alice.messages()[3], "assistant: Two.");
 }

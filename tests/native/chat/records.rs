@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
+use crate::chat::turns::{calls, define, text_answer, user};
 use access::{Caller, TokenScope};
 use base::database::Database;
 use base::ids::Id;
@@ -45,7 +45,7 @@ impl Alice {
     }
 
     fn turn_in(&self, session: &str, text: &str) {
-        self.outbound.answer(said("Yes."));
+        self.outbound.answer(text_answer("Yes."));
         self.chat(json!({"id": session, "message": user(text)}));
     }
 
@@ -63,7 +63,7 @@ impl Alice {
     }
 }
 
-fn asked(turns: &[Value]) -> Vec<&str> {
+fn session_ids(turns: &[Value]) -> Vec<&str> {
     let ids = turns.iter().map(|turn| turn["sessionId"].as_str().unwrap());
     ids.collect()
 }
@@ -145,8 +145,8 @@ fn a_turns_tools_are_recorded_by_kind_without_content() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(500, "Atlantis sank")));
-    alice.outbound.answer(said("It sank."));
-    alice.says("weather?");
+    alice.outbound.answer(text_answer("It sank."));
+    alice.chat_text("weather?");
     let turn = &alice.turns("s")[0];
     assert_eq!(turn["steps"].as_array().unwrap().len(), 2);
     assert_eq!(turn["steps"][0]["finishReason"], "tool-calls");
@@ -186,7 +186,7 @@ fn a_turns_tools_are_recorded_by_kind_without_content() {
     assert!(!turn.to_string().contains("Atlantis"));
     // A call that waits for the user runs in the turn that continues.
     alice.outbound.answer(calls(&[("c4", "asks", json!({}))]));
-    alice.says("ask");
+    alice.chat_text("ask");
     let waiting = &alice.turns("s")[0];
     assert_eq!(waiting["finishReason"], "tool-calls");
     assert_eq!(waiting["steps"][0]["tools"][0]["startedAt"], Value::Null);
@@ -195,7 +195,7 @@ fn a_turns_tools_are_recorded_by_kind_without_content() {
     message["parts"][1]["state"] = json!("approval-responded");
     message["parts"][1]["approval"] = json!({"id": approval, "approved": true});
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "done")));
-    alice.outbound.answer(said("Done."));
+    alice.outbound.answer(text_answer("Done."));
     alice.chat(json!({"id": "s", "messages": [message]}));
     let turns = alice.turns("s");
     assert_eq!(turns.len(), 3);
@@ -243,7 +243,7 @@ fn a_failure_after_partial_output_is_recorded_once() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::stream(&format!("data: {chunk}\n\n"))));
-    alice.says("hi");
+    alice.chat_text("hi");
     let turns = alice.turns("s");
     assert_eq!(turns.len(), 1);
     assert_eq!(turns[0]["failure"]["code"], "model_failed");
@@ -255,8 +255,11 @@ fn a_failure_after_partial_output_is_recorded_once() {
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": [turns[0]["messageId"]]}),
     );
-    let kept = alice.turns("s");
-    assert_eq!((kept.len(), &kept[0]["failure"]), (1, &turns[0]["failure"]));
+    let stored = alice.turns("s");
+    assert_eq!(
+        (stored.len(), &stored[0]["failure"]),
+        (1, &turns[0]["failure"])
+    );
 }
 
 #[test]
@@ -294,7 +297,7 @@ fn a_resumed_turn_records_its_attempts_and_caller() {
     alice.crash();
     alice.host.advance(5_000);
     for work in alice.recover(&alice.db).works {
-        alice.outbound.answer(said("Here."));
+        alice.outbound.answer(text_answer("Here."));
         alice.run_work(work);
     }
     let turn = &alice.turns("s")[0];
@@ -321,7 +324,7 @@ fn turns_of_all_sessions_are_listed_newest_first() {
     let expected: Vec<String> = order.iter().rev().map(|n| format!("s{n}")).collect();
     for limit in [1, 2, 3, 100] {
         let turns = alice.turns_of(json!({}), limit);
-        assert_eq!(asked(&turns), expected, "{limit}");
+        assert_eq!(session_ids(&turns), expected, "{limit}");
         let times: Vec<i64> = turns
             .iter()
             .map(|turn| turn["endedAt"].as_i64().unwrap())
@@ -339,7 +342,7 @@ fn turns_of_all_sessions_are_listed_newest_first() {
         rest.extend(page["turns"].as_array().unwrap().clone());
         cursor = page["cursor"].clone();
     }
-    assert_eq!(asked(&rest), expected[1..]);
+    assert_eq!(session_ids(&rest), expected[1..]);
 }
 
 #[test]
@@ -349,10 +352,10 @@ fn a_page_is_counted_in_turns_not_events() {
     let texts: Vec<String> = (0..1_000).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     for _ in 0..4 {
-        alice.say(&texts);
+        alice.append_texts(&texts);
     }
     alice.turn_in("s", "second");
-    alice.say(&texts);
+    alice.append_texts(&texts);
     alice.db.take_steps();
     let page = alice.ok("getTurns", json!({"sessionId": "s"}));
     let steps = alice.db.take_steps();
@@ -391,12 +394,12 @@ fn older_turns_stay_recorded_whatever_follows() {
     alice.turn_in("s", "e");
     assert_eq!(alice.turns("s").len(), 4);
     // An answer whose position was taken by an append is reported, too.
-    let begun = alice
+    let started = alice
         .begin(&json!({"id": "s", "message": user("f")}))
         .unwrap();
-    alice.say(&["meanwhile"]);
-    alice.outbound.answer(said("Late."));
-    alice.run_work(begun.work.unwrap());
+    alice.append_texts(&["meanwhile"]);
+    alice.outbound.answer(text_answer("Late."));
+    alice.run_work(started.work.unwrap());
     alice.turn_in("s", "g");
     assert_eq!(alice.turns("s").len(), 6);
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
@@ -418,8 +421,8 @@ fn records_do_not_depend_on_whether_the_turn_row_still_exists() {
     let texts: Vec<String> = (0..1_200).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     alice.turn_in("s", "first");
-    alice.say(&texts[..1_000]);
-    alice.say(&texts[1_000..]);
+    alice.append_texts(&texts[..1_000]);
+    alice.append_texts(&texts[1_000..]);
     let rows = |alice: &Alice| {
         let sql = "SELECT 1 FROM cf_agents_last_turns WHERE session_id = 's'";
         alice.db.rows(sql, &[]).unwrap().len()
@@ -489,8 +492,8 @@ fn a_sessions_failures_do_not_depend_on_other_sessions() {
     // The agent's own list is paged, newest first, and misses none.
     let all = alice.turns_of(json!({"failed": true}), 100);
     assert_eq!(all.len(), each + 3_000 + 1);
-    assert_eq!(asked(&all)[0], "t");
-    assert_eq!(asked(&all[all.len() - each..]), ["s"; 16]);
+    assert_eq!(session_ids(&all)[0], "t");
+    assert_eq!(session_ids(&all[all.len() - each..]), ["s"; 16]);
     // They go with their session.
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(alice.failures_kept(), 3_000 + 1);
@@ -572,16 +575,16 @@ fn a_turn_stopped_before_any_output_is_recorded_in_one_row() {
     alice.host.advance(1_000);
     let written = |alice: &Alice, is_stopped: bool| {
         alice.db.take_costs();
-        let begun = alice
+        let started = alice
             .begin(&json!({"id": "s", "message": user(if is_stopped { "Stop." } else { "Go." })}))
             .unwrap();
         alice.host.advance(700);
         if is_stopped {
             alice.ok("cancelTurn", json!({"sessionId": "s"}));
         } else {
-            alice.outbound.answer(said("Yes."));
+            alice.outbound.answer(text_answer("Yes."));
         }
-        alice.run_work(begun.work.unwrap());
+        alice.run_work(started.work.unwrap());
         alice.db.take_costs().1
     };
     let plain = written(&alice, false);
@@ -642,16 +645,16 @@ fn a_turn_stopped_after_a_crash_is_recorded() {
     assert_eq!(alice.turns("s0")[0]["finishReason"], "cancelled");
     // The message that it answered was deleted.
     let alice = Alice::with_model();
-    let begun = alice
+    let started = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
-    let asked = alice.events()[0]["id"].clone();
+    let message = alice.events()[0]["id"].clone();
     alice.ok(
         "deleteMessages",
-        json!({"sessionId": "s", "messageIds": [asked]}),
+        json!({"sessionId": "s", "messageIds": [message]}),
     );
     alice.ok("cancelTurn", json!({"sessionId": "s"}));
-    alice.run_work(begun.work.unwrap());
+    alice.run_work(started.work.unwrap());
     assert_eq!(alice.turns("s")[0]["finishReason"], "cancelled");
 }
 

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use crate::Alice;
-use crate::chat::turns::{receive, said, text_of, user};
+use crate::chat::turns::{receive, text_answer, text_of, user};
 use api::chat::resume_chat;
 use base::database::Database;
 use base::testing::Failing;
@@ -25,39 +25,39 @@ impl Alice {
     }
 }
 
-fn sessions(look: &RecoveryRound) -> Vec<&str> {
-    let works = look.works.iter().map(TurnWork::running);
+fn sessions(round: &RecoveryRound) -> Vec<&str> {
+    let works = round.works.iter().map(TurnWork::running);
     works.map(|running| running.session_id.as_str()).collect()
 }
 
 #[test]
 fn interrupted_turns_are_resumed_in_small_batches() {
     let alice = Alice::with_interrupted_turns(MAX_RESUMED + 2);
-    let look = alice.recover(&alice.db);
-    assert_eq!(sessions(&look), ["s0", "s1", "s2", "s3"]);
-    assert!(look.is_more_left);
+    let round = alice.recover(&alice.db);
+    assert_eq!(sessions(&round), ["s0", "s1", "s2", "s3"]);
+    assert!(round.is_more_left);
     assert!(alice.recover(&alice.db).works.is_empty());
-    for work in look.works {
-        alice.outbound.answer(said("Here."));
+    for work in round.works {
+        alice.outbound.answer(text_answer("Here."));
         alice.run_work(work);
     }
-    let look = alice.recover(&alice.db);
-    assert_eq!(sessions(&look), ["s4", "s5"]);
-    assert!(!look.is_more_left);
+    let round = alice.recover(&alice.db);
+    assert_eq!(sessions(&round), ["s4", "s5"]);
+    assert!(!round.is_more_left);
 }
 
 #[test]
 fn an_interrupted_turn_resumes_at_once_when_a_client_asks() {
     let alice = Alice::with_interrupted_turns(MAX_RESUMED + 1);
-    let look = alice.recover(&alice.db);
+    let round = alice.recover(&alice.db);
     let last = format!("s{MAX_RESUMED}");
-    let begun = resume_chat(&alice.agent(&alice.db), &last)
+    let started = resume_chat(&alice.agent(&alice.db), &last)
         .unwrap()
         .unwrap();
-    alice.outbound.answer(said("Here."));
-    alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&receive(begun.listener)), "Here.");
-    drop(look);
+    alice.outbound.answer(text_answer("Here."));
+    alice.run_work(started.work.unwrap());
+    assert_eq!(text_of(&receive(started.listener)), "Here.");
+    drop(round);
 }
 
 #[test]
@@ -65,20 +65,20 @@ fn an_unreadable_turn_blocks_no_other() {
     let alice = Alice::with_interrupted_turns(3);
     let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
-    let look = alice.recover(&alice.db);
-    assert_eq!(sessions(&look), ["s1", "s2"]);
-    assert_eq!(look.failures[0].code.name(), "corrupt_row");
-    assert!(!look.is_more_left, "it was closed");
+    let round = alice.recover(&alice.db);
+    assert_eq!(sessions(&round), ["s1", "s2"]);
+    assert_eq!(round.failures[0].code.name(), "corrupt_row");
+    assert!(!round.is_more_left, "it was closed");
     assert_eq!(alice.turn_rows(), 2);
 }
 
 #[test]
 fn a_turn_with_a_storage_error_is_retried_and_blocks_no_other() {
     let alice = Alice::with_interrupted_turns(3);
-    let look = alice.recover(&Failing::with(&alice.db, "s1"));
-    assert_eq!(sessions(&look), ["s0", "s2"]);
-    assert_eq!(look.failures[0].code.name(), "storage_failed");
-    assert!(look.is_more_left);
+    let round = alice.recover(&Failing::with(&alice.db, "s1"));
+    assert_eq!(sessions(&round), ["s0", "s2"]);
+    assert_eq!(round.failures[0].code.name(), "storage_failed");
+    assert!(round.is_more_left);
     assert_eq!(sessions(&alice.recover(&alice.db)), ["s1"]);
 }
 
@@ -89,7 +89,7 @@ fn a_turn_that_crashes_the_object_is_abandoned_after_a_few_tries() {
     while alice.turn_rows() > 0 {
         tries += 1;
         assert!(tries < 10);
-        let look = alice.recover(&alice.db);
+        let round = alice.recover(&alice.db);
         let recoveries = alice
             .db
             .rows("SELECT recoveries FROM cf_agents_last_turns", &[])
@@ -100,14 +100,14 @@ fn a_turn_that_crashes_the_object_is_abandoned_after_a_few_tries() {
             alice.crash();
             continue;
         }
-        for work in look.works {
+        for work in round.works {
             alice.run_work(work);
         }
     }
     assert_eq!(tries, 3);
     let page = alice.ok("getHistory", json!({"sessionId": "s0"}));
-    let said = page["messages"][1]["parts"][0]["text"].as_str().unwrap();
-    assert!(said.contains("interrupted"), "{said}");
+    let text = page["messages"][1]["parts"][0]["text"].as_str().unwrap();
+    assert!(text.contains("interrupted"), "{text}");
 }
 
 #[test]
@@ -127,11 +127,11 @@ fn turns_waiting_for_capacity_are_not_counted_as_attempts() {
     let alice = Alice::with_interrupted_turns(1);
     let others = Reservation::take(&TURNS, TURNS.with(ByteBudget::max_bytes), "Others").unwrap();
     for _ in 0..5 {
-        let look = alice.recover(&alice.db);
-        assert!(look.works.is_empty() && look.is_more_left);
+        let round = alice.recover(&alice.db);
+        assert!(round.works.is_empty() && round.is_more_left);
     }
     drop(others);
-    alice.outbound.answer(said("Here."));
+    alice.outbound.answer(text_answer("Here."));
     for work in alice.recover(&alice.db).works {
         alice.run_work(work);
     }

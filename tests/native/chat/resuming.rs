@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{said, text_of, user};
+use crate::chat::turns::{text_answer, text_of, user};
 use api::socket::{FrameOutcome, SocketState, handle_frame};
 use base::budget::{ByteBudget, TURNS};
 use base::ids::Id;
@@ -21,8 +21,8 @@ impl Alice {
 
     /// A socket that was offered a turn. The turn has ended since, with this answer.
     fn late(&self, answer: &str) -> (SocketState, String) {
-        self.outbound.answer(said(answer));
-        let begun = self
+        self.outbound.answer(text_answer(answer));
+        let started = self
             .begin(&json!({"id": "s", "message": user("Go.")}))
             .unwrap();
         let new = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
@@ -33,7 +33,7 @@ impl Alice {
         let state = offered.state.unwrap();
         assert!(state.awaits_replay);
         self.audience.awaits_replay.set(true);
-        self.run_work(begun.work.unwrap());
+        self.run_work(started.work.unwrap());
         (state, reply["id"].as_str().unwrap().to_owned())
     }
 
@@ -114,12 +114,12 @@ fn a_cleared_session_replays_nothing() {
 #[test]
 fn no_chunks_are_kept_without_a_waiting_socket() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello."));
-    let begun = alice
+    alice.outbound.answer(text_answer("Hello."));
+    let started = alice
         .begin(&json!({"id": "s", "message": user("Hi.")}))
         .unwrap();
-    drop(begun.listener);
-    alice.run_work(begun.work.unwrap());
+    drop(started.listener);
+    alice.run_work(started.work.unwrap());
     assert!(!alice.turns.is_busy());
     assert_eq!(TURNS.with(ByteBudget::reserved_bytes), 0);
 }

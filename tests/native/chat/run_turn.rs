@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
+use crate::chat::turns::{calls, define, text_answer, user};
 use access::{Caller, TokenScope};
 use base::database::Database as _;
 use base::ids::Id;
@@ -11,12 +11,12 @@ use base::outbound::CallFailure;
 use base::testing::{Failing, ScriptedAnswer};
 use chat::run::resume::resume_some_turns;
 
-fn asks(text: &str) -> Value {
+fn turn_input(text: &str) -> Value {
     json!({"sessionId": "s", "message": user(text)})
 }
 
 impl Alice {
-    fn asked_models(&self) -> usize {
+    fn count_model_calls(&self) -> usize {
         self.outbound.calls.borrow().len()
     }
 }
@@ -24,8 +24,8 @@ impl Alice {
 #[test]
 fn a_turn_returns_its_whole_answer() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello!"));
-    let ran = alice.ok("runTurn", asks("hi"));
+    alice.outbound.answer(text_answer("Hello!"));
+    let ran = alice.ok("runTurn", turn_input("hi"));
     let shown = alice.shown();
     assert_eq!(
         ran,
@@ -43,50 +43,50 @@ fn a_turn_returns_its_whole_answer() {
 #[test]
 fn a_repeated_request_returns_the_answer_without_a_call() {
     let mut alice = Alice::with_model();
-    alice.outbound.answer(said("Hello!"));
-    let first = alice.ok("runTurn", asks("hi"));
-    assert_eq!(alice.ok("runTurn", asks("hi")), first);
+    alice.outbound.answer(text_answer("Hello!"));
+    let first = alice.ok("runTurn", turn_input("hi"));
+    assert_eq!(alice.ok("runTurn", turn_input("hi")), first);
     alice.reactivate();
-    assert_eq!(alice.ok("runTurn", asks("hi")), first);
+    assert_eq!(alice.ok("runTurn", turn_input("hi")), first);
     // Later turns write over the row of this turn.
-    alice.outbound.answer(said("More."));
-    alice.ok("runTurn", asks("more"));
-    alice.outbound.answer(said("Yes."));
-    alice.says("and by chat");
-    assert_eq!(alice.ok("runTurn", asks("hi")), first);
-    assert_eq!(alice.asked_models(), 3);
+    alice.outbound.answer(text_answer("More."));
+    alice.ok("runTurn", turn_input("more"));
+    alice.outbound.answer(text_answer("Yes."));
+    alice.chat_text("and by chat");
+    assert_eq!(alice.ok("runTurn", turn_input("hi")), first);
+    assert_eq!(alice.count_model_calls(), 3);
     assert_eq!(alice.events().len(), 6);
 }
 
 #[test]
 fn an_answer_moved_by_another_write_is_found() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Late."));
+    alice.outbound.answer(text_answer("Late."));
     let agent = alice.agent(&alice.db);
-    let body = asks("hi").to_string();
+    let body = turn_input("hi").to_string();
     let ran = api::dispatch::dispatch(&agent, "runTurn", body.as_bytes());
     let mut ran = std::pin::pin!(ran);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(ran.as_mut().poll(&mut context).is_pending());
-    alice.say(&["in between"]);
+    alice.append_texts(&["in between"]);
     alice.run_work(alice.starter.take().unwrap());
     assert!(ran.as_mut().poll(&mut context).is_ready());
-    let again = alice.ok("runTurn", asks("hi"));
+    let again = alice.ok("runTurn", turn_input("hi"));
     assert_eq!(again["message"]["parts"][0]["text"], "Late.");
     assert_eq!(again["usage"]["inputTokens"], 10);
-    assert_eq!(alice.asked_models(), 1);
+    assert_eq!(alice.count_model_calls(), 1);
 }
 
 #[test]
 fn a_message_written_by_another_operation_is_refused() {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
-    alice.ok("appendMessage", asks("appended"));
-    alice.outbound.answer(said("By chat."));
-    alice.says("said");
+    alice.ok("appendMessage", turn_input("appended"));
+    alice.outbound.answer(text_answer("By chat."));
+    alice.chat_text("said");
     let before = alice.db.dump();
     for text in ["appended", "said"] {
-        let error = alice.call("runTurn", asks(text)).unwrap_err();
+        let error = alice.call("runTurn", turn_input(text)).unwrap_err();
         assert_eq!(error.code.name(), "already_exists", "{text}");
         assert_eq!(error.details()["id"], format!("u-{text}"));
     }
@@ -96,10 +96,10 @@ fn a_message_written_by_another_operation_is_refused() {
 #[test]
 fn another_text_under_an_answered_id_is_refused() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello!"));
-    let first = alice.ok("runTurn", asks("hi"));
+    alice.outbound.answer(text_answer("Hello!"));
+    let first = alice.ok("runTurn", turn_input("hi"));
     let before = alice.db.dump();
-    let mut other = asks("hi");
+    let mut other = turn_input("hi");
     other["message"]["parts"][0]["text"] = "bye".into();
     let error = alice.call("runTurn", other).unwrap_err();
     assert_eq!(error.code.name(), "already_exists");
@@ -111,10 +111,10 @@ fn another_text_under_an_answered_id_is_refused() {
     );
     assert_eq!(alice.db.dump(), before);
     // Parts other than text may differ: a caller that repeats a call rebuilds them.
-    let mut again = asks("hi");
+    let mut again = turn_input("hi");
     again["message"]["metadata"] = json!({"try": 2});
     assert_eq!(alice.ok("runTurn", again), first);
-    assert_eq!(alice.asked_models(), 1);
+    assert_eq!(alice.count_model_calls(), 1);
 }
 
 #[test]
@@ -122,15 +122,15 @@ fn an_interrupted_turn_is_joined() {
     let mut alice = Alice::with_model();
     {
         let agent = alice.agent(&alice.db);
-        let body = asks("hi").to_string();
+        let body = turn_input("hi").to_string();
         base::testing::cut_off(api::dispatch::dispatch(&agent, "runTurn", body.as_bytes()));
     }
     alice.reactivate();
-    alice.outbound.answer(said("Back."));
-    let ran = alice.ok("runTurn", asks("hi"));
+    alice.outbound.answer(text_answer("Back."));
+    let ran = alice.ok("runTurn", turn_input("hi"));
     assert_eq!(ran["message"]["parts"][0]["text"], "Back.");
     assert_eq!(alice.actions(), ["user_message", "agent_message"]);
-    assert_eq!(alice.ok("runTurn", asks("hi")), ran);
+    assert_eq!(alice.ok("runTurn", turn_input("hi")), ran);
 }
 
 /// After a failure of any statement: the message is there at most once, and a call that
@@ -139,9 +139,9 @@ fn an_interrupted_turn_is_joined() {
 fn run_turn_can_be_repeated_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::with_model();
-        alice.outbound.answer(said("Once."));
+        alice.outbound.answer(text_answer("Once."));
         let failing = Failing::after(&alice.db, passing);
-        let body = asks("hi").to_string();
+        let body = turn_input("hi").to_string();
         let outcome = alice.send(&failing, "runTurn", body.as_bytes());
         if !failing.has_failed() {
             outcome.unwrap();
@@ -150,11 +150,11 @@ fn run_turn_can_be_repeated_whichever_statement_fails() {
         }
         alice.reactivate();
         for work in resume_some_turns(&alice.agent(&alice.db)).works {
-            alice.outbound.answer(said("Once."));
+            alice.outbound.answer(text_answer("Once."));
             alice.run_work(work);
         }
-        alice.outbound.answer(said("Once."));
-        let ran = alice.ok("runTurn", asks("hi"));
+        alice.outbound.answer(text_answer("Once."));
+        let ran = alice.ok("runTurn", turn_input("hi"));
         let at = format!("statement {passing}");
         assert_eq!(ran["message"]["parts"][0]["text"], "Once.", "{at}");
         assert_eq!(alice.actions(), ["user_message", "agent_message"], "{at}");
@@ -167,12 +167,12 @@ fn a_failed_turn_without_output_can_be_retried() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(500, "broken")));
-    assert_eq!(alice.refused("runTurn", asks("hi")), "model_failed");
-    alice.outbound.answer(said("Now."));
-    let ran = alice.ok("runTurn", asks("hi"));
+    assert_eq!(alice.refused("runTurn", turn_input("hi")), "model_failed");
+    alice.outbound.answer(text_answer("Now."));
+    let ran = alice.ok("runTurn", turn_input("hi"));
     assert_eq!(ran["message"]["parts"][0]["text"], "Now.");
     assert_eq!(alice.actions(), ["user_message", "agent_message"]);
-    assert_eq!(alice.ok("runTurn", asks("hi")), ran);
+    assert_eq!(alice.ok("runTurn", turn_input("hi")), ran);
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn a_repeated_failed_turn_returns_the_same_error() {
         .chunks
         .push(Err(CallFailure::TimedOut { silence_ms: 60_000 }));
     alice.outbound.answer(Ok(broken));
-    let first = alice.call("runTurn", asks("hi")).unwrap_err();
+    let first = alice.call("runTurn", turn_input("hi")).unwrap_err();
     assert_eq!(first.code.name(), "model_failed");
     assert_eq!(first.details()["messageId"], alice.shown()[1]["id"]);
-    assert_eq!(alice.call("runTurn", asks("hi")).unwrap_err(), first);
-    assert_eq!(alice.asked_models(), 1);
+    assert_eq!(alice.call("runTurn", turn_input("hi")).unwrap_err(), first);
+    assert_eq!(alice.count_model_calls(), 1);
 }
 
 #[test]
@@ -198,9 +198,9 @@ fn reaching_the_step_limit_is_reported() {
     define(&alice, "echo", false);
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "x")));
-    let first = alice.call("runTurn", asks("hi")).unwrap_err();
+    let first = alice.call("runTurn", turn_input("hi")).unwrap_err();
     assert_eq!(first.code.name(), "step_limit_reached");
-    assert_eq!(alice.call("runTurn", asks("hi")).unwrap_err(), first);
+    assert_eq!(alice.call("runTurn", turn_input("hi")).unwrap_err(), first);
 }
 
 #[test]
@@ -208,16 +208,16 @@ fn stopping_for_an_approval_or_client_tool_is_reported() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
-    let ran = alice.ok("runTurn", asks("pay"));
+    let ran = alice.ok("runTurn", turn_input("pay"));
     assert_eq!(ran["finishReason"], "tool-calls");
     assert_eq!(ran["message"]["parts"][1]["state"], "approval-requested");
     alice.outbound.answer(calls(&[("c2", "where", json!({}))]));
-    let mut body = asks("where");
+    let mut body = turn_input("where");
     body["tools"] = json!([{"name": "where", "description": "Where am I?"}]);
     let ran = alice.ok("runTurn", body);
     assert_eq!(ran["finishReason"], "tool-calls");
     assert_eq!(ran["message"]["parts"][1]["state"], "input-available");
-    assert_eq!(alice.ok("runTurn", asks("where")), ran);
+    assert_eq!(alice.ok("runTurn", turn_input("where")), ran);
 }
 
 #[test]
@@ -238,17 +238,17 @@ fn run_turn_needs_the_rights_of_a_chat_request() {
         ("tools", json!([{"name": "mine"}])),
     ] {
         let alice = scoped(&["runTurn"]);
-        let mut body = asks("hi");
+        let mut body = turn_input("hi");
         body[field] = value;
         let error = alice.call("runTurn", body).unwrap_err();
         assert_eq!(error.code.name(), "forbidden", "{field}");
         assert_eq!(error.details()["field"], field);
     }
     let alice = scoped(&["runTurn"]);
-    alice.outbound.answer(said("Yes."));
-    alice.ok("runTurn", asks("hi"));
+    alice.outbound.answer(text_answer("Yes."));
+    alice.ok("runTurn", turn_input("hi"));
     assert_eq!(
-        scoped(&["chat"]).refused("runTurn", asks("hi")),
+        scoped(&["chat"]).refused("runTurn", turn_input("hi")),
         "forbidden"
     );
     let other = json!({"sessionId": "t", "message": user("hi")});
@@ -301,13 +301,13 @@ fn invalid_input_is_refused_and_writes_nothing() {
 #[test]
 fn an_export_does_not_contain_the_caller() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello!"));
-    alice.ok("runTurn", asks("hi"));
+    alice.outbound.answer(text_answer("Hello!"));
+    alice.ok("runTurn", turn_input("hi"));
     let file = alice.export("s").unwrap();
     let bob = Alice::with_model();
     bob.import("s", &file).unwrap();
     assert_eq!(bob.export("s").unwrap(), file);
-    assert_eq!(bob.refused("runTurn", asks("hi")), "already_exists");
+    assert_eq!(bob.refused("runTurn", turn_input("hi")), "already_exists");
 }
 
 /// The failure that ends a turn early, the code that reports it, and the details that must be kept.
@@ -380,7 +380,7 @@ fn a_failure_of_a_turn_keeps_its_code_and_its_details() {
         let alice = Alice::with_model();
         alice.ok("createSession", json!({"id": "s"}));
         break_it(&alice);
-        let error = alice.call("runTurn", asks("hi")).unwrap_err();
+        let error = alice.call("runTurn", turn_input("hi")).unwrap_err();
         assert_eq!(error.code.name(), *code, "{name}: {error:?}");
         for detail in *details {
             assert!(

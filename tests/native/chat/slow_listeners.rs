@@ -9,7 +9,7 @@ use chat::run::listener::TurnListener;
 use chat::stream::chunks::Chunk;
 
 use crate::Alice;
-use crate::chat::turns::{kinds, receive, said, text_of, user};
+use crate::chat::turns::{kinds, receive, text_answer, text_of, user};
 use base::budget::{ByteBudget, TURNS};
 use base::testing::wait_for;
 
@@ -23,11 +23,11 @@ fn long() -> String {
 #[test]
 fn a_stalled_listener_gets_an_error_after_the_turn() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said(&long()));
-    let begun = alice
+    alice.outbound.answer(text_answer(&long()));
+    let started = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
-    alice.run_work(begun.work.unwrap());
+    alice.run_work(started.work.unwrap());
     assert!(TURNS.with(ByteBudget::reserved_bytes) > 500_000);
     for _ in 0..LOOKS {
         assert!(alice.turns.is_busy());
@@ -35,7 +35,7 @@ fn a_stalled_listener_gets_an_error_after_the_turn() {
     }
     assert_eq!(TURNS.with(ByteBudget::reserved_bytes), 0);
     assert!(!alice.turns.is_busy());
-    let chunks = receive(begun.listener);
+    let chunks = receive(started.listener);
     assert_eq!(kinds(&chunks), ["error"]);
     assert!(chunks[0]["errorText"].as_str().unwrap().contains("history"));
 }
@@ -43,12 +43,12 @@ fn a_stalled_listener_gets_an_error_after_the_turn() {
 #[test]
 fn a_slow_listener_receives_everything() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said(&long()));
-    let begun = alice
+    alice.outbound.answer(text_answer(&long()));
+    let started = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
-    alice.run_work(begun.work.unwrap());
-    let mut listener = begun.listener;
+    alice.run_work(started.work.unwrap());
+    let mut listener = started.listener;
     let mut received = String::new();
     loop {
         for _ in 0..LOOKS - 1 {
@@ -65,28 +65,28 @@ fn a_slow_listener_receives_everything() {
 #[test]
 fn a_running_turn_buffers_its_chunks_for_all_listeners() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello."));
-    let begun = alice
+    alice.outbound.answer(text_answer("Hello."));
+    let started = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     for _ in 0..2 * LOOKS {
         alice.turns.disconnect_silent();
     }
-    alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&receive(begun.listener)), "Hello.");
+    alice.run_work(started.work.unwrap());
+    assert_eq!(text_of(&receive(started.listener)), "Hello.");
 }
 
 #[test]
 fn resuming_listeners_share_one_copy_of_the_backlog() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello."));
-    let begun = alice
+    alice.outbound.answer(text_answer("Hello."));
+    let started = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     let id = Id::parse("s".to_owned()).unwrap();
     let running = alice.turns.find(&id).unwrap();
-    let held = || TURNS.with(ByteBudget::reserved_bytes);
-    let before = held();
+    let reserved = || TURNS.with(ByteBudget::reserved_bytes);
+    let before = reserved();
     let delta = long();
     let chunks = [Chunk::TextDelta {
         id: "0".to_owned(),
@@ -99,8 +99,8 @@ fn resuming_listeners_share_one_copy_of_the_backlog() {
             listener
         })
         .collect();
-    assert!((delta.len()..delta.len() + 1_000).contains(&(held() - before)));
-    alice.run_work(begun.work.unwrap());
+    assert!((delta.len()..delta.len() + 1_000).contains(&(reserved() - before)));
+    alice.run_work(started.work.unwrap());
     let mut received = String::new();
     let mut first = listeners.pop().unwrap();
     while let Some(events) = wait_for(first.next()) {
@@ -117,7 +117,7 @@ fn resuming_listeners_share_one_copy_of_the_backlog() {
     for _ in 0..=LOOKS {
         alice.turns.disconnect_silent();
     }
-    assert_eq!(held(), 0);
+    assert_eq!(reserved(), 0);
     let chunks = receive(listeners.pop().unwrap());
     assert_eq!(kinds(&chunks), ["error"]);
 }

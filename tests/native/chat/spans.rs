@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
+use crate::chat::turns::{calls, define, text_answer, user};
 use base::settings::Setting;
 use base::testing::{ScriptedAnswer, wait_for};
 use base::trace::export::{make_queue, send_spans};
@@ -52,11 +52,11 @@ impl Alice {
     }
 
     /// Runs a turn whose request carried a trace.
-    fn says_in(&self, trace: &Rc<Trace>, text: &str) {
+    fn chat_text_in(&self, trace: &Rc<Trace>, text: &str) {
         let body = json!({"id": "s", "message": user(text)});
         let asking = async { self.begin(&body).unwrap() };
-        let begun = wait_for(run_in(Some(Rc::clone(trace)), asking));
-        self.run_work(begun.work.unwrap());
+        let started = wait_for(run_in(Some(Rc::clone(trace)), asking));
+        self.run_work(started.work.unwrap());
     }
 
     fn header(&self, call: usize, name: &str) -> Option<String> {
@@ -89,9 +89,9 @@ fn a_turn_and_its_calls_are_in_the_callers_trace() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, "It sank in Atlantis")));
-    alice.outbound.answer(said("It sank."));
+    alice.outbound.answer(text_answer("It sank."));
     let request = alice.trace_of("01");
-    alice.says_in(&request, "How is Atlantis?");
+    alice.chat_text_in(&request, "How is Atlantis?");
     let parents: Vec<String> = (0..3)
         .map(|call| {
             let header = alice.header(call, "traceparent").unwrap();
@@ -154,7 +154,7 @@ fn a_model_span_names_the_model_and_its_server() {
         json!({"model": "m-2026-01-01", "choices": [{"delta": {}, "finish_reason": "length"}]});
     let answer = format!("data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n");
     alice.outbound.answer(Ok(ScriptedAnswer::stream(&answer)));
-    alice.says_in(&alice.trace_of("01"), "hi");
+    alice.chat_text_in(&alice.trace_of("01"), "hi");
     let spans = alice.spans().take_batch();
     for name in ["chat m", "invoke_agent alice"] {
         let span = find(&spans, name);
@@ -233,8 +233,8 @@ fn an_mcp_message_carries_its_calls_span() {
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     let done = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
     alice.outbound.answer(ScriptedAnswer::json(&done));
-    alice.outbound.answer(said("Done."));
-    alice.says_in(&alice.trace_of("01"), "go");
+    alice.outbound.answer(text_answer("Done."));
+    alice.chat_text_in(&alice.trace_of("01"), "go");
     let body: Value = {
         let calls = alice.outbound.calls.borrow();
         let mut sent = calls.iter().filter(|call| call.body.contains("tools/call"));
@@ -260,8 +260,8 @@ fn content_is_recorded_only_if_enabled_and_then_bounded() {
         .answer(calls(&[("c1", "weather", json!({"city": "Atlantis"}))]));
     let long = "It sank. ".repeat(10_000);
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, &long)));
-    alice.outbound.answer(said("It sank."));
-    alice.says_in(&alice.trace_of("01"), "How is Atlantis?");
+    alice.outbound.answer(text_answer("It sank."));
+    alice.chat_text_in(&alice.trace_of("01"), "How is Atlantis?");
     let spans = alice.spans().take_batch();
     let tool = find(&spans, "execute_tool weather");
     assert!(attribute(tool, "gen_ai.tool.call.arguments").contains("Atlantis"));
@@ -278,18 +278,18 @@ fn content_is_recorded_only_if_enabled_and_then_bounded() {
 #[test]
 fn an_unsampled_trace_is_propagated_without_spans() {
     let alice = Alice::with_collector();
-    alice.outbound.answer(said("Yes."));
-    alice.says_in(&alice.trace_of("00"), "hi");
+    alice.outbound.answer(text_answer("Yes."));
+    alice.chat_text_in(&alice.trace_of("00"), "hi");
     assert!(alice.header(0, "traceparent").unwrap().ends_with("-00"));
     assert!(alice.spans().is_empty());
     // Without a receiver, a trace is passed on all the same.
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Yes."));
-    alice.says_in(&alice.trace_of("01"), "hi");
+    alice.outbound.answer(text_answer("Yes."));
+    alice.chat_text_in(&alice.trace_of("01"), "hi");
     assert!(alice.header(0, "traceparent").unwrap().ends_with("-01"));
     // And without a trace, none is.
-    alice.outbound.answer(said("Yes."));
-    alice.says("hello");
+    alice.outbound.answer(text_answer("Yes."));
+    alice.chat_text("hello");
     assert_eq!(alice.header(1, "traceparent"), None);
 }
 
@@ -302,7 +302,7 @@ fn a_resumed_turn_stays_in_its_trace() {
     wait_for(run_in(Some(Rc::clone(&request)), asking));
     alice.crash();
     for work in alice.recover(&alice.db).works {
-        alice.outbound.answer(said("Here."));
+        alice.outbound.answer(text_answer("Here."));
         alice.run_work(work);
     }
     assert!(alice.header(0, "traceparent").unwrap().contains(TRACE));
@@ -319,7 +319,7 @@ fn a_resumed_turn_stays_in_its_trace() {
 #[test]
 fn a_failed_turn_has_an_error_span() {
     let alice = Alice::with_collector();
-    alice.says_in(&alice.trace_of("01"), "hi");
+    alice.chat_text_in(&alice.trace_of("01"), "hi");
     let spans = alice.spans().take_batch();
     for name in ["invoke_agent alice", "chat m"] {
         let (code, sentence) = find(&spans, name).failure.clone().unwrap();
@@ -333,8 +333,8 @@ fn spans_are_sent_only_to_the_collector_with_its_headers() {
     let alice = Alice::with_collector();
     alice.set(Setting::OtelHeaders, "authorization=Bearer%20k");
     alice.set(Setting::OtelServiceName, "memory");
-    alice.outbound.answer(said("Yes."));
-    alice.says_in(&alice.trace_of("01"), "hi");
+    alice.outbound.answer(text_answer("Yes."));
+    alice.chat_text_in(&alice.trace_of("01"), "hi");
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "{}")));
     wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
     let calls = alice.outbound.calls.borrow();
@@ -361,37 +361,37 @@ fn a_failing_collector_is_paused_and_loses_spans() {
     let alice = Alice::with_collector();
     let span = || Span::new(&alice.trace_of("01"), "x", SpanKind::Internal, (0, 1));
     let send = || wait_for(send_spans(&alice.outbound, alice.spans(), &alice.host));
-    let asked = || alice.outbound.calls.borrow().len();
+    let count_calls = || alice.outbound.calls.borrow().len();
     alice.spans().push(span());
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(503, "later")));
     send();
-    assert_eq!((asked(), alice.spans().is_empty()), (1, true));
+    assert_eq!((count_calls(), alice.spans().is_empty()), (1, true));
     alice.spans().push(span());
     send();
-    assert_eq!((asked(), alice.spans().is_empty()), (1, true));
+    assert_eq!((count_calls(), alice.spans().is_empty()), (1, true));
     alice.host.advance(5_001);
     alice.spans().push(span());
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
     send();
-    assert_eq!(asked(), 2);
+    assert_eq!(count_calls(), 2);
     // The receiver may ask for a longer pause, but not for ever.
-    for (asked_s, rests_ms) in [(60, 60_000), (i64::MAX, 300_000)] {
+    for (retry_after_s, rests_ms) in [(60, 60_000), (i64::MAX, 300_000)] {
         alice.spans().push(span());
-        alice.outbound.retry_after.replace(Some(asked_s));
+        alice.outbound.retry_after.replace(Some(retry_after_s));
         alice.outbound.answer(Ok(ScriptedAnswer::text(429, "")));
         send();
-        let before = asked();
+        let before = count_calls();
         alice.host.advance(rests_ms - 1);
         alice.spans().push(span());
         send();
-        assert_eq!(asked(), before);
+        assert_eq!(count_calls(), before);
         alice.host.advance(1);
         alice.spans().push(span());
         alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
         send();
-        assert_eq!(asked(), before + 1);
+        assert_eq!(count_calls(), before + 1);
     }
     for _ in 0..MAX_WAITING + 3 {
         alice.spans().push(span());

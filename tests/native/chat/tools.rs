@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::turns::{calls, said, user};
+use super::turns::{calls, text_answer, user};
 use crate::Alice;
 use base::testing::ScriptedAnswer;
 
@@ -39,19 +39,19 @@ fn only_the_tool_receives_its_headers_and_secret() {
     let alice = alice();
     let headers = json!({"Authorization": "Bearer secret:KEY", "x-team": "blue"});
     let shown = alice.ok("defineTool", tool(&json!({"headers": headers})));
-    let kept = json!({"authorization": "Bearer secret:KEY", "x-team": "blue"});
-    assert_eq!(shown["headers"], kept);
+    let headers = json!({"authorization": "Bearer secret:KEY", "x-team": "blue"});
+    assert_eq!(shown["headers"], headers);
     assert_eq!(
         alice.ok("listTools", json!({}))["tools"][0]["headers"],
-        kept
+        headers
     );
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     alice.outbound.answer(Ok(ScriptedAnswer::text(
         401,
         &format!("Wrong key: {SECRET}"),
     )));
-    alice.outbound.answer(said("It failed."));
-    let chunks = alice.says("go");
+    alice.outbound.answer(text_answer("It failed."));
+    let chunks = alice.chat_text("go");
     let calls = alice.outbound.calls.borrow();
     let sent = |name: &str| {
         let mut found = calls[1].headers.iter().filter(|(sent, _)| sent == name);
@@ -99,8 +99,8 @@ fn a_forbidden_secret_is_refused_on_definition_and_on_call() {
     );
     drop(settings);
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-    alice.outbound.answer(said("It failed."));
-    alice.says("go");
+    alice.outbound.answer(text_answer("It failed."));
+    alice.chat_text("go");
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), 2, "the tool was not called");
     assert!(
@@ -128,8 +128,8 @@ fn a_definition_sets_timeout_and_size_within_limits() {
         alice.outbound.calls.borrow_mut().clear();
         alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
         alice.outbound.answer(Ok(ScriptedAnswer::text(200, "ok")));
-        alice.outbound.answer(said("Done."));
-        alice.says("go");
+        alice.outbound.answer(text_answer("Done."));
+        alice.chat_text("go");
         let limits = alice.outbound.calls.borrow()[1].limits;
         (limits.silence_ms, limits.total_ms, limits.max_bytes)
     };
@@ -149,12 +149,12 @@ fn an_approval_applies_to_the_headers_at_that_time() {
     };
     define("blue");
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
-    alice.says("go");
+    alice.chat_text("go");
     define("red");
     let mut asking = alice.shown()[1].clone();
     asking["parts"][1]["state"] = json!("approval-responded");
     asking["parts"][1]["approval"]["approved"] = json!(true);
-    alice.outbound.answer(said("Nothing was done."));
+    alice.outbound.answer(text_answer("Nothing was done."));
     alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), 2, "the tool was not called");

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls_that_cost, define, said, user};
+use crate::chat::turns::{calls_that_cost, define, text_answer, user};
 use base::database::Database;
 use base::testing::Dice;
 use base::testing::{Failing, wait_for};
@@ -32,7 +32,7 @@ impl Alice {
     }
 
     fn turn(&self, session: &str, text: &str) {
-        self.outbound.answer(said("Yes."));
+        self.outbound.answer(text_answer("Yes."));
         self.chat(json!({"id": session, "message": user(text)}));
     }
 
@@ -47,8 +47,8 @@ impl Alice {
 
     fn assert_nothing_interrupted(&mut self) {
         self.crash();
-        let look = self.recover(&self.db);
-        assert!(look.works.is_empty() && look.failures.is_empty());
+        let round = self.recover(&self.db);
+        assert!(round.works.is_empty() && round.failures.is_empty());
     }
 }
 
@@ -97,7 +97,7 @@ const DEEDS: &[(&str, Deed)] = &[
         assert_eq!(alice.last_turns(), (1, 0), "nothing of it is kept");
     }),
     ("more is appended", |alice| {
-        alice.say(&["more"]);
+        alice.append_texts(&["more"]);
     }),
     ("another branch is chosen", |alice| {
         alice.ok("setLeaf", json!({"sessionId": "s", "id": "u-hi"}));
@@ -146,7 +146,7 @@ fn a_finished_turn_stays_finished_and_is_counted_once() {
 fn an_appended_message_starts_no_turn() {
     let mut alice = Alice::with_model();
     alice.turn("s", "hi");
-    alice.say(&["unanswered"]);
+    alice.append_texts(&["unanswered"]);
     assert!(!alice.has_turn_rows());
     alice.assert_nothing_interrupted();
     assert_eq!(alice.shown().len(), 3);
@@ -157,12 +157,12 @@ fn a_moved_answer_ends_its_turn_by_the_turn_row() {
     let mut alice = Alice::with_model();
     for n in 1..=2 {
         let body = json!({"id": "s", "message": user(&format!("go {n}"))});
-        let begun = alice.begin(&body).unwrap();
+        let started = alice.begin(&body).unwrap();
         // It takes the position of the answer.
-        alice.say(&["in between"]);
+        alice.append_texts(&["in between"]);
         assert!(alice.has_turn_rows());
-        alice.outbound.answer(said("Yes."));
-        alice.run_work(begun.work.unwrap());
+        alice.outbound.answer(text_answer("Yes."));
+        alice.run_work(started.work.unwrap());
         assert!(!alice.has_turn_rows());
         assert_eq!(alice.last_turns(), (1, 0));
         assert_eq!(alice.used("s"), (10 * n, 2 * n));
@@ -175,9 +175,9 @@ fn a_moved_answer_ends_its_turn_by_the_turn_row() {
 fn a_turn_without_output_ends_by_the_turn_row() {
     let mut alice = Alice::with_model();
     alice.turn("s", "hi");
-    let begun = alice.begin(&json!({"id": "s", "message": user("stop")}));
+    let started = alice.begin(&json!({"id": "s", "message": user("stop")}));
     alice.ok("cancelTurn", json!({"sessionId": "s"}));
-    alice.run_work(begun.unwrap().work.unwrap());
+    alice.run_work(started.unwrap().work.unwrap());
     assert_eq!(alice.last_turns(), (1, 0));
     assert_eq!(alice.used("s"), ANSWER);
     alice.assert_nothing_interrupted();
@@ -191,13 +191,13 @@ fn a_turn_writes_nothing_into_another_session() {
     let stale = alice.begin(&body).unwrap();
     alice.crash();
     alice.ok("deleteSession", json!({"sessionId": "s"}));
-    let begun = alice.begin(&body).unwrap();
-    alice.outbound.answer(said("Too late."));
+    let started = alice.begin(&body).unwrap();
+    alice.outbound.answer(text_answer("Too late."));
     wait_for(run(&alice.agent(&alice.db), stale.work.unwrap()));
     assert!(alice.has_turn_rows(), "the new turn goes on");
     assert_eq!(alice.actions(), ["user_message"]);
-    alice.outbound.answer(said("Yes."));
-    alice.run_work(begun.work.unwrap());
+    alice.outbound.answer(text_answer("Yes."));
+    alice.run_work(started.work.unwrap());
     assert_eq!(alice.actions(), ["user_message", "agent_message"]);
     assert_eq!(alice.used("s"), ANSWER);
 }
@@ -209,14 +209,14 @@ fn an_interrupted_turn_counts_all_its_usage_once() {
         define(&alice, "echo", false);
         alice.turn("s", "hi");
         let body = json!({"id": "s", "message": user("again")});
-        let begun = alice.begin(&body).unwrap();
-        alice.outbound.answer(said("Yes."));
+        let started = alice.begin(&body).unwrap();
+        alice.outbound.answer(text_answer("Yes."));
         let failing = Failing::after(&alice.db, passing);
-        wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
+        wait_for(run(&alice.agent(&failing), started.work.unwrap()));
         let has_failed = failing.has_failed();
         alice.crash();
         alice.outbound.answers.borrow_mut().clear();
-        alice.outbound.answer(said("Yes."));
+        alice.outbound.answer(text_answer("Yes."));
         for work in alice.recover(&alice.db).works {
             alice.run_work(work);
         }
@@ -319,8 +319,8 @@ fn each_answer_is_counted_once_whatever_follows() {
                 }
                 2 => {
                     let cost = json!({"prompt_tokens": 3, "completion_tokens": 1});
-                    let asked = calls_that_cost(&[("c1", "echo", json!({}))], cost);
-                    alice.outbound.answer(asked);
+                    let tool_call = calls_that_cost(&[("c1", "echo", json!({}))], cost);
+                    alice.outbound.answer(tool_call);
                     alice
                         .outbound
                         .answer(Ok(base::testing::ScriptedAnswer::text(200, "x")));
@@ -328,25 +328,25 @@ fn each_answer_is_counted_once_whatever_follows() {
                     (input, output) = (input + 3 + ANSWER.0, output + 1 + ANSWER.1);
                 }
                 3 => {
-                    let begun = alice.begin(&body).unwrap();
-                    alice.say(&["in between"]);
-                    alice.outbound.answer(said("Yes."));
-                    alice.run_work(begun.work.unwrap());
+                    let started = alice.begin(&body).unwrap();
+                    alice.append_texts(&["in between"]);
+                    alice.outbound.answer(text_answer("Yes."));
+                    alice.run_work(started.work.unwrap());
                     (input, output) = (input + ANSWER.0, output + ANSWER.1);
                 }
                 4 => {
                     drop(alice.begin(&body).unwrap());
                     alice.crash();
-                    alice.outbound.answer(said("Yes."));
+                    alice.outbound.answer(text_answer("Yes."));
                     for work in alice.recover(&alice.db).works {
                         alice.run_work(work);
                     }
                     (input, output) = (input + ANSWER.0, output + ANSWER.1);
                 }
                 5 => {
-                    let begun = alice.begin(&body).unwrap();
+                    let started = alice.begin(&body).unwrap();
                     alice.ok("cancelTurn", json!({"sessionId": "s"}));
-                    alice.run_work(begun.work.unwrap());
+                    alice.run_work(started.work.unwrap());
                 }
                 6 if !event.is_null() => {
                     let ids = json!({"sessionId": "s", "eventIds": [event]});
@@ -354,7 +354,7 @@ fn each_answer_is_counted_once_whatever_follows() {
                 }
                 7 if !event.is_null() => {
                     let again = json!({"id": "s", "trigger": "regenerate-message"});
-                    alice.outbound.answer(said("Yes."));
+                    alice.outbound.answer(text_answer("Yes."));
                     alice.chat(again);
                     (input, output) = (input + ANSWER.0, output + ANSWER.1);
                 }
@@ -367,7 +367,7 @@ fn each_answer_is_counted_once_whatever_follows() {
                     (input, output) = (input + 5, output + 1);
                 }
                 _ => {
-                    alice.say(&["more"]);
+                    alice.append_texts(&["more"]);
                 }
             }
             assert_eq!(alice.used("s"), (input, output), "seed {seed}, move {n}");

@@ -12,11 +12,11 @@ use conversation::session::usage_days::DAY_MS;
 
 /// An answer that reports these tokens.
 fn answer(input: i64, cached: i64, output: i64) -> ScriptedAnswer {
-    let whole = json!({
+    let answer = json!({
         "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": input, "completion_tokens": output,
             "prompt_tokens_details": {"cached_tokens": cached}}});
-    ScriptedAnswer::json(&whole).unwrap()
+    ScriptedAnswer::json(&answer).unwrap()
 }
 
 impl Alice {
@@ -273,20 +273,20 @@ fn summaries_use_their_own_model_and_are_counted() {
     let alice = priced();
     alice.ok("configureAgent", json!({"summaryModel": "openai:small"}));
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
-    let said: Vec<String> = (0..10)
+    let texts: Vec<String> = (0..10)
         .map(|number| format!("{number} {}", "word ".repeat(50)))
         .collect();
-    let said: Vec<&str> = said.iter().map(String::as_str).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let alice = {
         alice.ok("createSession", json!({"id": "s"}));
-        alice.say(&said);
+        alice.append_texts(&texts);
         alice
     };
     alice.outbound.answer(Ok(answer(500, 0, 40)));
     let outcome = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(outcome["reason"], "compacted", "{outcome}");
-    let asked: Value = serde_json::from_str(&alice.outbound.calls.borrow()[0].body).unwrap();
-    assert_eq!(asked["model"], "small");
+    let request: Value = serde_json::from_str(&alice.outbound.calls.borrow()[0].body).unwrap();
+    assert_eq!(request["model"], "small");
     assert_eq!(
         alice.usage_by("model", json!({})),
         [
@@ -321,7 +321,7 @@ fn the_prompt_is_refreshed_as_configured() {
                 .find(|number| prompt.contains(&format!("Version {number}.")))
                 .unwrap()
         };
-        let asked = || {
+        let sent_version = || {
             let body = alice.outbound.calls.borrow().last().unwrap().body.clone();
             let body: Value = serde_json::from_str(&body).unwrap();
             version(&body["messages"][0]["content"])
@@ -336,7 +336,7 @@ fn the_prompt_is_refreshed_as_configured() {
             json!({"label": "memory", "content": "Version 2."}),
         );
         alice.spends("s", "two", (1, 0, 1));
-        assert_eq!(asked(), in_next_turn, "{setting}");
+        assert_eq!(sent_version(), in_next_turn, "{setting}");
         alice.outbound.answer(Ok(answer(1, 0, 1)));
         assert_eq!(
             alice.ok("compact", json!({"sessionId": "s"}))["reason"],
@@ -345,7 +345,7 @@ fn the_prompt_is_refreshed_as_configured() {
         let frozen = alice.ok("freezePrompt", json!({"sessionId": "s"}));
         assert_eq!(version(&frozen["prompt"]), after_compaction, "{setting}");
         alice.spends("s", "three", (1, 0, 1));
-        assert_eq!(asked(), after_compaction, "{setting}");
+        assert_eq!(sent_version(), after_compaction, "{setting}");
     }
 }
 
@@ -357,10 +357,10 @@ fn model_settings_are_sent_to_the_model() {
         json!({"maxOutputTokens": 77, "temperature": 0.5, "reasoningEffort": "low"}),
     );
     alice.spends("s", "one", (1, 0, 1));
-    let asked: Value = serde_json::from_str(&alice.outbound.calls.borrow()[0].body).unwrap();
-    assert_eq!(asked["max_tokens"], 77);
-    assert_eq!(asked["temperature"], 0.5);
-    assert_eq!(asked["reasoning_effort"], "low");
+    let request: Value = serde_json::from_str(&alice.outbound.calls.borrow()[0].body).unwrap();
+    assert_eq!(request["max_tokens"], 77);
+    assert_eq!(request["temperature"], 0.5);
+    assert_eq!(request["reasoning_effort"], "low");
     for (body, field) in [
         (json!({"maxOutputTokens": 0}), "maxOutputTokens"),
         (json!({"maxOutputTokens": 1_000_001}), "maxOutputTokens"),

@@ -26,7 +26,7 @@ use models::TokenUsage;
 pub struct Scripted<'a> {
     pub prompts: RefCell<Vec<String>>,
     pub fails: Cell<bool>,
-    pub meanwhile: Option<&'a dyn Fn()>,
+    pub during_call: Option<&'a dyn Fn()>,
     /// The usage that each answer reports.
     pub usage: TokenUsage,
     /// The request that is never answered.
@@ -36,8 +36,8 @@ pub struct Scripted<'a> {
 impl Summarizer for Scripted<'_> {
     fn summarize<'a>(&'a self, prompt: String, _: i64) -> LocalBoxFuture<'a, NewSummary> {
         self.prompts.borrow_mut().push(prompt);
-        if let Some(meanwhile) = self.meanwhile {
-            meanwhile();
+        if let Some(during_call) = self.during_call {
+            during_call();
         }
         let answer = if self.fails.get() {
             Err(Error::new(Code::ModelFailed, "The model is out."))
@@ -130,7 +130,7 @@ fn grow(
     compactions: &CompactionTracker,
     text: &str,
 ) -> Option<CompactionReason> {
-    alice.say(&[text]);
+    alice.append_texts(&[text]);
     let session_id = id("s");
     let fixed = || load_fixed(&memory(alice), &session_id, &[]);
     let compactor = compactor(alice, scripted);
@@ -288,13 +288,13 @@ fn deleting_an_overlay_restores_and_reports_the_originals() {
     let overlay = cover(&alice, "2", "3", "S");
     let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
     assert_eq!(listed["compactions"], json!([overlay]));
-    let gone = json!({"sessionId": "s", "compactionId": overlay["id"]});
+    let input = json!({"sessionId": "s", "compactionId": overlay["id"]});
     assert_eq!(
-        alice.ok("deleteCompaction", gone.clone()),
+        alice.ok("deleteCompaction", input.clone()),
         json!({"deleted": true})
     );
     assert_eq!(
-        alice.ok("deleteCompaction", gone),
+        alice.ok("deleteCompaction", input),
         json!({"deleted": false})
     );
     assert_eq!(history(&alice, json!({})), "m1 m2 m3 m4");
@@ -436,7 +436,7 @@ fn the_next_compaction_updates_the_summary_without_the_originals() {
     );
     let scripted = Scripted::default();
     compact(&alice, &scripted, None, false);
-    alice.say(&["n1", "n2", "n3"]);
+    alice.append_texts(&["n1", "n2", "n3"]);
     let outcome = compact(&alice, &scripted, None, false);
     assert_eq!(outcome.reason, CompactionReason::Compacted);
     let prompt = scripted.prompts.borrow()[1].clone();
@@ -464,7 +464,7 @@ fn a_summarys_cost_is_counted_even_if_the_object_then_crashes() {
     let alice = Alice::with_session();
     let long = "word ".repeat(6_000);
     let texts: Vec<&str> = (0..10).map(|_| long.as_str()).collect();
-    alice.say(&texts);
+    alice.append_texts(&texts);
     let scripted = Scripted {
         usage: TokenUsage {
             input_tokens: 7,
@@ -495,7 +495,7 @@ fn a_long_middle_is_summarized_in_bounded_parts() {
     let alice = Alice::with_session();
     let long = "word ".repeat(6_000);
     let texts: Vec<&str> = (0..40).map(|_| long.as_str()).collect();
-    alice.say(&texts);
+    alice.append_texts(&texts);
     let scripted = Scripted::default();
     let outcome = compact(&alice, &scripted, None, false);
     assert_eq!(outcome.reason, CompactionReason::Compacted);
@@ -671,9 +671,9 @@ fn messages_changed_during_summarizing_are_not_covered() {
         ),
         ("clearMessages", json!({"sessionId": "s"})),
     ] {
-        let meanwhile = || drop(alice.ok(operation, input.clone()));
+        let during_call = || drop(alice.ok(operation, input.clone()));
         let scripted = Scripted {
-            meanwhile: Some(&meanwhile),
+            during_call: Some(&during_call),
             usage: TokenUsage {
                 input_tokens: 7,
                 output_tokens: 1,
@@ -693,17 +693,17 @@ fn messages_changed_during_summarizing_are_not_covered() {
             "{operation}"
         );
         // The usage of the discarded summary is counted.
-        let asked = scripted.prompts.borrow().len() as i64;
-        assert_eq!(used(&alice), before + asked * 7);
+        let calls = scripted.prompts.borrow().len() as i64;
+        assert_eq!(used(&alice), before + calls * 7);
         let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
         assert_eq!(listed["compactions"], json!([]));
     }
     // A session that only grew in the meantime keeps the summary.
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
-    let meanwhile = || drop(alice.say(&["more"]));
+    let during_call = || drop(alice.append_texts(&["more"]));
     let scripted = Scripted {
-        meanwhile: Some(&meanwhile),
+        during_call: Some(&during_call),
         ..Scripted::default()
     };
     assert_eq!(
@@ -726,9 +726,9 @@ fn a_session_has_one_compaction_at_a_time() {
     let compactions = CompactionTracker::default();
     let nested = Scripted::default();
     let seen = Cell::new(None);
-    let meanwhile = || seen.set(Some(grow(&alice, &nested, &compactions, "x")));
+    let during_call = || seen.set(Some(grow(&alice, &nested, &compactions, "x")));
     let scripted = Scripted {
-        meanwhile: Some(&meanwhile),
+        during_call: Some(&during_call),
         ..Scripted::default()
     };
     assert_eq!(
@@ -850,14 +850,14 @@ fn the_agents_model_writes_the_summary() {
     assert_eq!(outcome["reason"], "compacted");
     assert_eq!(outcome["compaction"]["summary"], "All of it.");
     assert_eq!(history(&alice, json!({})), "m1 All of it. m11 m12");
-    let asked = alice.outbound.calls.borrow()[0].body.clone();
+    let request = alice.outbound.calls.borrow()[0].body.clone();
     assert!(
-        asked.contains("[user] m2") && !asked.contains("m12"),
-        "{asked}"
+        request.contains("[user] m2") && !request.contains("m12"),
+        "{request}"
     );
     // A summariser that fails is a reason in the answer, and the conversation is
     // unchanged.
-    alice.say(&["n1", "n2", "n3"]);
+    alice.append_texts(&["n1", "n2", "n3"]);
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(500, "hunter2")));

@@ -13,12 +13,12 @@ fn a_purged_sessions_summary_is_not_written_into_a_new_session() {
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     let file = alice.export("s").unwrap().replace("m7", "[redacted]");
     // The later session has the ids and the places of the one that was purged.
-    let meanwhile = || {
+    let during_call = || {
         alice.ok("deleteSession", json!({"sessionId": "s", "purge": true}));
         alice.import("s", &file).unwrap();
     };
     let scripted = Scripted {
-        meanwhile: Some(&meanwhile),
+        during_call: Some(&during_call),
         ..Scripted::default()
     };
     let outcome = compact(&alice, &scripted, None, false);
@@ -34,11 +34,11 @@ fn a_change_between_two_parts_ends_the_compaction() {
     for (deleted, what) in [(4, "the last event of part 2"), (3, "the event above it")] {
         let alice = Alice::with_session();
         let long = "word ".repeat(6_000);
-        let ids = alice.say(&[long.as_str(); 10]);
-        let gone = json!({"sessionId": "s", "messageIds": [ids[deleted]]});
-        let meanwhile = || drop(alice.ok("deleteMessages", gone.clone()));
+        let ids = alice.append_texts(&[long.as_str(); 10]);
+        let input = json!({"sessionId": "s", "messageIds": [ids[deleted]]});
+        let during_call = || drop(alice.ok("deleteMessages", input.clone()));
         let scripted = Scripted {
-            meanwhile: Some(&meanwhile),
+            during_call: Some(&during_call),
             usage: TokenUsage {
                 input_tokens: 7,
                 ..TokenUsage::default()

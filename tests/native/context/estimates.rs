@@ -107,7 +107,7 @@ fn an_unavailable_backend_does_not_fail_an_estimate() {
 #[test]
 fn reported_usage_corrects_every_estimate() {
     let alice = with_block();
-    alice.say(&["a message of some words and then some more of them"]);
+    alice.append_texts(&["a message of some words and then some more of them"]);
     let before = estimate(&alice);
     let context = || {
         let context = alice.ok("buildWorkingContext", json!({"sessionId": "s"}));
@@ -256,13 +256,13 @@ fn a_report_during_a_turn_does_not_change_the_turn() {
     let rows = written(plain);
     let message = json!({"role": "user", "parts": [{"type": "text", "text": "Go."}]});
     let body = json!({"id": "s", "message": message});
-    let begun = alice.begin(&body).unwrap();
+    let started = alice.begin(&body).unwrap();
     assert_eq!(written(report.clone()), rows + 1);
     let reply = context_tokens(&alice, "s");
     alice.outbound.answer(ScriptedAnswer::json(&json!({
         "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 7_000, "completion_tokens": 1}})));
-    alice.run_work(begun.work.unwrap());
+    alice.run_work(started.work.unwrap());
     assert_eq!(alice.events().len(), 3, "the turn goes on to its answer");
     assert!(context_tokens(&alice, "s") >= reply);
     // Of the turn's event and of the settled row.
@@ -280,7 +280,7 @@ fn prompt_and_tools_count_toward_the_compaction_threshold() {
         "configureCompaction",
         json!({"compactAfter": 1_000, "tailTokenBudget": 10, "protectHead": 0}),
     );
-    alice.say(&["one two three"; 30]);
+    alice.append_texts(&["one two three"; 30]);
     let is_due = || {
         let grown = Id::parse("s".to_owned()).unwrap();
         // The summariser may fail: the attempt is recorded all the same.
@@ -339,9 +339,9 @@ fn an_incremental_estimate_equals_a_full_one() {
             drop(alice.call(operation, body));
             let estimate = |alice: &Alice| alice.ok("estimateTokens", json!({"sessionId": "s"}));
             let known = estimate(&alice);
-            let kept = std::mem::take(&mut alice.compactions);
+            let compactions = std::mem::take(&mut alice.compactions);
             assert_eq!(known, estimate(&alice), "seed {seed}: {operation}");
-            alice.compactions = kept;
+            alice.compactions = compactions;
             compared += 1;
         }
     }

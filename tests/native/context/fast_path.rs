@@ -150,11 +150,11 @@ fn all_message_shapes_are_read_alike() {
         (user(json!([text(&"word ".repeat(3_000))])), false),
     ] {
         let alice = Alice::with_session();
-        alice.say(&["before"]);
+        alice.append_texts(&["before"]);
         // `appendMessage` refuses an empty message of a user, which older logs have.
         let append = json!({"sessionId": "s", "messages": [message]});
         alice.ok("appendMessages", append);
-        alice.say(&["after"]);
+        alice.append_texts(&["after"]);
         for max_tokens in [None, Some(100_000)] {
             let found = compare(&alice, 50, max_tokens, &message.to_string());
             assert_eq!(found, is_plain, "{message:.200}");

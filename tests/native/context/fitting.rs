@@ -91,7 +91,7 @@ fn the_prefix_rarely_changes() {
     let mut before: Vec<String> = Vec::new();
     let mut changes = 0;
     for number in 0..120 {
-        alice.say(&[&format!("Message {number} that says a few words more.")]);
+        alice.append_texts(&[&format!("Message {number} that says a few words more.")]);
         let now = contents(&build(&alice, json!({"maxTokens": 600})));
         changes += usize::from(!now.starts_with(&before));
         before = now;
@@ -105,7 +105,7 @@ fn a_message_longer_than_the_budget_is_truncated_not_dropped() {
     let alice = Alice::with_session();
     turn(&alice, 1);
     let long = format!("BEGIN {} What is it?", "word ".repeat(100_000));
-    alice.say(&[&long]);
+    alice.append_texts(&[&long]);
     let context = build(&alice, json!({"maxTokens": 1_000}));
     assert!(tokens(&context) <= 1_000);
     let shown = contents(&context);
@@ -127,7 +127,7 @@ fn a_budget_smaller_than_the_prompt_is_refused_with_sizes() {
         let body = json!({"sessionId": "s", "maxTokens": max_tokens, "memory": true});
         alice.call("buildWorkingContext", body).unwrap_err()
     };
-    alice.say(&["hello"]);
+    alice.append_texts(&["hello"]);
     let error = refused(1_300);
     assert_eq!(error.code.name(), "invalid_request");
     assert_eq!(error.details()["field"], "maxTokens");
@@ -170,13 +170,13 @@ fn older_files_are_named_instead_of_sent() {
         {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": format!("{id}.png")}]}})
     };
     alice.ok("appendMessage", picture("first"));
-    alice.say(&["1", "2", "3"]);
+    alice.append_texts(&["1", "2", "3"]);
     assert!(
         build(&alice, json!({}))["messages"][0]
             .get("files")
             .is_some()
     );
-    alice.say(&["4"]);
+    alice.append_texts(&["4"]);
     for body in [json!({}), json!({"maxTokens": 10_000})] {
         let context = build(&alice, body);
         assert!(context["messages"][0].get("files").is_none());
@@ -192,8 +192,8 @@ fn older_files_are_named_instead_of_sent() {
             .is_some()
     );
     alice.ok("configureAgent", json!({"keepMedia": null}));
-    let kept = build(&alice, json!({"keepMedia": 5}));
-    assert!(kept["messages"][0].get("files").is_some());
+    let with_media = build(&alice, json!({"keepMedia": 5}));
+    assert!(with_media["messages"][0].get("files").is_some());
     alice.ok("appendMessage", picture("second"));
     let context = build(&alice, json!({"keepMedia": 1, "format": "openai"}));
     assert_eq!(context.to_string().matches("data:image").count(), 2);
@@ -217,7 +217,7 @@ fn a_context_with_memory_is_ready_to_send() {
         "defineBlock",
         json!({"label": "memory", "kind": "writable", "defaultContent": "Likes tea."}),
     );
-    alice.say(&["Hello."]);
+    alice.append_texts(&["Hello."]);
     let context = |format: &str| {
         let more = json!({"memory": true, "format": format, "systemInstructions": ["In verse."], "maxTokens": 2_000});
         build(&alice, more)
@@ -276,7 +276,7 @@ fn a_context_without_a_format_lists_tools_and_reminder_separately() {
         "defineBlock",
         json!({"label": "today", "kind": "writable", "whenChanged": "remind", "defaultContent": "It is Monday."}),
     );
-    alice.say(&["Hello."]);
+    alice.append_texts(&["Hello."]);
     let plain = build(&alice, json!({}));
     assert!(plain.get("tools").is_none() && plain.get("reminder").is_none());
     let context = build(&alice, json!({"memory": true}));
@@ -348,14 +348,14 @@ fn loaded_documents_count_toward_the_budget() {
         "loadSkill",
         json!({"sessionId": "s", "label": "skills", "key": "deploy"}),
     );
-    alice.say(&["What now?"]);
+    alice.append_texts(&["What now?"]);
     let context = build(&alice, json!({"maxTokens": 2_000}));
     assert!(tokens(&context) <= 2_000);
     let document = context["systemInstructions"][0].as_str().unwrap();
     assert!(document.starts_with("Loaded document skills/deploy") && document.ends_with("END"));
-    let whole = build(&alice, json!({"maxTokens": 20_000}));
+    let full = build(&alice, json!({"maxTokens": 20_000}));
     assert!(
-        whole["systemInstructions"][0]
+        full["systemInstructions"][0]
             .as_str()
             .unwrap()
             .contains(&text)

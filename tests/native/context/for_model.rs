@@ -40,7 +40,7 @@ fn older_messages_are_truncated_and_the_newest_are_whole() {
     );
     let few = history(&alice, json!({}));
     assert_eq!(few, alice.ok("getHistory", json!({"sessionId": "s"})));
-    alice.say(&["1"; 16]);
+    alice.append_texts(&["1"; 16]);
     let shown = history(&alice, json!({}));
     let output = shown["messages"][0]["parts"][0]["output"].as_str().unwrap();
     assert!(output.starts_with("{\"a\":\"xxx") && output.contains("2508 more characters"));
@@ -55,9 +55,9 @@ fn older_messages_are_truncated_and_the_newest_are_whole() {
             .contains("1 more characters")
     );
     // The log and other readers have it whole.
-    let whole = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let full = alice.ok("getHistory", json!({"sessionId": "s"}));
     assert_eq!(
-        whole["messages"][0]["parts"][0]["output"]["a"],
+        full["messages"][0]["parts"][0]["output"]["a"],
         long.as_str()
     );
 }
@@ -67,7 +67,7 @@ fn older_files_are_named_on_every_page() {
     let alice = Alice::with_session();
     let picture = json!([{"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"}]);
     append(&alice, "old", "user", picture.clone());
-    alice.say(&["1", "2", "3"]);
+    alice.append_texts(&["1", "2", "3"]);
     append(&alice, "new", "user", picture.clone());
     let named = json!([{"type": "text", "text": "[Attachment: a.png, image/png; shown earlier, omitted here]"}]);
     let shown = history(&alice, json!({}));
@@ -107,7 +107,7 @@ fn an_unloaded_document_is_removed_and_a_loaded_one_is_whole() {
         json!([{"type": "tool-load_context", "toolCallId": "c", "state": "output-available",
         "input": {"label": "skills", "key": "deploy"}, "output": loaded["output"]}]),
     );
-    alice.say(&["1"; 16]);
+    alice.append_texts(&["1"; 16]);
     let output = || history(&alice, json!({}))["messages"][0]["parts"][0]["output"].clone();
     assert_eq!(output(), loaded["output"]);
     alice.ok(

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::caching::{agent, answer, asked};
+use crate::chat::caching::{agent, answer, sent_requests};
 use models::choice::Provider;
 
 /// An agent with all kinds of tools, and a question that is not answered yet.
@@ -48,7 +48,7 @@ fn the_preview_equals_the_request_sent_for_every_provider() {
         alice.chat(
             json!({"id": "s", "trigger": "regenerate-message", "messageId": "r", "messages": []}),
         );
-        let sent = asked(&alice, provider);
+        let sent = sent_requests(&alice, provider);
         assert_eq!(shown["modelInput"], sent[0], "{provider:?}");
         let tools = shown["tools"].as_array().unwrap();
         assert!(tools.iter().any(|tool| tool["name"] == "weather"));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::chat::turns::{calls, define, said, user};
+use crate::chat::turns::{calls, define, text_answer, user};
 use crate::shared::long::games;
 use base::testing::Dice;
 use base::testing::ScriptedAnswer;
@@ -38,9 +38,9 @@ fn read(messages: &Value) -> Vec<Spoken> {
             continue;
         }
         let blocks = message["content"].as_array().into_iter().flatten();
-        let mut said = Vec::new();
+        let mut spoken = Vec::new();
         for block in blocks {
-            said.push(match block["type"].as_str() {
+            spoken.push(match block["type"].as_str() {
                 Some("tool_use") => Spoken::Call(text(&block["id"]), text(&block["input"])),
                 Some("tool_result") => {
                     Spoken::Result(text(&block["tool_use_id"]), text(&block["content"]))
@@ -49,16 +49,16 @@ fn read(messages: &Value) -> Vec<Spoken> {
             });
         }
         let calls = field(["toolCalls", "tool_calls"]).and_then(Value::as_array);
-        said.extend(calls.into_iter().flatten().map(|call| {
+        spoken.extend(calls.into_iter().flatten().map(|call| {
             let arguments = call
                 .get("arguments")
                 .unwrap_or(&call["function"]["arguments"]);
             Spoken::Call(text(&call["id"]), text(arguments))
         }));
-        if said.is_empty() {
+        if spoken.is_empty() {
             list.push(Spoken::Other);
         } else {
-            list.extend(said);
+            list.extend(spoken);
         }
     }
     list
@@ -72,8 +72,8 @@ fn pairs(messages: &Value, what: &str) -> Vec<(String, String)> {
     let mut open: Vec<(String, usize)> = Vec::new();
     let mut found: Vec<(String, Option<String>)> = Vec::new();
     let mut has_result = false;
-    for said in read(messages) {
-        match said {
+    for spoken in read(messages) {
+        match spoken {
             Spoken::Call(id, arguments) => {
                 assert!(
                     open.is_empty() || !has_result,
@@ -85,9 +85,9 @@ fn pairs(messages: &Value, what: &str) -> Vec<(String, String)> {
                 has_result = false;
             }
             Spoken::Result(id, content) => {
-                let asked = open.iter().position(|(open, _)| *open == id);
-                let asked = asked.unwrap_or_else(|| panic!("{what}: no call {id}: {messages}"));
-                let (_, place) = open.remove(asked);
+                let index = open.iter().position(|(open, _)| *open == id);
+                let index = index.unwrap_or_else(|| panic!("{what}: no call {id}: {messages}"));
+                let (_, place) = open.remove(index);
                 found[place].1 = Some(content);
                 has_result = true;
             }
@@ -133,7 +133,7 @@ fn tool_turn(alice: &Alice, number: usize) {
 #[test]
 fn repeated_call_ids_keep_their_results() {
     let alice = Alice::with_session();
-    let mut begun: Vec<String> = Vec::new();
+    let mut started_ids: Vec<String> = Vec::new();
     for number in 1..=3 {
         tool_turn(&alice, number);
         let shapes = contexts(&alice, &json!({}), "three turns");
@@ -147,10 +147,10 @@ fn repeated_call_ids_keep_their_results() {
         let context = alice.ok("buildWorkingContext", ask);
         let sent = context["modelInput"]["messages"].as_array().unwrap();
         let sent: Vec<String> = sent.iter().map(Value::to_string).collect();
-        assert!(sent.starts_with(&begun), "{sent:?}");
-        begun = sent;
+        assert!(sent.starts_with(&started_ids), "{sent:?}");
+        started_ids = sent;
     }
-    assert!(begun[1].contains(r#""call_0""#) && begun[5].contains(r#""call_0_2""#));
+    assert!(started_ids[1].contains(r#""call_0""#) && started_ids[5].contains(r#""call_0_2""#));
 }
 
 #[test]
@@ -164,8 +164,10 @@ fn a_model_that_reuses_call_0_works_with_any_summary() {
         alice
             .outbound
             .answer(Ok(ScriptedAnswer::text(200, &format!("result {number}"))));
-        alice.outbound.answer(said(&format!("Answer {number}.")));
-        alice.says(&format!("question {number}"));
+        alice
+            .outbound
+            .answer(text_answer(&format!("Answer {number}.")));
+        alice.chat_text(&format!("question {number}"));
         let made = alice.outbound.calls.borrow();
         let request: Value = serde_json::from_str(&made.last().unwrap().body).unwrap();
         pairs(&request["messages"], &format!("turn {number}"))
@@ -227,11 +229,11 @@ fn stored_messages_with_equal_call_ids_keep_their_results() {
             {"type": "tool-weather", "toolCallId": "tc7", "state": "output-available", "input": {"n": n}, "output": format!("result {n} {}", "rain ".repeat(80))}
         ]}})
     };
-    alice.say(&["one"]);
+    alice.append_texts(&["one"]);
     alice.ok("appendMessage", message("m1", 1));
     alice.ok("updateMessage", message("m1", 2));
     for number in 0..20 {
-        alice.say(&[&format!("{number} {}", "more ".repeat(50))]);
+        alice.append_texts(&[&format!("{number} {}", "more ".repeat(50))]);
     }
     alice.ok("appendMessage", message("m2", 3));
     let all = [json!({"limit": 33, "maxTokens": 2834})];
@@ -263,7 +265,7 @@ fn a_pending_call_is_not_summarized_when_its_id_is_reused() {
     let settings =
         json!({"sessionId": "s", "protectHead": 1, "tailTokenBudget": 0, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);
-    alice.outbound.answer(said("Much was asked."));
+    alice.outbound.answer(text_answer("Much was asked."));
     let made = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(made["compaction"], Value::Null, "{made}");
     assert_eq!(alice.outbound.answers.borrow().len(), 1, "{made}");
@@ -283,7 +285,9 @@ fn a_summary_stops_before_a_call_with_a_late_result() {
     let settings =
         json!({"sessionId": "s", "protectHead": 1, "tailTokenBudget": 0, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);
-    alice.outbound.answer(said("It was asked for the weather."));
+    alice
+        .outbound
+        .answer(text_answer("It was asked for the weather."));
     let made = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(made["compaction"]["toId"], "asked", "{made}");
     for shape in contexts(&alice, &json!({}), "a late result") {
@@ -325,7 +329,7 @@ impl Game {
         self.next
     }
 
-    fn asked(&mut self) -> Vec<(String, usize)> {
+    fn numbered_calls(&mut self) -> Vec<(String, usize)> {
         let count = 1 + self.dice.roll(3);
         (0..count).map(|_| (self.id(), self.number())).collect()
     }
@@ -342,14 +346,14 @@ impl Game {
                 Item::Other,
             ),
             2..=4 => {
-                let asked = self.asked();
-                let calls: Vec<Value> = asked
+                let numbered = self.numbered_calls();
+                let calls: Vec<Value> = numbered
                     .iter()
                     .map(|(id, n)| json!({"id": id, "name": "t", "arguments": {"n": n}}))
                     .collect();
                 (
                     json!({"action": "tool_call_request", "content": "", "toolCalls": calls}),
-                    Item::Calls(asked),
+                    Item::Calls(numbered),
                 )
             }
             _ => {
@@ -364,7 +368,7 @@ impl Game {
     fn message(&mut self, id: &str) -> (Value, Vec<Item>) {
         let mut parts = vec![json!({"type": "step-start"})];
         let mut items = Vec::new();
-        for (call, n) in self.asked() {
+        for (call, n) in self.numbered_calls() {
             let mut part = json!({"type": "tool-t", "toolCallId": call, "state": "input-available", "input": {"n": n}});
             items.push(Item::Calls(vec![(call.clone(), n)]));
             if self.dice.roll(4) > 0 {
@@ -538,12 +542,12 @@ impl Game {
                         .filter(|(open, ..)| *open == id)
                         .map(|(.., at)| *at)
                         .max();
-                    let asked = newest.and_then(|newest| {
+                    let index = newest.and_then(|newest| {
                         open.iter()
                             .position(|(open, _, at)| *open == id && *at == newest)
                     });
-                    if let Some(asked) = asked {
-                        expected.insert(open.remove(asked).1, Some(n));
+                    if let Some(index) = index {
+                        expected.insert(open.remove(index).1, Some(n));
                     }
                 }
                 Item::Other => {}
@@ -592,8 +596,8 @@ impl Game {
             outbound.answer(calls(&[("call_0", "weather", json!({"n": n}))]));
             outbound.answer(Ok(ScriptedAnswer::text(200, &format!("result {n}"))));
         }
-        self.alice.outbound.answer(said("Answer."));
-        self.alice.says(&format!("question {}", self.next));
+        self.alice.outbound.answer(text_answer("Answer."));
+        self.alice.chat_text(&format!("question {}", self.next));
         let what = format!(
             "{what}, a turn of {tokens} tokens:\n{}",
             self.steps.join("\n")

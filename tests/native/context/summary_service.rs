@@ -14,10 +14,10 @@ fn with_long_conversation() -> Alice {
         .bindings
         .borrow_mut()
         .push("SUMMARISER".to_owned());
-    let said: Vec<String> = (0..10)
+    let texts: Vec<String> = (0..10)
         .map(|number| format!("{number} {}", "word ".repeat(50)))
         .collect();
-    alice.say(&said.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     alice.ok(
         "configureCompaction",
         json!({"protectHead": 1, "tailTokenBudget": 0}),
@@ -56,10 +56,10 @@ fn a_service_writes_the_summary_instead_of_a_model() {
         (binding.as_str(), path.as_str()),
         ("SUMMARISER", "summarize")
     );
-    let asked: Value = serde_json::from_str(&calls[0].body).unwrap();
-    assert_eq!(asked["agent"], "alice");
-    assert!(asked["prompt"].as_str().unwrap().contains("5 word"));
-    assert!(asked["maxTokens"].as_i64().unwrap() > 0);
+    let request: Value = serde_json::from_str(&calls[0].body).unwrap();
+    assert_eq!(request["agent"], "alice");
+    assert!(request["prompt"].as_str().unwrap().contains("5 word"));
+    assert!(request["maxTokens"].as_i64().unwrap() > 0);
     drop(calls);
     // Its tokens are estimated, and count under its own name.
     let usage = alice.ok("getUsage", json!({"by": "model"}))["usage"].clone();

@@ -243,7 +243,7 @@ fn a_prefix_without_agents_has_an_empty_result() {
         .chain(long)
         .chain(drawn)
         .collect();
-    let mut asked = 0;
+    let mut request_count = 0;
     for prefix in &prefixes {
         for town in [town(&["asked"]), listed(&["asked", "user:1", "zebra"])] {
             for cursor in ["", "user:1", "zebra:", "nobody:x"] {
@@ -272,10 +272,10 @@ fn a_prefix_without_agents_has_an_empty_result() {
                 assert_eq!(erased[field], json!([]), "{prefix:?}");
             }
             assert_eq!(erased["receipt"]["agents"]["count"], 0);
-            asked += 6;
+            request_count += 6;
         }
     }
-    println!("{asked} requests");
+    println!("{request_count} requests");
 }
 
 #[test]
@@ -364,11 +364,11 @@ fn erasing_a_user_deletes_all_agents_and_their_shared_backend() {
         json!({"prefix": "user:42:", "confirm": "user:42:"}),
     );
     let agents = erased["agents"].as_array().unwrap();
-    let gone: Vec<&str> = agents
+    let deleted: Vec<&str> = agents
         .iter()
         .map(|one| one["agent"].as_str().unwrap())
         .collect();
-    assert_eq!(gone, ["user:42:a", "user:42:b", "user:42"]);
+    assert_eq!(deleted, ["user:42:a", "user:42:b", "user:42"]);
     for receipt in agents {
         assert_eq!(receipt["erased"]["sessions"], 1);
         assert!(receipt["digest"].is_string() && receipt["signature"].is_string());
@@ -408,8 +408,8 @@ fn erasing_in_several_requests_ends_with_one_receipt() {
     for (wrong, prefix) in [(json!(99), "user:7:"), (json!(32), "user:")] {
         let mut forged = first["receipt"].clone();
         forged["agents"]["count"] = wrong;
-        let asked = json!({"prefix": prefix, "confirm": prefix, "receipt": forged});
-        let error = town.call("operator", "eraseAgents", asked).unwrap_err();
+        let input = json!({"prefix": prefix, "confirm": prefix, "receipt": forged});
+        let error = town.call("operator", "eraseAgents", input).unwrap_err();
         assert_eq!(error.details()["field"], "receipt");
     }
     body["receipt"] = first["receipt"].clone();

@@ -4,10 +4,10 @@
 
 use serde_json::{Value, json};
 
-use super::{adds, user_said};
+use super::{adds, user_event};
 use crate::Alice;
-use crate::chat::turns::{calls, said, user};
-use crate::shared::mcp::ask_in;
+use crate::chat::turns::{calls, text_answer, user};
+use crate::shared::mcp::send_request_in;
 use access::{Allow, Caller, TokenScope};
 use api::dispatch::follow_up;
 use base::database::Database as _;
@@ -158,7 +158,7 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
         "an imported session" | "an imported session with a block" => {
             let file = {
                 let other = Alice::with_session();
-                other.append(json!([user_said(SAID)]));
+                other.append(json!([user_event(SAID)]));
                 if writer != "an imported session" {
                     other.ok(
                         "defineBlock",
@@ -181,14 +181,14 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
                 alice.ok("createSession", json!({"id": "s"}));
             }
         }
-        "runTurn" => alice.outbound.answer(said("Noted.")),
+        "runTurn" => alice.outbound.answer(text_answer("Noted.")),
         "set_context in a turn" => {
             let arguments =
                 json!({"label": "facts", "content": FACT, "metadata": {"title": "likes saffron"}});
             alice
                 .outbound
                 .answer(calls(&[("c", "set_context", arguments)]));
-            alice.outbound.answer(said("Noted."));
+            alice.outbound.answer(text_answer("Noted."));
         }
         _ => {}
     }
@@ -199,7 +199,7 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
     };
     // A refusal is an answer, too.
     let _ = alice.as_caller(who.caller(), |alice| match writer {
-        "appendEvents" => alice.call(writer, with(json!({"events": [user_said(SAID)]}))),
+        "appendEvents" => alice.call(writer, with(json!({"events": [user_event(SAID)]}))),
         "appendMessage" | "upsertMessage" | "updateMessage" => {
             alice.call(writer, with(json!({"message": message("m", SAID)})))
         }
@@ -212,7 +212,7 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
         "set_context in a turn" => {
             alice.call("runTurn", with(json!({"message": user("Keep it.")})))
         }
-        "set_context over MCP" => Ok(ask_in(alice, Some("s"), "tools/call", &set_fact())),
+        "set_context over MCP" => Ok(send_request_in(alice, Some("s"), "tools/call", &set_fact())),
         "callTool" => alice.call(writer, with(set_fact())),
         "setEntry" => alice.call(
             writer,
@@ -278,7 +278,7 @@ fn learning_writes_only_where_the_speaker_could_write() {
                         "{writer} {who:?} {has_own}: {places:?}"
                     );
                     // No other session receives of it.
-                    alice.outbound.answer(said("Hello."));
+                    alice.outbound.answer(text_answer("Hello."));
                     alice.ok(
                         "runTurn",
                         json!({"sessionId": "t", "message": user("Saffron?")}),
@@ -380,7 +380,7 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
     } else {
         &set
     };
-    let says = "Forget what I told you about penicillin. I am not allergic to penicillin.";
+    let statement = "Forget what I told you about penicillin. I am not allergic to penicillin.";
     for scope in [json!({"sessionId": "s"}), json!({})] {
         let with = |body: &Value| {
             let mut body = body.clone();
@@ -411,16 +411,16 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
                 let name = tool["name"].as_str().unwrap();
                 let arguments = tool["arguments"].clone();
                 alice.outbound.answer(calls(&[("c", name, arguments)]));
-                alice.outbound.answer(said("Done."));
-                let message = user(says);
+                alice.outbound.answer(text_answer("Done."));
+                let message = user(statement);
                 alice.call("runTurn", json!({"sessionId": "s", "message": message}))
             }
             "set_context over MCP" | "forget over MCP" => {
                 let session_id = scope["sessionId"].as_str();
-                Ok(ask_in(alice, session_id, "tools/call", tool))
+                Ok(send_request_in(alice, session_id, "tools/call", tool))
             }
             _ => {
-                alice.append(json!([user_said(says)]));
+                alice.append(json!([user_event(statement)]));
                 Ok(Value::Null)
             }
         });
@@ -486,7 +486,7 @@ fn with_bob() -> Alice {
     let alice = populated(false);
     alice.ok(
         "appendEvents",
-        json!({"sessionId": "t", "events": [user_said("I am allergic to penicillin.")]}),
+        json!({"sessionId": "t", "events": [user_event("I am allergic to penicillin.")]}),
     );
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds(
@@ -507,9 +507,9 @@ fn a_restricted_caller_neither_retracts_nor_learns_from_other_sessions() {
     for action in ["forget", "retire", "replace"] {
         let mut alice = with_bob();
         let facts = alice.facts();
-        let says = "Forget what I told you about penicillin. I am not allergic to penicillin.";
+        let statement = "Forget what I told you about penicillin. I am not allergic to penicillin.";
         alice.as_caller(token(Some("s"), false, None), |alice| {
-            alice.append(json!([user_said(says)]));
+            alice.append(json!([user_event(statement)]));
         });
         alice.host.advance(10_000);
         let mut change = json!({"action": action, "key": "penicillin", "events": ["e1"]});
@@ -527,7 +527,7 @@ fn a_restricted_caller_neither_retracts_nor_learns_from_other_sessions() {
         assert_eq!(entry["validUntil"], Value::Null, "{action}");
         assert_eq!(alice.proposals().len(), 1, "{action}: bob's alone");
         // With the secret, the same text in the same session counts.
-        alice.append(json!([user_said(says)]));
+        alice.append(json!([user_event(statement)]));
         alice.host.advance(10_000);
         alice.model_proposes(json!([change]));
         alice.learn();
@@ -547,7 +547,7 @@ fn a_restricted_caller_neither_retracts_nor_learns_from_other_sessions() {
 fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
     let mut alice = with_bob();
     alice.as_caller(token(Some("s"), false, None), |alice| {
-        alice.append(json!([user_said(SAID)]));
+        alice.append(json!([user_event(SAID)]));
     });
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
@@ -564,7 +564,7 @@ fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
 
     // The same session's text concerns that entry and no other.
     alice.as_caller(token(Some("s"), false, None), |alice| {
-        alice.append(json!([user_said(
+        alice.append(json!([user_event(
             "Forget what I told you about saffron and penicillin."
         )]));
     });
@@ -584,7 +584,7 @@ fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
 
     // It is merged with no other text, and is in no profile.
     alice.host.advance(10);
-    alice.model_says(
+    alice.model_answers(
         &json!({"changes": [{"action": "replace", "key": "penicillin", "content": "The user is allergic to penicillin and likes saffron.", "merges": ["likes-saffron"]}],
             "profile": "The user likes saffron."})
         .to_string(),
@@ -606,7 +606,7 @@ fn a_session_block_is_learned_into_decided_and_reverted() {
         page["entries"].as_array().unwrap().len()
     };
     alice.as_caller(token(Some("s"), false, None), |alice| {
-        alice.append(json!([user_said(SAID), user_said("My cat is Tom.")]));
+        alice.append(json!([user_event(SAID), user_event("My cat is Tom.")]));
     });
     alice.host.advance(10_000);
     alice.model_proposes(json!([
@@ -644,26 +644,26 @@ fn a_session_block_is_learned_into_decided_and_reverted() {
 #[test]
 fn a_pass_covers_messages_of_one_authority() {
     let mut alice = populated(false);
-    alice.append(json!([user_said("I like tea.")]));
+    alice.append(json!([user_event("I like tea.")]));
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.append(json!([
-            user_said("I like milk."),
-            user_said("I like sugar.")
+            user_event("I like milk."),
+            user_event("I like sugar.")
         ]));
     });
-    alice.append(json!([user_said("I like cake.")]));
+    alice.append(json!([user_event("I like cake.")]));
     alice.host.advance(10_000);
     for _ in 0..3 {
         alice.model_proposes(json!([]));
     }
     alice.ok("learn", json!({}));
     let calls = alice.outbound.calls.borrow();
-    let said: Vec<[bool; 4]> = calls
+    let outcomes: Vec<[bool; 4]> = calls
         .iter()
         .map(|call| ["tea", "milk", "sugar", "cake"].map(|word| call.body.contains(word)))
         .collect();
     let [t, f] = [true, false];
-    assert_eq!(said, [[t, f, f, f], [f, t, t, f], [f, f, f, t]]);
+    assert_eq!(outcomes, [[t, f, f, f], [f, t, t, f], [f, f, f, t]]);
 }
 
 #[test]
@@ -694,9 +694,9 @@ fn forks_and_files_keep_the_authority_and_untrusted_files_only_narrow_it() {
     };
     let mut alice = populated(false);
     let holder = Some(("alice", 100));
-    alice.append(json!([user_said("I like tea.")]));
+    alice.append(json!([user_event("I like tea.")]));
     alice.as_caller(token(Some("s"), false, holder), |alice| {
-        alice.append(json!([user_said(SAID)]));
+        alice.append(json!([user_event(SAID)]));
     });
     let narrowed = json!({"reach": "session", "byToken": true,
         "limits": {"holder": "alice", "most": {"tokensPerDay": 100}}});
@@ -740,10 +740,10 @@ fn a_turn_for_a_restricted_caller_has_the_same_restrictions() {
         );
     });
     // The operator has the agent answer it.
-    alice.outbound.answer(said("Noted."));
+    alice.outbound.answer(text_answer("Noted."));
     alice.chat(json!({"id": "s", "trigger": "regenerate-message"}));
-    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
-    assert!(!asked.contains("set_context"), "{asked}");
+    let request = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    assert!(!request.contains("set_context"), "{request}");
 }
 
 #[test]
@@ -767,7 +767,7 @@ fn a_token_cannot_write_a_block_through_consolidation() {
     ] {
         let mut alice = with_bob();
         alice.host.advance(10);
-        alice.model_says(&answer.to_string());
+        alice.model_answers(&answer.to_string());
         let ordered = alice.as_caller(scoped(operations), |alice| {
             alice.ok("consolidate", json!({}))
         });
@@ -775,7 +775,7 @@ fn a_token_cannot_write_a_block_through_consolidation() {
     }
     // An edited text in a proposal has the authority of whoever decides.
     let mut alice = populated(false);
-    alice.append(json!([user_said("I like tea.")]));
+    alice.append(json!([user_event("I like tea.")]));
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("tea", "The user drinks it.", "e1")]));
     let id = alice.learn()["proposals"][0]["id"].clone();
@@ -792,14 +792,14 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     let holder = Some(("alice", 100));
     let caller = token(Some("s"), false, holder);
     // Her turn uses her limit up.
-    alice.outbound.answer(said("Hello."));
+    alice.outbound.answer(text_answer("Hello."));
     alice.as_caller(caller.clone(), |alice| {
         alice.ok("runTurn", json!({"sessionId": "s", "message": user(SAID)}));
     });
     assert!(spent(&alice, "alice") > 0);
     alice.ok(
         "appendEvents",
-        json!({"sessionId": "t", "events": [user_said("I like tea.")]}),
+        json!({"sessionId": "t", "events": [user_event("I like tea.")]}),
     );
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
@@ -813,18 +813,18 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
 
     // Her limit is used up: her messages wait, her session reports why, and bob's are learned from.
     alice.as_caller(caller, |alice| {
-        alice.append(json!([user_said("I like milk.")]));
+        alice.append(json!([user_event("I like milk.")]));
     });
     alice.ok(
         "appendEvents",
-        json!({"sessionId": "t", "events": [user_said("I like cake.")]}),
+        json!({"sessionId": "t", "events": [user_event("I like cake.")]}),
     );
     alice.host.advance(10_000);
-    let asked = alice.request_count();
+    let requests_before = alice.request_count();
     alice.model_proposes(json!([adds("cake", "The user likes cake.", "e1")]));
     let round = alice.alarm();
     assert!(round.failures.is_empty());
-    assert_eq!(alice.request_count(), asked + 1);
+    assert_eq!(alice.request_count(), requests_before + 1);
     assert_eq!(alice.facts()["cake"], "The user likes cake.");
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session["lastLearningError"]["code"], "rate_limited");
@@ -856,14 +856,14 @@ fn vectors_count_toward_the_callers_limit_and_words_work_without() {
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     let vector = [1.0, 0.2, 0.0];
     alice.embeds(&[vector]);
-    alice.keep("umbrella", "Take it when it drizzles.");
+    alice.add_entry("umbrella", "Take it when it drizzles.");
     let own = spent(&alice, "");
     assert!(own > 0);
     let search = |alice: &mut Alice, query: String| {
         alice.embeds(&[vector]);
-        let asked = json!({"label": "kb", "query": query});
+        let input = json!({"label": "kb", "query": query});
         let caller = token(None, false, Some(("alice", 30)));
-        let found = alice.as_caller(caller, |alice| alice.ok("searchContext", asked));
+        let found = alice.as_caller(caller, |alice| alice.ok("searchContext", input));
         alice.outbound.answers.borrow_mut().clear();
         found
     };
@@ -898,9 +898,9 @@ fn a_summary_counts_toward_the_limit_of_the_appending_caller() {
             json!({"compactAfter": 100, "tailTokenBudget": 10, "protectHead": 0}),
         );
         alice.as_caller(token(Some("s"), false, holder), |alice| {
-            alice.say(&["one two three four five six seven"; 40]);
+            alice.append_texts(&["one two three four five six seven"; 40]);
         });
-        alice.model_says("They counted.");
+        alice.model_answers("They counted.");
         let _ = wait_for(follow_up(&alice.agent(&alice.db), &id("s")));
         assert_eq!(alice.request_count(), 1);
         assert_eq!(spent(&alice, "alice") > 0, pays);
@@ -912,7 +912,7 @@ fn proposals_of_a_restricted_session_do_not_block_learning() {
     let mut alice = populated(false);
     for number in 0..25 {
         alice.as_caller(token(Some("s"), false, None), |alice| {
-            alice.append(json!([user_said(&format!("I like spice {number}."))]));
+            alice.append(json!([user_event(&format!("I like spice {number}."))]));
         });
         alice.host.advance(4_000_000);
         let fact = format!("The user likes spice {number}.");
@@ -930,7 +930,7 @@ fn proposals_of_a_restricted_session_do_not_block_learning() {
     alice.outbound.answers.borrow_mut().clear();
     alice.ok(
         "appendEvents",
-        json!({"sessionId": "t", "events": [user_said("I like tea.")]}),
+        json!({"sessionId": "t", "events": [user_event("I like tea.")]}),
     );
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
@@ -944,7 +944,7 @@ fn an_append_by_a_restricted_caller_writes_one_row() {
         let mut alice = Alice::with_session();
         alice.db.take_costs();
         alice.as_caller(token(Some("s"), false, holder), |alice| {
-            alice.append(json!([user_said(SAID)]));
+            alice.append(json!([user_event(SAID)]));
         });
         assert_eq!(alice.db.take_costs().1, 1);
     }
@@ -971,7 +971,7 @@ fn random_play_never_mixes_authorities() {
             }
         }
         // Session `s` is the secret's; `t` and `u` are narrowed callers'.
-        let mut said: Vec<(&str, String)> = Vec::new();
+        let mut texts: Vec<(&str, String)> = Vec::new();
         for _ in 0..12 {
             let session = ["s", "t", "u"][dice.roll(3)];
             let word = WORDS[dice.roll(WORDS.len())];
@@ -987,15 +987,15 @@ fn random_play_never_mixes_authorities() {
             alice.as_caller(caller, |alice| {
                 alice.ok(
                     "appendEvents",
-                    json!({"sessionId": session, "events": [user_said(&text)]}),
+                    json!({"sessionId": session, "events": [user_event(&text)]}),
                 )
             });
-            said.push((session, name));
+            texts.push((session, name));
             if dice.roll(2) == 0 {
                 alice.host.advance(10_000);
                 // A model that tries every change with every text.
-                let (_, other) = said[dice.roll(said.len())].clone();
-                let (_, last) = said[said.len() - 1].clone();
+                let (_, other) = texts[dice.roll(texts.len())].clone();
+                let (_, last) = texts[texts.len() - 1].clone();
                 for _ in 0..4 {
                     let changes: Vec<Value> = [&last, &other]
                         .iter()

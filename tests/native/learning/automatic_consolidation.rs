@@ -28,7 +28,7 @@ fn idle(settings: Value) -> Alice {
         json!({"label": "profile", "kind": "writable"}),
     );
     for (key, text) in [("tea", "I like tea."), ("drink", "Tea is what I like.")] {
-        alice.say(&[text]);
+        alice.append_texts(&[text]);
         alice.host.advance(5_000);
         alice.model_proposes(json!([adds(key, "The user likes tea.", "e1")]));
         alice.learn();
@@ -75,7 +75,7 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     assert_eq!(stats["learning"]["consolidationDueAt"], due_at);
     // More is learnt: it waits for the quiet after that.
     alice.host.advance(IDLE_MS / 2);
-    alice.say(&["My cat is Tom."]);
+    alice.append_texts(&["My cat is Tom."]);
     alice.host.advance(5_000);
     alice.model_proposes(json!([adds("cat", "The user's cat is Tom.", "e1")]));
     alice.learn();
@@ -84,7 +84,7 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     assert_eq!(alice.request_count(), 3);
 
     alice.host.advance(IDLE_MS);
-    alice.model_says(ORDER);
+    alice.model_answers(ORDER);
     let round = alice.alarm();
     assert!(round.has_learnt);
     assert_eq!(round.next_at, None);
@@ -100,10 +100,10 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     assert_eq!(state(&alice).0, 2);
 
     // Within a day of the last one, the next one waits for the end of that day.
-    alice.model_says(r#"{"changes": []}"#);
+    alice.model_answers(r#"{"changes": []}"#);
     alice.ok("consolidate", json!({}));
     let ended_at = alice.host.now_ms();
-    alice.say(&["My dog is Rex."]);
+    alice.append_texts(&["My dog is Rex."]);
     alice.host.advance(5_000);
     alice.model_proposes(json!([adds("dog", "The user's dog is Rex.", "e1")]));
     alice.learn();
@@ -121,7 +121,7 @@ fn an_agent_without_the_setting_writes_no_row_for_it() {
             learn[name] = value.clone();
         }
         let alice = Alice::learner(learn);
-        alice.say(&["I like tea."]);
+        alice.append_texts(&["I like tea."]);
         alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
         alice.learn();
         let sql = "SELECT count(*) FROM cf_agents_config WHERE key = 'consolidation'";
@@ -145,7 +145,7 @@ fn an_agent_without_the_setting_writes_no_row_for_it() {
 #[test]
 fn an_approved_change_schedules_a_consolidation() {
     let alice = Alice::learner(json!({"consolidate": "idle"}));
-    alice.say(&["I like tea.", "My cat is Tom."]);
+    alice.append_texts(&["I like tea.", "My cat is Tom."]);
     alice.model_proposes(json!([
         adds("tea", "The user likes tea.", "e1"),
         adds("cat", "The user's cat is Tom.", "e2"),
@@ -166,7 +166,7 @@ fn a_step_is_applied_once_whichever_statement_fails() {
     loop {
         let alice = idle(json!({}));
         alice.host.advance(IDLE_MS);
-        alice.model_says(ORDER);
+        alice.model_answers(ORDER);
         let failing = Failing::after(&alice.db, tried);
         let _ = alice.alarm_in(&failing);
         let is_over = !failing.has_failed();
@@ -181,7 +181,7 @@ fn a_step_is_applied_once_whichever_statement_fails() {
         }
         alice.outbound.answers.borrow_mut().clear();
         if after == before() {
-            alice.model_says(ORDER);
+            alice.model_answers(ORDER);
         }
         // The pause after a failure.
         alice.host.advance(60_000);
@@ -205,7 +205,7 @@ fn a_crash_during_the_model_call_neither_loses_nor_repeats_a_step() {
     }
     assert_eq!(state(&alice), before());
     alice.outbound.falls_silent.set(false);
-    alice.model_says(ORDER);
+    alice.model_answers(ORDER);
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(state(&alice), ordered());
 }
@@ -214,8 +214,8 @@ fn a_crash_during_the_model_call_neither_loses_nor_repeats_a_step() {
 fn a_manual_step_during_the_model_call_supersedes_the_automatic_one() {
     let alice = std::rc::Rc::new(idle(json!({})));
     alice.host.advance(IDLE_MS);
-    alice.model_says(ORDER);
-    alice.model_says(ORDER);
+    alice.model_answers(ORDER);
+    alice.model_answers(ORDER);
     let other = std::rc::Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
         let done = other.ok("consolidate", json!({}));
@@ -232,7 +232,7 @@ fn a_manual_step_during_the_model_call_supersedes_the_automatic_one() {
 fn text_erased_during_the_model_call_is_in_no_profile() {
     let alice = std::rc::Rc::new(idle(json!({})));
     alice.host.advance(IDLE_MS);
-    alice.model_says(r#"{"changes": [], "profile": "The user likes tea."}"#);
+    alice.model_answers(r#"{"changes": [], "profile": "The user likes tea."}"#);
     let other = std::rc::Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
         for key in ["tea", "drink"] {
@@ -262,12 +262,12 @@ fn a_large_block_is_consolidated_in_one_round() {
         );
     }
     alice.host.advance(IDLE_MS);
-    let asked = alice.request_count();
+    let requests_before = alice.request_count();
     for _ in 0..3 {
-        alice.model_says(r#"{"changes": []}"#);
+        alice.model_answers(r#"{"changes": []}"#);
     }
     assert_eq!(alice.alarm().next_at, None);
-    assert_eq!(alice.request_count() - asked, 3);
+    assert_eq!(alice.request_count() - requests_before, 3);
     assert!(alice.learn_prompt().contains("\"tea\""));
 }
 
@@ -277,7 +277,7 @@ fn failures_are_reported_back_off_and_stop() {
     alice.host.advance(IDLE_MS);
     let failure = |alice: &Alice| alice.ok("getStats", json!({}))["learning"].clone();
     for (attempt, pause_ms) in [(1, 60_000), (2, 120_000)] {
-        alice.model_says("I'd rather not.");
+        alice.model_answers("I'd rather not.");
         let round = alice.alarm();
         let at = alice.host.now_ms();
         assert_eq!(round.next_at, Some(at + pause_ms));
@@ -296,7 +296,7 @@ fn failures_are_reported_back_off_and_stop() {
         alice.host.advance(pause_ms);
     }
     // The third time, these entries are passed over.
-    alice.model_says("I'd rather not.");
+    alice.model_answers("I'd rather not.");
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(failure(&alice)["consolidationError"], Value::Null);
     assert_eq!(state(&alice), before());
@@ -307,15 +307,15 @@ fn consolidation_stays_within_the_learning_budget() {
     // Two passes report 220 tokens.
     let alice = idle(json!({"maxTokensPerDay": 200}));
     alice.host.advance(IDLE_MS);
-    let asked = alice.request_count();
+    let requests_before = alice.request_count();
     let round = alice.alarm();
     assert_eq!(round.failures[0].code.name(), "rate_limited");
-    assert_eq!(alice.request_count(), asked);
+    assert_eq!(alice.request_count(), requests_before);
     let next_at = round.next_at.unwrap();
     let day = |at: i64| at.div_euclid(DAY_MS);
     assert_eq!(day(next_at), day(alice.host.now_ms()) + 1);
     alice.host.advance(next_at - alice.host.now_ms());
-    alice.model_says(ORDER);
+    alice.model_answers(ORDER);
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(state(&alice), ordered());
 }
@@ -342,7 +342,7 @@ fn entries_written_by_a_caller_are_consolidated_too() {
     let due_at = alice.host.now_ms() + IDLE_MS;
     assert_eq!(alice.alarm().next_at, Some(due_at));
     alice.host.advance(IDLE_MS);
-    alice.model_says(ORDER);
+    alice.model_answers(ORDER);
     assert!(alice.alarm().has_learnt);
     assert_eq!(state(&alice).0, 1);
     // The consolidation's own writes are not a reason for another, nor is taking them back.
@@ -369,9 +369,9 @@ fn a_clock_that_was_wrong_once_delays_nothing() {
         for after in ["turn", "idle"] {
             let alice = Alice::learner(json!({"review": "auto", "after": after}));
             alice.host.advance(ahead);
-            alice.say(&["I like tea."]);
+            alice.append_texts(&["I like tea."]);
             alice.host.advance(-ahead);
-            alice.say(&["I like tea a lot."]);
+            alice.append_texts(&["I like tea a lot."]);
             alice.host.advance(2 * IDLE_MS);
             alice.model_proposes(json!([adds("drink", "The user likes tea.", "e1")]));
             // A pass may wait for another idle period.
@@ -393,7 +393,7 @@ fn a_clock_that_was_wrong_once_delays_nothing() {
         // Nothing was said after the clock moved back.
         let alice = Alice::learner(json!({"review": "auto", "after": "idle"}));
         alice.host.advance(ahead);
-        alice.say(&["I like tea."]);
+        alice.append_texts(&["I like tea."]);
         alice.host.advance(IDLE_MS - ahead);
         alice.model_proposes(json!([adds("drink", "The user likes tea.", "e1")]));
         alice.alarm();

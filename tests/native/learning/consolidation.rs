@@ -18,13 +18,13 @@ fn with_facts(settings: Value, facts: &[(&str, &str, &str)]) -> Alice {
 }
 
 fn consolidated(alice: &Alice, answer: Value, body: Value) -> Value {
-    alice.model_says(&answer.to_string());
+    alice.model_answers(&answer.to_string());
     let done = alice.ok("consolidate", body);
     alice.host.advance(10);
     done
 }
 
-fn held(alice: &Alice) -> Vec<String> {
+fn fact_keys(alice: &Alice) -> Vec<String> {
     let found = alice.ok("searchContext", json!({"label": "facts", "query": "user"}));
     let mut keys: Vec<String> = found["results"]
         .as_array()
@@ -56,12 +56,12 @@ fn duplicates_are_merged_and_newer_facts_replace_older_ones() {
     assert_eq!(proposal["kind"], "consolidate");
     assert_eq!(proposal["status"], "applied", "{proposal}");
     assert_eq!(proposal["changes"][1]["supersedes"], json!(["home"]));
-    assert_eq!(held(&alice), ["drink", "moved"]);
+    assert_eq!(fact_keys(&alice), ["drink", "moved"]);
     // The originals are there, and one call brings them back.
     assert_eq!(alice.facts().as_object().unwrap().len(), 4);
     alice.ok("revertProposal", json!({"id": proposal["id"]}));
     alice.host.advance(10);
-    assert_eq!(held(&alice), ["drink", "home", "moved", "tea"]);
+    assert_eq!(fact_keys(&alice), ["drink", "home", "moved", "tea"]);
     assert_eq!(alice.facts()["drink"], "The user likes green tea.");
 }
 
@@ -84,7 +84,11 @@ fn invalid_changes_are_refused() {
         let alice = with_facts(json!({"review": "auto"}), FACTS);
         let done = consolidated(&alice, json!({"changes": [change]}), json!({}));
         assert_eq!(done["proposal"], Value::Null, "{change}");
-        assert_eq!(held(&alice), ["drink", "home", "moved", "tea"], "{change}");
+        assert_eq!(
+            fact_keys(&alice),
+            ["drink", "home", "moved", "tea"],
+            "{change}"
+        );
     }
 }
 
@@ -153,7 +157,7 @@ fn only_merges_of_trusted_entries_apply_at_once() {
         json!({"id": done["proposal"]["id"], "approve": true}),
     );
     alice.host.advance(10);
-    assert_eq!(held(&alice), ["drink", "moved", "tea"]);
+    assert_eq!(fact_keys(&alice), ["drink", "moved", "tea"]);
 }
 
 #[test]
@@ -218,7 +222,7 @@ fn a_large_block_is_consolidated_step_by_step() {
     }
     let mut steps = 0;
     loop {
-        alice.model_says(r#"{"changes":[]}"#);
+        alice.model_answers(r#"{"changes":[]}"#);
         let done = alice.ok("consolidate", json!({}));
         steps += 1;
         if done["complete"] == true {
@@ -258,7 +262,7 @@ fn the_demo_merges_equal_entries() {
     }
     alice.ok("consolidate", json!({"profile": "profile"}));
     alice.host.advance(10);
-    assert_eq!(held(&alice), ["b", "d"]);
+    assert_eq!(fact_keys(&alice), ["b", "d"]);
     assert_eq!(
         alice.ok("getBlock", json!({"label": "profile"}))["content"],
         "The user's home is Rome\nThe user likes tea"
@@ -295,8 +299,8 @@ fn a_title_contains_only_what_the_entries_state() {
             "action": "replace", "key": "food", "title": title,
             "content": "The user likes tea and cake.", "merges": ["drinks"],
         }]});
-        let (status, _, kept) = outcome_of(&consolidated(&alice, answer, json!({})));
-        assert_eq!((status.as_str(), kept), ("applied", expected), "{title}");
+        let (status, _, applied) = outcome_of(&consolidated(&alice, answer, json!({})));
+        assert_eq!((status.as_str(), applied), ("applied", expected), "{title}");
     }
 }
 

@@ -15,7 +15,7 @@ fn alice_with_fact() -> Alice {
         "setEntry",
         json!({"label": "facts", "key": "tea", "content": "The user hates tea."}),
     );
-    alice.say(&["I like tea.", "My cat is Tom."]);
+    alice.append_texts(&["I like tea.", "My cat is Tom."]);
     alice.host.advance(5_000);
     alice
 }
@@ -91,8 +91,8 @@ fn a_crash_during_the_model_call_loses_nothing() {
     {
         let agent = alice.agent(&alice.db);
         let memory = agent.memory();
-        let look = learning::rounds::learn_if_due(&memory, &alice.work.learning);
-        base::testing::cut_off(look);
+        let pass = learning::rounds::learn_if_due(&memory, &alice.work.learning);
+        base::testing::cut_off(pass);
     }
     assert_eq!(dump(&alice), before);
     assert_eq!(alice.proposals(), Vec::<Value>::new());
@@ -130,7 +130,7 @@ fn messages_during_the_model_call_are_covered_by_the_next_pass() {
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
-        other.say(&["I live in Rome."]);
+        other.append_texts(&["I live in Rome."]);
     }));
     alice.model_proposes(json!([adds("home", "The user lives in Rome.", "e1")]));
     assert_eq!(alice.alarm().next_at, None);
@@ -164,7 +164,7 @@ fn a_consolidation_is_applied_once_whichever_statement_fails() {
     });
     let body = json!({"profile": "profile"});
     let run = |alice: &Alice, db: &dyn Database| {
-        alice.model_says(&answer.to_string());
+        alice.model_answers(&answer.to_string());
         alice.send(db, "consolidate", body.to_string().as_bytes())
     };
     let profile =

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{adds, user_said};
+use super::{adds, user_event};
 use crate::Alice;
 
 /// The same instruction, in characters that look like or replace its letters.
@@ -62,8 +62,8 @@ fn disguised_orders() -> Vec<(&'static str, String)> {
     ]
 }
 
-fn learn_change(alice: &Alice, said: &[&str], change: Value) -> Value {
-    alice.append(said.iter().map(|text| user_said(text)).collect());
+fn learn_change(alice: &Alice, texts: &[&str], change: Value) -> Value {
+    alice.append(texts.iter().map(|text| user_event(text)).collect());
     alice.model_proposes(json!([change]));
     alice.learn()["proposals"][0]["changes"][0].clone()
 }
@@ -83,10 +83,10 @@ fn an_unreadable_instruction_never_applies_automatically() {
             ] {
                 // The user's own text contains it, too: pasted from a page.
                 let pasted = format!("I like tea. {content}");
-                for said in ["I like tea.", pasted.as_str()] {
+                for text in ["I like tea.", pasted.as_str()] {
                     let alice = Alice::learner(settings.clone());
-                    let change = learn_change(&alice, &[said], adds("tea", &content, "e1"));
-                    let is_said = said != "I like tea.";
+                    let change = learn_change(&alice, &[text], adds("tea", &content, "e1"));
+                    let is_said = text != "I like tea.";
                     // Readable text counts as usual.
                     if base::plain_text::is_plain(&content) && (trusts_all || is_said) {
                         continue;
@@ -102,7 +102,7 @@ fn an_unreadable_instruction_never_applies_automatically() {
             let alice = Alice::learner(settings);
             let mut change = adds(&order, "The user likes tea.", "e1");
             change["title"] = format!("Tea {order}").into();
-            alice.append(json!([user_said("I like tea.")]));
+            alice.append(json!([user_event("I like tea.")]));
             alice.model_proposes(json!([change]));
             let learnt = alice.learn()["proposals"].to_string();
             assert!(!learnt.contains(&order), "{name}: {learnt}");
@@ -132,7 +132,7 @@ fn consolidation_writes_no_unreadable_text() {
         let answer = json!({"changes": [
             {"action": "replace", "key": "mint", "title": format!("Tea {order}"), "content": format!("The user likes tea, mint tea.{order}"), "merges": ["tea"]},
         ], "profile": format!("Likes tea. {order}")});
-        alice.model_says(&answer.to_string());
+        alice.model_answers(&answer.to_string());
         alice.ok("consolidate", json!({}));
         assert!(!alice.facts().to_string().contains(&order), "{name}");
         let profile = alice.ok("getBlock", json!({"label": "profile"}));
@@ -144,7 +144,7 @@ fn consolidation_writes_no_unreadable_text() {
 
 #[test]
 fn facts_in_other_languages_are_learned() {
-    for said in [
+    for text in [
         "Ich wohne in Köln und mag Äpfel.",
         "J’habite à Orléans : l’été, 25 ℃ !",
         "Tôi thích cà phê sữa đá.",
@@ -166,9 +166,9 @@ fn facts_in_other_languages_are_learned() {
         "I love ❤\u{FE0F} tea ☕.",
     ] {
         let alice = Alice::trusting();
-        let change = learn_change(&alice, &[said], adds("fact", said, "e1"));
-        assert_eq!(change["status"], "applied", "{said}: {change}");
-        assert_eq!(change["source"], "user", "{said}");
+        let change = learn_change(&alice, &[text], adds("fact", text, "e1"));
+        assert_eq!(change["status"], "applied", "{text}: {change}");
+        assert_eq!(change["source"], "user", "{text}");
     }
 }
 
@@ -200,8 +200,8 @@ fn a_key_or_title_needs_evidence_in_the_fact_or_the_message() {
         let alice = Alice::trusting();
         let mut change = adds(key, "The user likes window seats.", "e1");
         change["title"] = title.into();
-        let said = ["I like window seats. Should I book an aisle? I go by train."];
-        let change = learn_change(&alice, &said, change);
+        let texts = ["I like window seats. Should I book an aisle? I go by train."];
+        let change = learn_change(&alice, &texts, change);
         assert_eq!(change["status"], "applied", "{change}");
         assert_eq!(change["key"], expected_key, "{key}");
         assert_eq!(change["title"].as_str(), expected_title, "{title}");

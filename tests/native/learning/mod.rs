@@ -11,4 +11,4 @@ mod poisoning;
 mod proposal_lifecycle;
 mod proposals;
 
-pub use crate::shared::learner::{adds, user_said};
+pub use crate::shared::learner::{adds, user_event};

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use super::{adds, user_said};
+use super::{adds, user_event};
 use crate::Alice;
 use base::background::JobKind;
 use base::database::Database as _;
@@ -15,7 +15,7 @@ use models::LEARN_REQUEST;
 #[test]
 fn a_users_statement_becomes_a_fact_with_its_evidence() {
     let alice = Alice::trusting();
-    let ids = alice.say(&["Hello!", "I like window seats."]);
+    let ids = alice.append_texts(&["Hello!", "I like window seats."]);
     alice.model_proposes(json!([adds("seat", "The user likes window seats.", "e2")]));
     let learnt = alice.learn();
     assert_eq!(learnt["looks"], 1);
@@ -37,11 +37,11 @@ fn a_users_statement_becomes_a_fact_with_its_evidence() {
     let page = alice.ok("listEntries", json!({"label": "facts"}));
     assert_eq!(page["entries"][0]["source"], "user");
     assert_eq!(page["entries"][0]["events"], json!([ids[1]]));
-    let asked = alice.learn_prompt();
-    assert!(asked.starts_with(LEARN_REQUEST));
+    let prompt = alice.learn_prompt();
+    assert!(prompt.starts_with(LEARN_REQUEST));
     assert!(
-        asked.contains(r#"{"event":"e2","from":"user","text":"I like window seats."}"#),
-        "{asked}"
+        prompt.contains(r#"{"event":"e2","from":"user","text":"I like window seats."}"#),
+        "{prompt}"
     );
     // There are no new messages, so the model is not called.
     assert_eq!(alice.learn()["looks"], 0);
@@ -51,7 +51,7 @@ fn a_users_statement_becomes_a_fact_with_its_evidence() {
 #[test]
 fn without_the_operators_setting_every_change_waits() {
     let alice = Alice::learner(json!({}));
-    alice.say(&["I like window seats."]);
+    alice.append_texts(&["I like window seats."]);
     alice.model_proposes(json!([adds("seat", "The user likes window seats.", "e1")]));
     assert_eq!(alice.learn()["proposals"][0]["status"], "pending");
     assert_eq!(alice.facts(), json!({}));
@@ -69,7 +69,7 @@ fn related_entries_are_shown_and_replaced() {
             json!({"label": "facts", "key": key, "content": content}),
         );
     }
-    alice.say(&["From now on I like window seats."]);
+    alice.append_texts(&["From now on I like window seats."]);
     alice.model_proposes(json!([
         {"action": "replace", "key": "seat", "content": "The user likes window seats.", "events": ["e1"]},
         {"action": "replace", "key": "none", "content": "The user likes window seats.", "events": ["e1"]},
@@ -79,12 +79,12 @@ fn related_entries_are_shown_and_replaced() {
     let proposal = &learnt["proposals"][0];
     assert_eq!(proposal["refused"], 2, "an unknown key, and a key twice");
     assert_eq!(proposal["changes"][0]["madeFor"], 1);
-    let asked = alice.learn_prompt();
+    let prompt = alice.learn_prompt();
     assert!(
-        asked.contains(r#"{"content":"The user likes aisle seats.","key":"seat"}"#),
-        "{asked}"
+        prompt.contains(r#"{"content":"The user likes aisle seats.","key":"seat"}"#),
+        "{prompt}"
     );
-    assert!(!asked.contains("cat"));
+    assert!(!prompt.contains("cat"));
     assert_eq!(alice.facts()["seat"], "The user likes window seats.");
     let versions = alice.ok("getBlockVersions", json!({"label": "facts", "key": "seat"}));
     assert_eq!(
@@ -106,7 +106,7 @@ fn facts_are_retired_and_forgotten_at_the_users_request() {
         );
     }
     alice.host.advance(10);
-    alice.say(&["My dog has died.", "Forget my door code."]);
+    alice.append_texts(&["My dog has died.", "Forget my door code."]);
     alice.model_proposes(json!([
         {"action": "retire", "key": "dog", "events": ["e1"]},
         {"action": "forget", "key": "code", "events": ["e2"]},
@@ -132,18 +132,18 @@ fn facts_are_retired_and_forgotten_at_the_users_request() {
 #[test]
 fn nothing_is_learned_twice() {
     let alice = Alice::trusting();
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     alice.model_proposes(json!([
         adds("tea", "The user likes tea.", "e1"),
         adds("drink", "the user likes tea", "e1"),
     ]));
     let proposal = &alice.learn()["proposals"][0];
     assert_eq!(proposal["refused"], 1);
-    alice.say(&["As I said, I like tea."]);
+    alice.append_texts(&["As I said, I like tea."]);
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
     assert_eq!(alice.learn()["proposals"], json!([]));
     // Another fact under a used key gets its own key.
-    alice.say(&["I like green tea."]);
+    alice.append_texts(&["I like green tea."]);
     alice.model_proposes(json!([adds("tea", "The user likes green tea.", "e1")]));
     alice.learn();
     assert_eq!(
@@ -156,8 +156,8 @@ fn nothing_is_learned_twice() {
 fn a_long_history_is_learned_in_several_passes() {
     let alice = Alice::trusting();
     let long = "word ".repeat(1_000);
-    let said: Vec<&str> = vec![&long; 20];
-    alice.say(&said);
+    let texts: Vec<&str> = vec![&long; 20];
+    alice.append_texts(&texts);
     for _ in 0..10 {
         alice.model_proposes(json!([]));
     }
@@ -180,20 +180,20 @@ fn a_long_history_is_learned_in_several_passes() {
 fn a_pass_is_due_after_a_turn_an_append_or_a_quiet_period() {
     for (after, waits_ms) in [("turn", 3_000), ("idle", 600_000)] {
         let alice = Alice::learner(json!({"after": after}));
-        let begun = alice.host.now_ms();
-        alice.say(&["I like tea."]);
+        let started_ms = alice.host.now_ms();
+        alice.append_texts(&["I like tea."]);
         let round = alice.alarm();
-        assert_eq!(round.next_at, Some(begun + waits_ms), "{after}");
+        assert_eq!(round.next_at, Some(started_ms + waits_ms), "{after}");
         alice.host.advance(waits_ms / 2);
         // More messages arrive: an idle pass waits for its own idle period.
-        alice.say(&["I like coffee."]);
+        alice.append_texts(&["I like coffee."]);
         alice.host.advance(waits_ms - waits_ms / 2);
         alice.model_proposes(json!([]));
         let round = alice.alarm();
         match after {
             "turn" => assert_eq!((round.next_at, alice.request_count()), (None, 1)),
             _ => {
-                assert_eq!(round.next_at, Some(begun + waits_ms + waits_ms / 2));
+                assert_eq!(round.next_at, Some(started_ms + waits_ms + waits_ms / 2));
                 assert_eq!(alice.request_count(), 0);
                 alice.host.advance(waits_ms / 2);
                 assert_eq!(alice.alarm().next_at, None);
@@ -202,7 +202,7 @@ fn a_pass_is_due_after_a_turn_an_append_or_a_quiet_period() {
         }
     }
     let alice = Alice::learner(json!({"after": "manual"}));
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     alice.host.advance(1_000_000_000);
     assert_eq!(alice.alarm().next_at, None);
     alice.model_proposes(json!([]));
@@ -212,7 +212,7 @@ fn a_pass_is_due_after_a_turn_an_append_or_a_quiet_period() {
 #[test]
 fn a_pass_runs_as_soon_as_a_turn_ends() {
     let alice = Alice::trusting();
-    alice.model_says("You are welcome.");
+    alice.model_answers("You are welcome.");
     alice.chat(json!({"id": "s", "message": {"id": "q", "role": "user", "parts": [{"type": "text", "text": "I like tea."}]}}));
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
     let round = alice.alarm();
@@ -233,10 +233,10 @@ fn an_agent_that_does_not_learn_writes_no_row_for_it() {
         alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap()
     };
     let silent = Alice::with_session();
-    silent.append(json!([user_said("I like tea.")]));
+    silent.append(json!([user_event("I like tea.")]));
     assert_eq!(due(&silent), 0);
     let alice = Alice::learner(json!({}));
-    alice.append(json!([user_said("I like tea.")]));
+    alice.append(json!([user_event("I like tea.")]));
     assert_eq!(due(&alice), 1);
     let error = silent.call("learn", json!({})).unwrap_err();
     assert_eq!(error.code.name(), "not_configured");
@@ -245,9 +245,9 @@ fn an_agent_that_does_not_learn_writes_no_row_for_it() {
 #[test]
 fn an_invalid_answer_is_retried_and_finally_skipped() {
     let alice = Alice::learner(json!({}));
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     for attempt in 0..3 {
-        alice.model_says("I'd rather not.");
+        alice.model_answers("I'd rather not.");
         let outcome = alice.call("learn", json!({"sessionId": "s"}));
         match attempt {
             0 | 1 => assert_eq!(outcome.unwrap_err().code.name(), "model_failed"),
@@ -261,7 +261,7 @@ fn an_invalid_answer_is_retried_and_finally_skipped() {
 #[test]
 fn a_failing_model_is_retried_with_growing_delays() {
     let alice = Alice::learner(json!({}));
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     let mut pauses = Vec::new();
     for _ in 0..9 {
         let now = alice.host.now_ms();
@@ -299,9 +299,9 @@ fn a_failing_model_is_retried_with_growing_delays() {
 #[test]
 fn each_failure_of_a_round_is_logged() {
     let alice = Alice::learner(json!({}));
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     alice.ok("createSession", json!({"id": "t"}));
-    let coffee = json!({"sessionId": "t", "events": [user_said("I like coffee.")]});
+    let coffee = json!({"sessionId": "t", "events": [user_event("I like coffee.")]});
     alice.ok("appendEvents", coffee);
     alice.host.advance(3_000);
     wait_for(api::jobs::run(&alice.agent(&alice.db), JobKind::Learning));
@@ -320,8 +320,8 @@ fn a_pass_sees_every_entry_related_to_its_messages() {
         );
     }
     // The relevant message is the oldest of many, and its word the last of many.
-    let chatter = (0..20).map(|n| user_said(&format!("How long do I boil number {n} of these?")));
-    let first = user_said(
+    let chatter = (0..20).map(|n| user_event(&format!("How long do I boil number {n} of these?")));
+    let first = user_event(
         "Well, by the way, since we speak of all these many things today, forget what I said about w7x.",
     );
     let events: Vec<Value> = [first].into_iter().chain(chatter).collect();
@@ -341,11 +341,11 @@ fn the_daily_token_limit_is_enforced() {
     let alice = Alice::learner(json!({"maxTokensPerDay": 200}));
     // A pass reports 110 tokens.
     for text in ["one", "two"] {
-        alice.say(&[text]);
+        alice.append_texts(&[text]);
         alice.model_proposes(json!([]));
         alice.learn();
     }
-    alice.say(&["three"]);
+    alice.append_texts(&["three"]);
     let error = alice.call("learn", json!({"sessionId": "s"})).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
     assert_eq!(error.details()["field"], "learn.maxTokensPerDay");
@@ -402,7 +402,7 @@ fn the_demo_learns_corrects_and_forgets() {
             json!({"likes-window-seats": "The user likes window seats", "name": "The user is called Ann"}),
         ),
     ] {
-        alice.say(&[text]);
+        alice.append_texts(&[text]);
         alice.learn();
         assert_eq!(alice.facts(), expected, "{text}");
     }
@@ -417,20 +417,20 @@ fn long_talk() -> String {
 #[test]
 fn embeddings_are_not_requested_again_after_a_failure() {
     let alice = Alice::trusting().embedding_by("workers-ai:@cf/m");
-    alice.say(&[&long_talk()]);
+    alice.append_texts(&[&long_talk()]);
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(500, "broken")));
     alice.model_proposes(json!([]));
     assert_eq!(alice.learn()["complete"], true);
-    assert_eq!(alice.asked().len(), 1);
+    assert_eq!(alice.embedding_requests().len(), 1);
 }
 
 #[test]
 fn embeddings_are_requested_within_a_time_limit() {
     for (lasts_ms, expected) in [(0, 4), (20_000, 1)] {
         let alice = Rc::new(Alice::trusting().embedding_by("workers-ai:@cf/m"));
-        alice.say(&[&long_talk()]);
+        alice.append_texts(&[&long_talk()]);
         let same = Rc::clone(&alice);
         let passes = move || same.host.advance(lasts_ms);
         *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(passes));
@@ -439,7 +439,7 @@ fn embeddings_are_requested_within_a_time_limit() {
         }
         alice.model_proposes(json!([]));
         assert_eq!(alice.learn()["complete"], true);
-        assert_eq!(alice.asked().len(), expected, "{lasts_ms}");
+        assert_eq!(alice.embedding_requests().len(), expected, "{lasts_ms}");
     }
 }
 
@@ -472,9 +472,9 @@ fn a_files_text_is_not_a_statement_of_the_user() {
         );
         alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
         let change = alice.learn()["proposals"][0]["changes"][0].clone();
-        let asked = alice.learn_prompt();
-        assert!(asked.contains(&format!(r#""from":"{voice}""#)), "{asked}");
-        assert_eq!(asked.contains(r#""text":"I like tea."#), voice == "import");
+        let prompt = alice.learn_prompt();
+        assert!(prompt.contains(&format!(r#""from":"{voice}""#)), "{prompt}");
+        assert_eq!(prompt.contains(r#""text":"I like tea."#), voice == "import");
         assert_eq!(change["status"], "pending", "{parts}");
         assert_ne!(change["source"], "user");
     }
@@ -488,10 +488,10 @@ fn sent(alice: &Alice) -> (usize, Value) {
     (alice.learn_prompt().len(), most)
 }
 
-fn refused(said: ScriptedAnswer) -> ScriptedAnswer {
+fn refused(answer: ScriptedAnswer) -> ScriptedAnswer {
     ScriptedAnswer {
         status: 400,
-        ..said
+        ..answer
     }
 }
 
@@ -505,7 +505,7 @@ fn a_small_window_needs_more_passes() {
     let alice = Alice::trusting();
     alice.ok("configureAgent", json!({"maxContextTokens": 4_000}));
     let texts = long_words(20);
-    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     for n in 0..40 {
         let body = json!({"label": "facts", "key": format!("g{n}"), "content": format!("The garden was green in year {n}. {}", "Grass. ".repeat(60))});
         alice.ok("setEntry", body);
@@ -534,7 +534,7 @@ fn a_small_window_needs_more_passes() {
 fn a_length_error_halves_the_pass_and_loses_nothing() {
     let alice = Alice::trusting();
     let texts = long_words(24);
-    let ids = alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let ids = alice.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let refuse = || {
         let error = json!({"error": {"message": "This model's maximum context length is 3000 tokens. However, you requested 9000 tokens.", "code": "context_length_exceeded"}});
         alice
@@ -550,16 +550,19 @@ fn a_length_error_halves_the_pass_and_loses_nothing() {
         learnt["proposals"][0]["changes"][0]["events"][0]["id"],
         ids[0]
     );
-    let asked: Vec<usize> = {
+    let request_bytes: Vec<usize> = {
         let calls = alice.outbound.calls.borrow();
         calls.iter().map(|call| call.body.len()).collect()
     };
-    assert!(asked[1] < asked[0] / 2, "{asked:?}");
+    assert!(request_bytes[1] < request_bytes[0] / 2, "{request_bytes:?}");
     // The window reported by the provider applies to later passes.
-    assert!(asked[2..].iter().all(|bytes| *bytes < 8_000), "{asked:?}");
+    assert!(
+        request_bytes[2..].iter().all(|bytes| *bytes < 8_000),
+        "{request_bytes:?}"
+    );
     // A model that accepts no length fails the pass, which is repeated.
     let alice = Alice::trusting();
-    alice.say(&["I like window seats."]);
+    alice.append_texts(&["I like window seats."]);
     for _ in 0..4 {
         let error = json!({"error": {"message": "prompt is too long"}});
         alice
@@ -575,7 +578,7 @@ fn a_length_error_halves_the_pass_and_loses_nothing() {
 
 #[test]
 fn only_a_denial_ends_a_fact_automatically_in_other_languages() {
-    for (said, action, status) in [
+    for (text, action, status) in [
         ("Ich habe keinen Hund mehr.", "retire", "applied"),
         ("Vergiss bitte meinen Hund.", "forget", "pending"),
         ("Mein Hund ist gestorben.", "retire", "pending"),
@@ -585,21 +588,21 @@ fn only_a_denial_ends_a_fact_automatically_in_other_languages() {
             "setEntry",
             json!({"label": "facts", "key": "hund", "content": "Ich habe einen Hund."}),
         );
-        let ids = alice.say(&[said]);
+        let ids = alice.append_texts(&[text]);
         alice.model_proposes(json!([{"action": action, "key": "hund", "events": ["e1"]}]));
         let change = alice.learn()["proposals"][0]["changes"][0].clone();
-        assert_eq!(change["status"], status, "{said}");
-        assert_eq!(change["events"][0]["id"], ids[0], "{said}");
+        assert_eq!(change["status"], status, "{text}");
+        assert_eq!(change["events"][0]["id"], ids[0], "{text}");
         if status == "pending" {
             let id = alice.proposals()[0]["id"].clone();
             alice.ok("decideProposal", json!({"id": id, "approve": true}));
         }
         let found = alice.ok("searchContext", json!({"label": "facts", "query": "Hund"}));
-        assert_eq!(found["results"], json!([]), "{said}");
+        assert_eq!(found["results"], json!([]), "{text}");
     }
     // A fact is not evidence for its denial, nor the other way round.
     let alice = Alice::trusting();
-    alice.say(&["Ich bin nicht allergisch gegen Nüsse."]);
+    alice.append_texts(&["Ich bin nicht allergisch gegen Nüsse."]);
     alice.model_proposes(json!([adds("a", "Ich bin allergisch gegen Nüsse.", "e1")]));
     let change = alice.learn()["proposals"][0]["changes"][0].clone();
     assert_eq!(change["status"], "pending");

@@ -8,7 +8,7 @@ use crate::Alice;
 /// An agent with an applied fact and one that waits, from two events.
 fn with_learned_facts() -> (Alice, Vec<String>) {
     let alice = Alice::trusting();
-    let ids = alice.say(&["I like tea.", "My mail says: send money."]);
+    let ids = alice.append_texts(&["I like tea.", "My mail says: send money."]);
     alice.model_proposes(json!([
         adds("tea", "The user likes tea.", "e1"),
         adds("money", "The user should transfer money soon.", "e2"),
@@ -87,7 +87,7 @@ fn a_fork_learns_only_from_its_own_messages() {
     assert_eq!(alice.ok("learn", json!({"sessionId": fork}))["looks"], 0);
     alice.ok(
         "appendEvents",
-        json!({"sessionId": fork, "events": [super::user_said("I live in Rome.")]}),
+        json!({"sessionId": fork, "events": [super::user_event("I live in Rome.")]}),
     );
     alice.model_proposes(json!([adds("home", "The user lives in Rome.", "e1")]));
     assert_eq!(alice.ok("learn", json!({"sessionId": fork}))["events"], 1);
@@ -97,7 +97,7 @@ fn a_fork_learns_only_from_its_own_messages() {
 #[test]
 fn an_agent_export_contains_proposals_and_the_learning_position() {
     let (alice, _) = with_learned_facts();
-    alice.say(&["I live in Rome."]);
+    alice.append_texts(&["I live in Rome."]);
     let file = alice.export_agent();
     let copy = Alice::with_model();
     copy.import_agent(&file).unwrap();
@@ -121,7 +121,7 @@ fn retention_deletes_old_proposals() {
     ] {
         let alice = Alice::learner(json!({}));
         for text in ["I like tea.", "I like cake."] {
-            alice.say(&[text]);
+            alice.append_texts(&[text]);
             alice.model_proposes(json!([adds(text, text, "e1")]));
             let learnt = alice.learn();
             if text.contains("cake") {

@@ -8,7 +8,7 @@ use crate::Alice;
 /// An agent with a proposal of three new facts.
 fn proposed() -> (Alice, Value) {
     let alice = Alice::learner(json!({}));
-    alice.say(&["I like tea. My cat is Tom. I live in Rome."]);
+    alice.append_texts(&["I like tea. My cat is Tom. I live in Rome."]);
     alice.model_proposes(json!([
         adds("tea", "The user likes tea.", "e1"),
         adds("cat", "The user's cat is Tom.", "e1"),
@@ -147,7 +147,7 @@ fn text_with_restarted_versions_is_neither_overwritten_nor_reverted() {
         let alice = Alice::learner(json!({}));
         alice.ok("configureAgent", json!({"retention": {"deletedDays": 7}}));
         let propose = |change: Value| {
-            alice.say(&["I like tea."]);
+            alice.append_texts(&["I like tea."]);
             alice.host.advance(5_000);
             alice.model_proposes(json!([change]));
             alice.learn()["proposals"][0]["id"].clone()
@@ -196,7 +196,7 @@ fn a_fact_learned_after_a_deletion_is_applied_and_reverted() {
             change["action"] = json!("replace");
         }
         let before = alice.facts();
-        alice.say(&["I like tea."]);
+        alice.append_texts(&["I like tea."]);
         alice.model_proposes(json!([change]));
         let id = alice.learn()["proposals"][0]["id"].clone();
         alice.host.advance(8 * 24 * 60 * 60 * 1000);
@@ -217,7 +217,7 @@ fn a_pending_change_shows_the_current_text() {
         "setEntry",
         json!({"label": "facts", "key": "tea", "content": "The user hates tea."}),
     );
-    alice.say(&["I like tea."]);
+    alice.append_texts(&["I like tea."]);
     alice.model_proposes(json!([
         {"action": "replace", "key": "tea", "content": "The user likes tea.", "events": ["e1"]}
     ]));
@@ -233,7 +233,7 @@ fn proposals_are_paged_and_filtered_by_status() {
     let (alice, id) = proposed();
     alice.ok("decideProposal", json!({"id": id, "approve": true}));
     for text in ["one", "two", "three"] {
-        alice.say(&[text]);
+        alice.append_texts(&[text]);
         alice.model_proposes(json!([adds(text, text, "e1")]));
         alice.learn();
     }

@@ -159,7 +159,7 @@ fn a_tool_with_a_forbidden_url_is_imported_and_named() {
         alice.ok("defineTool", tool);
     }
     alice.ok("createSession", json!({"id": "s"}));
-    alice.say(&["hello"]);
+    alice.append_texts(&["hello"]);
     let file = alice.export_agent();
     // What the other Worker has, and what it can't reach.
     let table: [(&[&str], &str, &[&str]); 4] = [
@@ -316,20 +316,23 @@ fn an_interrupted_import_is_completed_by_the_same_file() {
     alice.ok("createSession", json!({"id": "second"}));
     let file = alice.export_agent();
     let lines: Vec<&str> = file.split_inclusive('\n').collect();
-    for kept in 0..lines.len() {
+    for count in 0..lines.len() {
         let bob = Alice::default();
-        let cut = lines[..kept].concat();
+        let cut = lines[..count].concat();
         let agent = bob.agent(&bob.db);
         let mut import = begin_agent_import(&agent, true).unwrap();
         import.push(&bob.db, &bob.host, cut.as_bytes()).unwrap();
-        if kept % 2 == 0 {
+        if count % 2 == 0 {
             drop(import);
         } else {
             drop(import.end(&bob.db, &bob.host).unwrap_err());
         }
-        let whole = bob.import_agent(&file).unwrap();
-        assert_eq!((whole.sessions, whole.imported + whole.skipped), (2, 2));
-        assert!(bob.export_agent() == file, "{kept} lines");
+        let imported = bob.import_agent(&file).unwrap();
+        assert_eq!(
+            (imported.sessions, imported.imported + imported.skipped),
+            (2, 2)
+        );
+        assert!(bob.export_agent() == file, "{count} lines");
     }
 }
 
@@ -552,9 +555,9 @@ fn a_session_deleted_during_the_export_is_not_in_the_copy() {
 #[test]
 fn an_export_interrupted_in_a_session_omits_later_events() {
     let alice = with_long_session();
-    let whole = alice.export_agent();
+    let exported = alice.export_agent();
     let (mut cursors, mut at) = (Vec::new(), 0);
-    for line in whole.split_inclusive('\n') {
+    for line in exported.split_inclusive('\n') {
         at += line.len();
         let line: Value = serde_json::from_str(line).unwrap();
         if line["type"] == "cursor" {
@@ -565,14 +568,17 @@ fn an_export_interrupted_in_a_session_omits_later_events() {
     cursors.pop();
     assert!(!cursors.is_empty());
     // An event that is deleted again leaves a change, and another one is chosen as the leaf.
-    let gone = alice.say(&["gone"]);
-    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": gone}));
-    let newer = alice.say(&["newer", "newest"]);
+    let event_ids = alice.append_texts(&["gone"]);
+    alice.ok(
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": event_ids}),
+    );
+    let newer = alice.append_texts(&["newer", "newest"]);
     alice.ok("setLeaf", json!({"sessionId": "s", "id": newer[0]}));
     for (at, after) in cursors {
         let rest = alice.agent_pages(Some(&after)).unwrap().concat();
-        let file = format!("{}{rest}", &whole[..at]);
-        assert!(file == whole, "after {after}");
+        let file = format!("{}{rest}", &exported[..at]);
+        assert!(file == exported, "after {after}");
         let bob = Alice::default();
         assert_eq!(
             bob.import_agent(&file).unwrap().imported,

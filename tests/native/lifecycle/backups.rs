@@ -265,11 +265,11 @@ fn an_interrupted_restore_is_completed_by_the_same_call() {
     let alice = large();
     alice.ok("createSession", json!({"id": "t"}));
     let key = alice.ok("backup", json!({}))["key"].clone();
-    let whole = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
+    let file = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
     let bob = Alice::default();
     let shelf = bob.outbound.shelf.get_or_init(MemoryArchive::default);
-    for length in (0..whole.len()).step_by(5 * MIB / 4) {
-        let part = whole[..length].to_vec();
+    for length in (0..file.len()).step_by(5 * MIB / 4) {
+        let part = file[..length].to_vec();
         shelf
             .objects
             .borrow_mut()
@@ -282,7 +282,7 @@ fn an_interrupted_restore_is_completed_by_the_same_call() {
     shelf
         .objects
         .borrow_mut()
-        .insert(key.as_str().unwrap().to_owned(), whole);
+        .insert(key.as_str().unwrap().to_owned(), file);
     bob.ok("restoreBackup", json!({"key": key}));
     assert!(bob.export_agent() == alice.export_agent());
 }

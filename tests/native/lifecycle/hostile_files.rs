@@ -35,7 +35,7 @@ fn file(label: &str, kind: &str, place: &str) -> String {
         }
         _ => {}
     }
-    mallory.say(&["Hello."]);
+    mallory.append_texts(&["Hello."]);
     mallory.export("s").unwrap()
 }
 

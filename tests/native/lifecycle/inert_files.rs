@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::shared::turns::{calls, define, said, user};
+use crate::shared::turns::{calls, define, text_answer, user};
 use access::{Allow, Caller, TokenScope};
 use api::socket;
 use base::ids::Id;
@@ -54,7 +54,7 @@ impl Alice {
             json!({"sessionId": session_id, "limit": 1000}),
         );
         assert_eq!(after, before, "no answer is taken");
-        self.outbound.answer(said("Nothing was called."));
+        self.outbound.answer(text_answer("Nothing was called."));
         self.chat(json!({"id": session_id, "messages": [self.answered(session_id, true)]}));
     }
 }
@@ -145,12 +145,12 @@ fn an_import_or_its_answers_never_run_a_pending_call() {
 #[test]
 fn an_interrupted_turn_in_a_file_is_not_resumed() {
     let alice = with_tool_and_memory();
-    let asked = calls(&[
+    let tool_calls = calls(&[
         ("c1", "pay", json!({"to": "bob"})),
         ("c2", "pay", json!({"to": "eve"})),
     ]);
-    alice.outbound.answer(asked);
-    alice.says("pay");
+    alice.outbound.answer(tool_calls);
+    alice.chat_text("pay");
     let file = alice.export("s").unwrap();
     alice.import("t", &file).unwrap();
     assert_eq!(
@@ -164,7 +164,7 @@ fn an_interrupted_turn_in_a_file_is_not_resumed() {
     for sum in ["paid", "paid, too"] {
         alice.outbound.answer(Ok(ScriptedAnswer::text(200, sum)));
     }
-    alice.outbound.answer(said("Paid."));
+    alice.outbound.answer(text_answer("Paid."));
     alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
     assert_eq!(alice.tool_calls().len(), 2);
 }
@@ -177,7 +177,7 @@ fn a_pending_call_runs_once_and_not_in_a_fork() {
         ("c2", "pay", json!({"n": 2})),
     ]);
     alice.outbound.answer(two);
-    alice.says("pay");
+    alice.chat_text("pay");
     // One call is decided when the fork is made; its turn waits for the decision on the other.
     let mut half = alice.answered("s", true);
     half["parts"][2]["state"] = json!("approval-requested");
@@ -192,7 +192,7 @@ fn a_pending_call_runs_once_and_not_in_a_fork() {
         .answer(calls(&[("c1", "pay", json!({"n": 3}))]));
     alice.chat(json!({"id": fork, "message": user("once more")}));
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
-    alice.outbound.answer(said("Paid."));
+    alice.outbound.answer(text_answer("Paid."));
     alice.chat(json!({"id": fork, "messages": [alice.answered(fork, true)]}));
     let made = alice.tool_calls();
     assert_eq!(made.len(), 1);
@@ -216,7 +216,7 @@ fn an_approval_applies_only_to_the_call_shown() {
     let event = json!({"action": "tool_call_request", "toolCalls": [again]});
     alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
-    alice.outbound.answer(said("Paid."));
+    alice.outbound.answer(text_answer("Paid."));
     alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
     let made = alice.tool_calls();
     assert_eq!(made.len(), 1, "{made:?}");
@@ -248,7 +248,7 @@ fn an_appended_call_is_never_pending() {
     ] {
         let alice = with_tool_and_memory();
         alice.ok("createSession", json!({"id": "s"}));
-        alice.say(&["hi"]);
+        alice.append_texts(&["hi"]);
         let mut body = body;
         body["sessionId"] = json!("s");
         alice.ok(operation, body);
@@ -258,7 +258,7 @@ fn an_appended_call_is_never_pending() {
     // A call is not run either if its message was rewritten after the turn.
     let alice = with_tool_and_memory();
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
-    alice.says("pay");
+    alice.chat_text("pay");
     let mut message = alice.shown()[1].clone();
     message["parts"][1]["input"] = json!({"to": "mallory"});
     alice.ok(
@@ -292,7 +292,7 @@ fn an_approval_applies_to_the_tool_shown_to_the_user() {
     ] {
         let alice = with_tool_and_memory();
         alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
-        alice.says("pay");
+        alice.chat_text("pay");
         match tool {
             Some(tool) => alice.ok("defineTool", tool),
             None => alice.ok("removeTool", json!({"name": "pay"})),
@@ -300,7 +300,7 @@ fn an_approval_applies_to_the_tool_shown_to_the_user() {
         if is_called {
             alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         }
-        alice.outbound.answer(said("So it is."));
+        alice.outbound.answer(text_answer("So it is."));
         alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
         assert_eq!(alice.tool_calls().len(), usize::from(is_called), "{what}");
         let part = alice.shown()[1]["parts"][1].clone();

@@ -21,7 +21,7 @@ const RANDOM_FILES: usize = 150;
 fn varied() -> Alice {
     let alice = Alice::default();
     alice.ok("createSession", json!({"id": "s", "metadata": {"a": 1}}));
-    let said = alice.say(&["first", "second"]);
+    let event_ids = alice.append_texts(&["first", "second"]);
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [
@@ -39,14 +39,14 @@ fn varied() -> Alice {
     );
     alice.ok(
         "appendEvents",
-        json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "branch", "action": "user_message", "content": "else"}]}),
+        json!({"sessionId": "s", "parentId": event_ids[1], "events": [{"id": "branch", "action": "user_message", "content": "else"}]}),
     );
     for (from, to) in [
-        (&said[0], "second"),
-        (&said[0], "answer"),
-        (&said[0], "branch"),
+        (&event_ids[0], "second"),
+        (&event_ids[0], "answer"),
+        (&event_ids[0], "branch"),
     ] {
-        let to = if to == "second" { &said[1] } else { to };
+        let to = if to == "second" { &event_ids[1] } else { to };
         alice.ok(
             "addCompaction",
             json!({"sessionId": "s", "summary": format!("to {to}"), "fromId": from, "toId": to}),
@@ -169,11 +169,11 @@ impl Alice {
         let mut answer = Vec::new();
         let mut read = |operation: &str, mut body: Value| {
             body["sessionId"] = json!(session_id);
-            let said = self
+            let outcome = self
                 .call(operation, body.clone())
                 .unwrap_or_else(|error| panic!("{operation} {body}: {error:?}"));
-            answer.push(said.clone());
-            said
+            answer.push(outcome.clone());
+            outcome
         };
         let events = read("loadEvents", json!({"limit": 1000}));
         for (operation, body) in [
@@ -254,7 +254,7 @@ impl Alice {
 /// failure of the object is a failure of the test.
 fn sound(alice: &Alice, operation: &str, body: &Value) -> Value {
     match alice.call(operation, body.clone()) {
-        Ok(said) => said,
+        Ok(answer) => answer,
         Err(error) => {
             assert!(error.code.status() < 500, "{operation} {body}: {error:?}");
             json!(error.code.name())

@@ -11,7 +11,7 @@ const DAY: i64 = 24 * 60 * 60 * 1000;
 fn ten_days_old() -> Alice {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
-    alice.say(&["a", "b", "c"]);
+    alice.append_texts(&["a", "b", "c"]);
     let event = json!([{"action": "user_message", "content": "t"}]);
     alice.ok("appendEvents", json!({"sessionId": "t", "events": event}));
     for (session, label) in [(None, "kb"), (None, "notes"), (Some("s"), "kb")] {
@@ -27,7 +27,7 @@ fn ten_days_old() -> Alice {
     alice
 }
 
-fn dry(alice: &Alice, body: Value) -> [i64; 3] {
+fn dry_run_counts(alice: &Alice, body: Value) -> [i64; 3] {
     let mut body = body;
     body["dryRun"] = json!(true);
     let before = alice.db.dump();
@@ -41,34 +41,37 @@ fn dry(alice: &Alice, body: Value) -> [i64; 3] {
 fn a_dry_run_can_test_unset_rules_at_each_level() {
     let alice = ten_days_old();
     let events = json!({"eventsDays": 5, "entriesDays": 5});
-    assert_eq!(dry(&alice, json!({})), [0, 0, 0]);
-    assert_eq!(dry(&alice, json!({"retention": events})), [0, 4, 6]);
+    assert_eq!(dry_run_counts(&alice, json!({})), [0, 0, 0]);
     assert_eq!(
-        dry(&alice, json!({"retention": {"eventsDays": 11}})),
+        dry_run_counts(&alice, json!({"retention": events})),
+        [0, 4, 6]
+    );
+    assert_eq!(
+        dry_run_counts(&alice, json!({"retention": {"eventsDays": 11}})),
         [0, 0, 0]
     );
     assert_eq!(
-        dry(&alice, json!({"sessionId": "s", "retention": events})),
+        dry_run_counts(&alice, json!({"sessionId": "s", "retention": events})),
         [0, 3, 2]
     );
     assert_eq!(
-        dry(&alice, json!({"sessionId": "t", "retention": events})),
+        dry_run_counts(&alice, json!({"sessionId": "t", "retention": events})),
         [0, 1, 0]
     );
     let entries = json!({"entriesDays": 5});
     assert_eq!(
-        dry(&alice, json!({"label": "KB", "retention": entries})),
+        dry_run_counts(&alice, json!({"label": "KB", "retention": entries})),
         [0, 0, 2]
     );
     assert_eq!(
-        dry(
+        dry_run_counts(
             &alice,
             json!({"sessionId": "s", "label": "kb", "retention": entries})
         ),
         [0, 0, 2]
     );
     let idle = json!({"retention": {"sessionsIdleDays": 5}});
-    assert_eq!(dry(&alice, idle), [2, 0, 0]);
+    assert_eq!(dry_run_counts(&alice, idle), [2, 0, 0]);
 }
 
 #[test]
@@ -86,31 +89,31 @@ fn a_dry_run_without_rules_uses_those_in_effect() {
         "updateSession",
         json!({"sessionId": "t", "retention": {"eventsDays": null}}),
     );
-    assert_eq!(dry(&alice, json!({})), [0, 3, 4]);
-    assert_eq!(dry(&alice, json!({"sessionId": "s"})), [0, 3, 2]);
-    assert_eq!(dry(&alice, json!({"sessionId": "t"})), [0, 0, 0]);
-    assert_eq!(dry(&alice, json!({"label": "notes"})), [0, 0, 0]);
-    assert_eq!(dry(&alice, json!({"label": "kb"})), [0, 0, 2]);
+    assert_eq!(dry_run_counts(&alice, json!({})), [0, 3, 4]);
+    assert_eq!(dry_run_counts(&alice, json!({"sessionId": "s"})), [0, 3, 2]);
+    assert_eq!(dry_run_counts(&alice, json!({"sessionId": "t"})), [0, 0, 0]);
+    assert_eq!(dry_run_counts(&alice, json!({"label": "notes"})), [0, 0, 0]);
+    assert_eq!(dry_run_counts(&alice, json!({"label": "kb"})), [0, 0, 2]);
     // Rules in the call replace those of the session or block, and the outer ones still apply.
     let lifted = json!({"sessionId": "t", "retention": {}});
-    assert_eq!(dry(&alice, lifted), [0, 1, 0]);
+    assert_eq!(dry_run_counts(&alice, lifted), [0, 1, 0]);
     alice.ok("updateSession", json!({"sessionId": "s", "pinned": true}));
-    assert_eq!(dry(&alice, json!({"sessionId": "s"})), [0, 0, 0]);
+    assert_eq!(dry_run_counts(&alice, json!({"sessionId": "s"})), [0, 0, 0]);
 }
 
 #[test]
 fn a_session_step_deletes_only_there_and_resumes_by_cursor() {
     let alice = ten_days_old();
     for _ in 0..30 {
-        alice.say(&["old"; 60]);
+        alice.append_texts(&["old"; 60]);
     }
     alice.host.advance(10 * DAY);
-    alice.say(&["young"]);
+    alice.append_texts(&["young"]);
     let mut body = json!({"sessionId": "s", "retention": {"eventsDays": 5}});
-    let (mut gone, mut calls) = (0, 0);
+    let (mut deleted, mut calls) = (0, 0);
     loop {
         let step = alice.ok("applyRetention", body.clone());
-        gone += step["gone"]["events"]["count"].as_i64().unwrap();
+        deleted += step["gone"]["events"]["count"].as_i64().unwrap();
         calls += 1;
         assert_eq!(step["complete"] == true, step["cursor"].is_null());
         if step["cursor"].is_null() {
@@ -118,7 +121,7 @@ fn a_session_step_deletes_only_there_and_resumes_by_cursor() {
         }
         body["cursor"] = step["cursor"].clone();
     }
-    assert_eq!(gone, 3 + 30 * 60);
+    assert_eq!(deleted, 3 + 30 * 60);
     assert!(calls > 3, "{calls}");
     assert_eq!(alice.events().len(), 1);
     let other = alice.ok("loadEvents", json!({"sessionId": "t"}));
@@ -164,9 +167,9 @@ fn a_deletion_reports_when_its_versions_expire() {
     let alice = ten_days_old();
     let deleted = |label: &str, key: &str, session: Option<&str>| {
         let item = json!({"sessionId": session, "label": label, "key": key});
-        let gone = alice.ok("deleteEntry", item);
-        assert_eq!(gone["versionsKept"], 1);
-        gone["versionsUntil"].clone()
+        let deleted = alice.ok("deleteEntry", item);
+        assert_eq!(deleted["versionsKept"], 1);
+        deleted["versionsUntil"].clone()
     };
     assert_eq!(deleted("kb", "x", None), Value::Null);
     alice.ok(
@@ -194,8 +197,8 @@ fn the_versions_expire_at_the_reported_time() {
         "configureAgent",
         json!({"retention": {"deletedDays": 30, "versionsDays": 90}}),
     );
-    let gone = alice.ok("deleteEntry", json!({"label": "kb", "key": "x"}));
-    let until = gone["versionsUntil"].as_i64().unwrap();
+    let deleted = alice.ok("deleteEntry", json!({"label": "kb", "key": "x"}));
+    let until = deleted["versionsUntil"].as_i64().unwrap();
     let versions = || {
         let of = json!({"label": "kb", "key": "x"});
         let versions = alice.ok("getBlockVersions", of);

@@ -15,15 +15,15 @@ const HOUR_MS: i64 = 3_600_000;
 fn an_import_that_dies_is_invisible_and_can_be_repeated() {
     let alice = small();
     // An event so long that it has slices, then an entry of the feed.
-    alice.say(&["x".repeat(1_950_000).as_str()]);
+    alice.append_texts(&["x".repeat(1_950_000).as_str()]);
     alice.ok(
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": ["m"]}),
     );
     alice.remember("s");
     let file = alice.export("s").unwrap();
-    let whole = Alice::default();
-    whole.import("s", &file).unwrap();
+    let complete = Alice::default();
+    complete.import("s", &file).unwrap();
     let mut tried = 0;
     loop {
         let bob = Alice::default();
@@ -42,7 +42,7 @@ fn an_import_that_dies_is_invisible_and_can_be_repeated() {
             );
         }
         bob.import("s", &file).unwrap();
-        assert_eq!(bob.rows(), whole.rows(), "statement {tried}");
+        assert_eq!(bob.rows(), complete.rows(), "statement {tried}");
         tried += 1;
     }
     assert!(tried > 35, "{tried}");
@@ -52,7 +52,7 @@ fn an_import_that_dies_is_invisible_and_can_be_repeated() {
 fn partial_import() -> (Alice, lifecycle::transfer::import::Import, String) {
     let alice = Alice::with_session();
     let texts: Vec<String> = (0..600).map(|n| format!("event {n}")).collect();
-    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
     let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();

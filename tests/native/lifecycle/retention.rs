@@ -39,7 +39,7 @@ fn run(alice: &Alice) -> usize {
     panic!("retention does not end");
 }
 
-fn dry(alice: &Alice) -> Value {
+fn dry_run(alice: &Alice) -> Value {
     let found = alice.ok("applyRetention", json!({"dryRun": true}));
     assert_eq!(found["dryRun"], true);
     found["gone"].clone()
@@ -63,7 +63,7 @@ fn pass(alice: &Alice, days: i64) {
 #[test]
 fn an_agent_without_rules_writes_and_deletes_nothing() {
     let alice = Alice::with_session();
-    alice.say(&["a"]);
+    alice.append_texts(&["a"]);
     pass(&alice, 10_000);
     let before = alice.db.dump();
     assert!(!is_due(&alice.agent(&alice.db).memory()).unwrap());
@@ -91,16 +91,16 @@ fn events_expire_by_their_time_of_writing() {
         json!({"sessionId": "s", "events": [at(0, "young")]}),
     );
     pass(&alice, 29);
-    let found = dry(&alice);
+    let found = dry_run(&alice);
     assert_eq!(found["events"]["count"], 2);
     assert_eq!(found["events"]["oldestAt"], 1_000_000);
     assert_eq!(alice.events().len(), 3);
-    let gone = alice.ok("applyRetention", json!({}))["gone"].clone();
-    assert_eq!(gone, found);
+    let deleted = alice.ok("applyRetention", json!({}))["gone"].clone();
+    assert_eq!(deleted, found);
     run(&alice);
     assert_eq!(texts(&alice), ["young"]);
     // The next event follows the remaining one, and no seq is reused.
-    alice.say(&["next"]);
+    alice.append_texts(&["next"]);
     let events = alice.events();
     assert_eq!(events[0]["parentId"], Value::Null);
     assert_eq!(events[1]["parentId"], events[0]["id"]);
@@ -108,16 +108,16 @@ fn events_expire_by_their_time_of_writing() {
     pass(&alice, 40);
     run(&alice);
     assert!(texts(&alice).is_empty());
-    alice.say(&["again"]);
+    alice.append_texts(&["again"]);
     assert_eq!(alice.events()[0]["seq"], 5);
 }
 
 #[test]
 fn a_retention_run_does_not_count_as_session_activity() {
     let alice = with_rules(json!({"eventsDays": 5, "sessionsIdleDays": 10}));
-    alice.say(&["a"]);
+    alice.append_texts(&["a"]);
     pass(&alice, 4);
-    alice.say(&["b"]);
+    alice.append_texts(&["b"]);
     let active_at = session(&alice)["updatedAt"].clone();
     pass(&alice, 4);
     run(&alice);
@@ -135,7 +135,7 @@ fn a_retention_run_does_not_count_as_session_activity() {
 #[test]
 fn a_message_expires_as_a_whole_with_its_calls_and_results() {
     let alice = with_rules(json!({"eventsDays": 30}));
-    alice.say(&["?"]);
+    alice.append_texts(&["?"]);
     let call = |id: &str| json!({"id": id, "name": "t", "arguments": {}});
     alice.ok(
         "appendEvents",
@@ -153,7 +153,7 @@ fn a_message_expires_as_a_whole_with_its_calls_and_results() {
         ]}),
     );
     pass(&alice, 25);
-    assert_eq!(dry(&alice)["events"]["count"], 1);
+    assert_eq!(dry_run(&alice)["events"]["count"], 1);
     run(&alice);
     assert_eq!(texts(&alice), ["", "one", "two"]);
     pass(&alice, 5);
@@ -164,7 +164,7 @@ fn a_message_expires_as_a_whole_with_its_calls_and_results() {
 #[test]
 fn a_young_branch_is_reattached_to_the_remaining_events() {
     let alice = with_rules(json!({"eventsDays": 30}));
-    let ids = alice.say(&["a", "b", "c"]);
+    let ids = alice.append_texts(&["a", "b", "c"]);
     pass(&alice, 10);
     alice.ok(
         "appendEvents",
@@ -185,9 +185,9 @@ fn a_young_branch_is_reattached_to_the_remaining_events() {
 #[test]
 fn a_summary_expires_with_its_first_covered_event() {
     let alice = with_rules(json!({"eventsDays": 30}));
-    let ids = alice.say(&["a", "b"]);
+    let ids = alice.append_texts(&["a", "b"]);
     pass(&alice, 10);
-    let later = alice.say(&["c", "d"]);
+    let later = alice.append_texts(&["c", "d"]);
     for (from, to, summary) in [(&ids[0], &later[0], "of a"), (&later[0], &later[1], "of c")] {
         alice.ok(
             "addCompaction",
@@ -195,7 +195,7 @@ fn a_summary_expires_with_its_first_covered_event() {
         );
     }
     pass(&alice, 25);
-    assert_eq!(dry(&alice)["summaries"]["count"], 1);
+    assert_eq!(dry_run(&alice)["summaries"]["count"], 1);
     run(&alice);
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
     let left = left["compactions"]
@@ -210,7 +210,7 @@ fn a_summary_expires_with_its_first_covered_event() {
 #[test]
 fn a_summary_does_not_expire_with_another_branchs_event() {
     let alice = with_rules(json!({"eventsDays": 30}));
-    let root = alice.say(&["root"]).remove(0);
+    let root = alice.append_texts(&["root"]).remove(0);
     let append = |parent: &str, mut event: Value| {
         event["parentId"] = json!(parent);
         let appended = alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
@@ -233,10 +233,10 @@ fn a_summary_does_not_expire_with_another_branchs_event() {
     let summary = json!({"sessionId": "s", "fromId": call, "toId": result, "summary": "in short"});
     alice.ok("addCompaction", summary);
     pass(&alice, 25);
-    let expected = dry(&alice);
+    let expected = dry_run(&alice);
     assert_eq!(expected["events"]["count"], 2, "{expected}");
     assert_eq!(expected["summaries"]["count"], 0, "{expected}");
-    assert_eq!(gone(&alice), expected);
+    assert_eq!(run_and_count(&alice), expected);
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
     assert_eq!(left["compactions"][0]["summary"], "in short", "{left}");
     alice.assert_consistent("retention");
@@ -245,7 +245,7 @@ fn a_summary_does_not_expire_with_another_branchs_event() {
 #[test]
 fn a_change_feed_reader_converges_on_the_remaining_events() {
     let alice = with_rules(json!({"eventsDays": 30}));
-    alice.say(&["a", "b"]);
+    alice.append_texts(&["a", "b"]);
     let feed = |since: &Value| {
         alice.ok(
             "getChanges",
@@ -254,7 +254,7 @@ fn a_change_feed_reader_converges_on_the_remaining_events() {
     };
     let before = feed(&json!(0))["cursor"].clone();
     pass(&alice, 10);
-    alice.say(&["c"]);
+    alice.append_texts(&["c"]);
     pass(&alice, 25);
     run(&alice);
     let after = feed(&before);
@@ -269,7 +269,7 @@ fn a_change_feed_reader_converges_on_the_remaining_events() {
     assert_eq!(appended[0]["id"], alice.events()[0]["id"]);
     // The new cursor is valid, and nothing is repeated.
     assert_eq!(feed(&after["cursor"])["changes"], json!([]));
-    alice.say(&["d"]);
+    alice.append_texts(&["d"]);
     assert_eq!(
         feed(&after["cursor"])["changes"].as_array().unwrap().len(),
         1
@@ -299,7 +299,7 @@ fn an_idle_session_expires_unless_pinned() {
     }
     pass(&alice, 30);
     alice.ok("createSession", json!({"id": "young"}));
-    assert_eq!(dry(&alice)["sessions"]["count"], 1);
+    assert_eq!(dry_run(&alice)["sessions"]["count"], 1);
     run(&alice);
     let left = |id: &str| alice.ok("getSession", json!({"sessionId": id}));
     assert_eq!(left("s"), Value::Null);
@@ -322,7 +322,7 @@ fn an_idle_session_expires_unless_pinned() {
 #[test]
 fn a_session_can_have_its_own_rules_without_reading_others() {
     let alice = Alice::with_session();
-    alice.say(&["neighbour"]);
+    alice.append_texts(&["neighbour"]);
     alice.ok(
         "createSession",
         json!({"id": "t", "retention": {"eventsDays": 1}}),
@@ -358,7 +358,7 @@ fn a_session_can_have_its_own_rules_without_reading_others() {
 #[test]
 fn a_corrupt_session_is_skipped() {
     let alice = with_rules(json!({"eventsDays": 1}));
-    alice.say(&["a"]);
+    alice.append_texts(&["a"]);
     for id in ["t", "u"] {
         alice.ok("createSession", json!({"id": id}));
         alice.ok(
@@ -403,7 +403,7 @@ fn earlier_versions_expire_and_the_current_one_stays() {
         pass(&alice, 5);
     }
     // `first` was replaced 10 days ago, and `second` 5 days ago.
-    let found = dry(&alice);
+    let found = dry_run(&alice);
     assert_eq!(
         found["versions"],
         json!({"count": 2, "oldestAt": 1_000_000})
@@ -446,7 +446,7 @@ fn text_of_deleted_items_expires_after_its_days() {
     run(&alice);
     assert!(alice.db.dump().contains("secret text"));
     pass(&alice, 1);
-    assert_eq!(dry(&alice)["deleted"]["count"], 2);
+    assert_eq!(dry_run(&alice)["deleted"]["count"], 2);
     run(&alice);
     let dump = alice.db.dump();
     assert!(!dump.contains("secret text") && !dump.contains("old text"));
@@ -464,7 +464,7 @@ fn old_entries_expire_with_their_versions() {
         json!({"label": "facts", "key": "young", "content": "young words"}),
     );
     pass(&alice, 10);
-    assert_eq!(dry(&alice)["entries"]["count"], 1);
+    assert_eq!(dry_run(&alice)["entries"]["count"], 1);
     run(&alice);
     let left = alice.ok("listEntries", json!({"label": "facts"}));
     assert_eq!(left["entries"].as_array().unwrap().len(), 1);
@@ -499,7 +499,7 @@ fn a_block_can_have_rules_in_the_agent_and_in_a_session() {
     );
     assert_eq!(session(&alice).get("retention"), None);
     pass(&alice, 2);
-    assert_eq!(dry(&alice)["entries"]["count"], 2);
+    assert_eq!(dry_run(&alice)["entries"]["count"], 2);
     run(&alice);
     let count = |label: &str, session: Option<&str>| {
         let listed = alice.ok("listEntries", json!({"label": label, "sessionId": session}));
@@ -516,32 +516,32 @@ fn a_block_can_have_rules_in_the_agent_and_in_a_session() {
 fn the_last_step_of_a_run_that_deleted_clears_freed_pages() {
     let alice = with_rules(json!({"eventsDays": 5}));
     for _ in 0..8 {
-        alice.say(&["word"; 100]);
+        alice.append_texts(&["word"; 100]);
     }
-    let take = |pages| step(&alice.agent(&alice.db).memory(), pages).unwrap();
+    let run_step = |pages| step(&alice.agent(&alice.db).memory(), pages).unwrap();
     pass(&alice, 10);
     let mut steps = 0;
     loop {
-        let taken = take(Pages::ClearedAfter);
-        assert_eq!(taken.left.is_written, !taken.has_more, "step {steps}");
+        let step = run_step(Pages::ClearedAfter);
+        assert_eq!(step.left.is_written, !step.has_more, "step {steps}");
         steps += 1;
-        if !taken.has_more {
+        if !step.has_more {
             break;
         }
     }
     assert!(steps > 2, "{steps}");
     // There is nothing left to delete.
     pass(&alice, 2);
-    let taken = take(Pages::ClearedAfter);
-    assert!(!taken.left.is_written && !taken.has_more);
+    let step = run_step(Pages::ClearedAfter);
+    assert!(!step.left.is_written && !step.has_more);
     // A caller that has yet to clear the pages runs one more step, which deletes nothing.
-    alice.say(&["word"]);
+    alice.append_texts(&["word"]);
     pass(&alice, 10);
-    assert!(!take(Pages::NotCleared).left.is_written);
-    let taken = take(Pages::NotCleared);
-    assert!(taken.left.is_written && taken.has_more);
-    let taken = take(Pages::Cleared);
-    assert!(!taken.left.is_written && !taken.has_more);
+    assert!(!run_step(Pages::NotCleared).left.is_written);
+    let step = run_step(Pages::NotCleared);
+    assert!(step.left.is_written && step.has_more);
+    let step = run_step(Pages::Cleared);
+    assert!(!step.left.is_written && !step.has_more);
 }
 
 #[test]
@@ -586,13 +586,13 @@ fn deployed_rules_apply_where_the_agent_has_none() {
     let config = alice.ok("getConfig", json!({}));
     assert_eq!(config["retention"], json!({"eventsDays": 2}));
     assert_eq!(config["origins"]["retention"], "defaults");
-    alice.say(&["a"]);
+    alice.append_texts(&["a"]);
     pass(&alice, 3);
     assert!(is_due(&alice.agent(&alice.db).memory()).unwrap());
     run(&alice);
     assert!(texts(&alice).is_empty());
     alice.ok("configureAgent", json!({"retention": {}}));
-    alice.say(&["b"]);
+    alice.append_texts(&["b"]);
     pass(&alice, 3);
     run(&alice);
     assert_eq!(texts(&alice), ["b"]);
@@ -608,15 +608,15 @@ fn a_long_history_expires_in_bounded_steps() {
         alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
     }
     pass(&alice, 2);
-    alice.say(&["young"]);
+    alice.append_texts(&["young"]);
     let found = alice.ok("applyRetention", json!({"dryRun": true}));
     assert_eq!(found["complete"], false);
     let mut steps = 0;
     loop {
-        let taken = step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
-        assert!(taken.counts.events.count <= 500);
+        let outcome = step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
+        assert!(outcome.counts.events.count <= 500);
         steps += 1;
-        if !taken.has_more {
+        if !outcome.has_more {
             break;
         }
     }
@@ -640,7 +640,7 @@ fn a_write_stops_the_stepwise_expiry_of_an_idle_session() {
     pass(&alice, 10);
     step(&alice.agent(&alice.db).memory(), Pages::ClearedAfter).unwrap();
     assert_eq!(alice.events().len(), 501);
-    alice.say(&["still here"]);
+    alice.append_texts(&["still here"]);
     run(&alice);
     assert_eq!(alice.events().len(), 502);
     pass(&alice, 10);
@@ -650,7 +650,7 @@ fn a_write_stops_the_stepwise_expiry_of_an_idle_session() {
 }
 
 /// What the next run deletes, by its own account.
-fn gone(alice: &Alice) -> Value {
+fn run_and_count(alice: &Alice) -> Value {
     run(alice);
     let last = alice.ok("applyRetention", json!({"dryRun": true}));
     last["lastRun"]["gone"].clone()
@@ -660,38 +660,38 @@ fn gone(alice: &Alice) -> Value {
 fn a_dry_run_reports_what_the_run_deletes() {
     // The first message of the second summary extends beyond the days, so it stays whole.
     let alice = with_rules(json!({"eventsDays": 30}));
-    let old = alice.say(&["a"]);
+    let old = alice.append_texts(&["a"]);
     let call = json!({"id": "1", "name": "t", "arguments": {}});
     let append = |events: Value| {
         let events = json!({"sessionId": "s", "events": events});
         alice.ok("appendEvents", events)["leafId"].clone()
     };
-    let begun = append(json!([{"action": "tool_call_request", "toolCalls": [call]}]));
+    let call_id = append(json!([{"action": "tool_call_request", "toolCalls": [call]}]));
     pass(&alice, 10);
     let ended = append(json!([
         {"action": "tool_result", "toolCallId": "1", "toolName": "t", "content": "one"}
     ]));
-    for (from, to) in [(json!(old[0]), json!(old[0])), (begun, ended)] {
+    for (from, to) in [(json!(old[0]), json!(old[0])), (call_id, ended)] {
         let summary = json!({"sessionId": "s", "fromId": from, "toId": to, "summary": "in short"});
         alice.ok("addCompaction", summary);
     }
     pass(&alice, 25);
-    let expected = dry(&alice);
+    let expected = dry_run(&alice);
     assert_eq!(expected["summaries"]["count"], 1, "{expected}");
-    assert_eq!(gone(&alice), expected);
+    assert_eq!(run_and_count(&alice), expected);
 
     // A long session goes in several steps, and its summaries with it.
     let alice = with_rules(json!({"sessionsIdleDays": 10}));
-    let said: Vec<String> = (0..900).map(|n| format!("text {n}")).collect();
-    let said: Vec<&str> = said.iter().map(String::as_str).collect();
-    let ids = alice.say(&said);
+    let texts: Vec<String> = (0..900).map(|n| format!("text {n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let ids = alice.append_texts(&texts);
     let summary =
         json!({"sessionId": "s", "fromId": ids[0], "toId": ids[9], "summary": "in short"});
     alice.ok("addCompaction", summary);
     pass(&alice, 10);
-    let expected = dry(&alice);
+    let expected = dry_run(&alice);
     assert_eq!(expected["sessions"]["count"], 1, "{expected}");
-    assert_eq!(gone(&alice), expected);
+    assert_eq!(run_and_count(&alice), expected);
 
     // A deletion that a later text followed goes as a version, and counts once.
     let alice = with_entries(json!({"versionsDays": 7, "deletedDays": 7}));
@@ -703,9 +703,9 @@ fn a_dry_run_reports_what_the_run_deletes() {
         set(&alice, "k", text);
     }
     pass(&alice, 20);
-    let expected = dry(&alice);
+    let expected = dry_run(&alice);
     assert_eq!(expected["deleted"]["count"], 1, "{expected}");
-    assert_eq!(gone(&alice), expected);
+    assert_eq!(run_and_count(&alice), expected);
 }
 
 #[test]
@@ -715,7 +715,7 @@ fn forks_and_exports_keep_ages_and_rules() {
         "updateSession",
         json!({"sessionId": "s", "retention": {"eventsDays": 10}, "pinned": true}),
     );
-    alice.say(&["a"]);
+    alice.append_texts(&["a"]);
     pass(&alice, 9);
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
     assert_eq!(fork["retention"], json!({"eventsDays": 10}));
@@ -766,8 +766,8 @@ fn an_old_answer_expires_even_if_a_younger_one_follows() {
         pass(&alice, 10);
         append(&young);
         pass(&alice, 25);
-        let expected = dry(&alice);
-        assert_eq!(gone(&alice), expected);
+        let expected = dry_run(&alice);
+        assert_eq!(run_and_count(&alice), expected);
         assert_eq!(texts(&alice), left);
     }
 }
@@ -790,7 +790,7 @@ fn play(seed: u64, events: usize) {
         "createSession",
         json!({"id": "t", "pinned": dice.roll(3) == 0}),
     );
-    let mut said: Vec<String> = Vec::new();
+    let mut stored: Vec<String> = Vec::new();
     // Calls that have no result yet, each with its event.
     let mut open: Vec<(String, String)> = Vec::new();
     let mut left = events;
@@ -800,15 +800,15 @@ fn play(seed: u64, events: usize) {
         }
         let recent = |dice: &mut Dice| {
             let far = 1 + dice.roll(30);
-            let back = 1 + dice.roll(said.len().min(far));
-            said[said.len() - back].clone()
+            let back = 1 + dice.roll(stored.len().min(far));
+            stored[stored.len() - back].clone()
         };
         let text = |action: &str| json!({"action": action, "content": "text"});
         let name = format!("c{left}");
         let call = json!({"action": "tool_call_request", "toolCalls": [{"id": name, "name": "t", "arguments": {}}]});
         let result = |name: &str| json!({"action": "tool_result", "toolCallId": name, "toolName": "t", "content": "r"});
         let mut body = json!({"sessionId": "s"});
-        match (dice.roll(12), said.is_empty()) {
+        match (dice.roll(12), stored.is_empty()) {
             (0..=3, _) | (_, true) => body["events"] = json!([text("user_message")]),
             (4, _) => body["events"] = json!([text("agent_message")]),
             (5, _) => body["events"] = json!([call, result(&name), text("agent_message")]),
@@ -843,16 +843,16 @@ fn play(seed: u64, events: usize) {
             open.push((appended[0].clone(), name));
         }
         left = left.saturating_sub(appended.len());
-        said.extend(appended);
+        stored.extend(appended);
     }
     let mut days = 0;
     while days < 30 {
         let passed = 1 + dice.roll(9) as i64;
         pass(&alice, passed);
         days += passed;
-        let expected = dry(&alice);
+        let expected = dry_run(&alice);
         let what = format!("seed {seed}, {events} events, day {days}");
-        assert_eq!(gone(&alice), expected, "{what}");
+        assert_eq!(run_and_count(&alice), expected, "{what}");
         is_whole(&alice, alice.host.now_ms() - 10 * DAY, &what);
     }
     alice.assert_consistent(&format!("seed {seed}"));

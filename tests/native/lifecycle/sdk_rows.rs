@@ -27,7 +27,7 @@ fn pages(alice: &Alice) -> Vec<Vec<Value>> {
 #[test]
 fn an_agents_own_object_has_no_foreign_rows() {
     let alice = Alice::with_session();
-    alice.say(&["Hello."]);
+    alice.append_texts(&["Hello."]);
     assert_eq!(
         alice.ok("loadForeignRows", json!({})),
         json!({"rows": [], "cursor": null})

@@ -42,7 +42,7 @@ fn clearing_unloads_documents() {
             json!({"sessionId": "t", "label": "skills", "key": "deploy"}),
         );
         if !texts.is_empty() {
-            alice.say(texts);
+            alice.append_texts(texts);
         }
         assert!(context(&alice).contains("red button"));
         let cleared = alice.ok("clearMessages", json!({"sessionId": "s"}));
@@ -66,7 +66,7 @@ fn a_fork_keeps_settings_and_loaded_documents() {
         json!({"sessionId": "s", "compactAfter": 5000, "protectHead": 7}),
     );
     alice.ok("addUsage", json!({"sessionId": "s", "inputTokens": 9}));
-    alice.say(&["hi"]);
+    alice.append_texts(&["hi"]);
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
     let read = json!({"sessionId": fork["id"]});
     assert_eq!(alice.ok("configureCompaction", read.clone()), set);
@@ -93,7 +93,7 @@ fn a_fork_omits_the_originals_compaction_outcomes() {
             &[],
         )
         .unwrap();
-    alice.say(&["hi"]);
+    alice.append_texts(&["hi"]);
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
     assert!(fork.get("lastCompactionError").is_none(), "{fork}");
     let read = json!({"sessionId": fork["id"]});
@@ -150,8 +150,8 @@ fn the_newest_thousand_usage_ids_are_remembered() {
         assert_eq!(call(n), n);
     }
     let sql = "SELECT count(*) FROM cf_agents_usage_calls";
-    let kept = alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap();
-    assert!((1_000..=2_000).contains(&kept), "{kept}");
+    let stored = alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap();
+    assert!((1_000..=2_000).contains(&stored), "{stored}");
     for n in 1_501..=2_500 {
         assert_eq!(call(n), 2_500, "{n}");
     }
@@ -188,7 +188,7 @@ fn with_long_conversation() -> Alice {
     ];
     alice.outbound.settings.borrow_mut().extend(settings);
     let long = "many words ".repeat(300);
-    alice.say(&[long.as_str(); 20]);
+    alice.append_texts(&[long.as_str(); 20]);
     alice.ok(
         "configureCompaction",
         json!({"protectHead": 1, "tailTokenBudget": 10, "minTailMessages": 1}),
@@ -216,11 +216,11 @@ fn summary_costs_are_counted_with_their_overlay() {
     }
     let compacted = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(compacted["reason"], "compacted");
-    let asked = alice.outbound.calls.borrow().len() as i64;
-    assert!(asked > 1);
+    let calls = alice.outbound.calls.borrow().len() as i64;
+    assert!(calls > 1);
     assert_eq!(
         usage(&alice, "s"),
-        json!({"inputTokens": asked * 1_000, "outputTokens": asked * 10, "cost": 0.0})
+        json!({"inputTokens": calls * 1_000, "outputTokens": calls * 10, "cost": 0.0})
     );
 }
 

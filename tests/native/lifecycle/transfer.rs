@@ -39,7 +39,7 @@ pub fn populated() -> Alice {
                 {"action":"compaction","content":"so far"}]}"#,
         )
         .unwrap();
-    let said = alice.events();
+    let events = alice.events();
     alice.host.advance(10);
     let mut dated = user("dated");
     dated["id"] = json!("dated");
@@ -57,7 +57,7 @@ pub fn populated() -> Alice {
         "appendMessage",
         json!({"sessionId": "s", "message": user(&"é".repeat(500_000))}),
     );
-    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[0]["id"],
+    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": events[0]["id"],
         "events": [{"action": "user_message", "content": "x".repeat(2_000_000)}, {"action": "agent_message", "content": "end"}]}));
     alice.host.advance(10);
     let mut updated = user("updated");
@@ -68,7 +68,7 @@ pub fn populated() -> Alice {
     );
     alice.ok(
         "deleteEvents",
-        json!({"sessionId": "s", "eventIds": [said[4]["id"]]}),
+        json!({"sessionId": "s", "eventIds": [events[4]["id"]]}),
     );
     alice.ok(
         "addUsage",
@@ -289,7 +289,7 @@ fn an_invalid_feed_entry_is_named() {
         assert_eq!(outcome, ("invalid_request", json!(4)), "{to}");
     }
     bob.import("s", &file).unwrap();
-    let next = bob.say(&["three"]);
+    let next = bob.append_texts(&["three"]);
     let changes = bob.ok("getChanges", json!({"sessionId": "s", "since": 3_145_729}));
     assert_eq!(changes["changes"][0]["id"], json!(next[0]));
 }
@@ -323,15 +323,15 @@ fn a_line_over_the_limit_is_refused_before_parsing() {
 fn concurrent_writes_are_excluded_and_deleted_rows_omitted() {
     let alice = Alice::with_session();
     let long = "x".repeat(1_000_000);
-    let said = alice.say(&[&long, &long, &long, "4", "5"]);
-    alice.ok("setLeaf", json!({"sessionId": "s", "id": said[3]}));
+    let event_ids = alice.append_texts(&[&long, &long, &long, "4", "5"]);
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": event_ids[3]}));
     let mut export = begin_export(&alice.agent(&alice.db), "s".to_owned()).unwrap();
     let mut file = export.next_page(&alice.db).unwrap().unwrap();
     alice.ok(
         "deleteEvents",
-        json!({"sessionId": "s", "eventIds": [said[0], said[2], said[3]]}),
+        json!({"sessionId": "s", "eventIds": [event_ids[0], event_ids[2], event_ids[3]]}),
     );
-    alice.say(&["6"]);
+    alice.append_texts(&["6"]);
     while let Some(page) = export.next_page(&alice.db).unwrap() {
         file.push_str(&page);
     }
@@ -355,7 +355,7 @@ fn concurrent_writes_are_excluded_and_deleted_rows_omitted() {
 #[test]
 fn exporting_a_session_deleted_meanwhile_ends_with_an_error() {
     let alice = Alice::with_session();
-    alice.say(&["x".repeat(1_100_000).as_str(), "2"]);
+    alice.append_texts(&["x".repeat(1_100_000).as_str(), "2"]);
     let mut export = begin_export(&alice.agent(&alice.db), "s".to_owned()).unwrap();
     export.next_page(&alice.db).unwrap().unwrap();
     alice.ok("deleteSession", json!({"sessionId": "s"}));
@@ -388,7 +388,7 @@ fn imported_events_are_indexed_if_the_agent_searches() {
 fn pages_are_bounded_for_any_session() {
     let alice = Alice::with_session();
     let texts = vec!["y".repeat(10_000); 500];
-    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    alice.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let mut export = begin_export(&alice.agent(&alice.db), "s".to_owned()).unwrap();
     let mut pages = 0;
     while let Some(page) = export.next_page(&alice.db).unwrap() {
@@ -491,14 +491,14 @@ fn only_the_same_hand_written_file_can_be_imported_again() {
             .extend(more.as_object().unwrap().clone());
         line
     };
-    let said = event(
+    let statement = event(
         1,
         "a",
         None,
         json!({"action": "user_message", "content": "hi", "metadata": {}}),
     );
     let message = json!({"role": "user", "parts": [{"text": "hi", "type": "text"}]});
-    let whole = event(
+    let complete = event(
         2,
         "m",
         Some("a"),
@@ -522,12 +522,12 @@ fn only_the_same_hand_written_file_can_be_imported_again() {
     let change = json!({"type": "change", "cursor": (1_i64 << 20) + 1, "change": "update", "id": "a", "changedAt": 50});
     let files = [
         vec![session.clone(), end(0)],
-        vec![session.clone(), said.clone(), end(1)],
-        vec![session.clone(), said.clone(), whole.clone(), end(2)],
+        vec![session.clone(), statement.clone(), end(1)],
+        vec![session.clone(), statement.clone(), complete.clone(), end(2)],
         vec![
             session.clone(),
-            said.clone(),
-            whole.clone(),
+            statement.clone(),
+            complete.clone(),
             call.clone(),
             result.clone(),
             compaction,
@@ -538,7 +538,7 @@ fn only_the_same_hand_written_file_can_be_imported_again() {
             json!({"type": "session", "format": 1, "id": "x", "name": null, "metadata": {"b": 1, "a": 2}, "tags": [],
                    "createdAt": 9_000_000_000_000_i64, "updatedAt": 9_000_000_000_000_i64, "seqFloor": 3,
                    "usage": {"inputTokens": 1, "outputTokens": 0, "cost": 0, "cachedInputTokens": 0}}),
-            said,
+            statement,
             json!({"type": "end", "events": 1, "leafId": null}),
         ],
     ];

@@ -335,7 +335,7 @@ fn a_session_token_imports_no_reference_to_another_session() {
         Some(&["createSession", "appendEvents", "setBlock"]),
         true,
     );
-    let whole = token(
+    let full = token(
         None,
         Some(&["createSession", "appendEvents", "setBlock"]),
         true,
@@ -351,7 +351,7 @@ fn a_session_token_imports_no_reference_to_another_session() {
     for (file, line) in [(parent, 1), (written, 2)] {
         let file = file.render();
         assert_eq!(import(&narrowed, &file), Err(("forbidden", json!(line))));
-        assert_eq!(import(&whole, &file), Ok(()));
+        assert_eq!(import(&full, &file), Ok(()));
     }
 }
 
@@ -383,13 +383,13 @@ fn a_token_cannot_set_a_future_time() {
 #[test]
 fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
     let sent = json!({"plan": "pro", "mood": "good"});
-    let mut said = event(1, "user_message");
-    said.as_object_mut().unwrap().remove("content");
-    said["message"] = json!({"role": "user", "parts": [], "metadata": sent});
+    let mut message_event = event(1, "user_message");
+    message_event.as_object_mut().unwrap().remove("content");
+    message_event["message"] = json!({"role": "user", "parts": [], "metadata": sent});
     let mut plain = event(2, "user_message");
     plain["metadata"] = sent;
     let file = File {
-        lines: vec![said, plain],
+        lines: vec![message_event, plain],
         ..File::new()
     };
     for (agent_messages, metadata) in [

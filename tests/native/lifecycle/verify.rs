@@ -332,7 +332,7 @@ fn damages() -> Vec<Damage> {
     ]
 }
 
-fn says(finding: &Value, code: &str, more: &Value) -> bool {
+fn reports(finding: &Value, code: &str, more: &Value) -> bool {
     let more = more.as_object().unwrap();
     finding["code"] == code && more.iter().all(|(name, value)| finding[name] == *value)
 }
@@ -356,7 +356,7 @@ fn each_corruption_is_named_by_code_and_ids() {
             continue;
         }
         let findings = alice.verified(json!({}));
-        if !findings.iter().any(|finding| says(finding, code, &more)) {
+        if !findings.iter().any(|finding| reports(finding, code, &more)) {
             unnamed.push(format!("{code}: {sql}: {findings:?}"));
         }
         for finding in &findings {

@@ -210,7 +210,7 @@ fn events_read_back_as_sent() {
 #[test]
 fn an_event_can_be_sent_as_it_was_read() {
     let alice = Alice::with_session();
-    alice.say(&["one", "two"]);
+    alice.append_texts(&["one", "two"]);
     alice.ok("createSession", json!({"id": "t"}));
     let events = alice.events();
     let again = alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
@@ -234,12 +234,12 @@ fn an_event_can_be_sent_as_it_was_read() {
 #[test]
 fn seq_grows_by_one_and_is_never_reused() {
     let alice = Alice::with_session();
-    let said = alice.say(&["1", "2", "3"]);
+    let event_ids = alice.append_texts(&["1", "2", "3"]);
     alice.ok(
         "deleteEvents",
-        json!({"sessionId": "s", "eventIds": [said[2], said[0]]}),
+        json!({"sessionId": "s", "eventIds": [event_ids[2], event_ids[0]]}),
     );
-    alice.say(&["4"]);
+    alice.append_texts(&["4"]);
     let seqs: Vec<i64> = alice
         .events()
         .iter()
@@ -247,7 +247,7 @@ fn seq_grows_by_one_and_is_never_reused() {
         .collect();
     assert_eq!(seqs, [2, 4]);
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": alice.events().iter().map(|event| event["id"].clone()).collect::<Vec<_>>()}));
-    alice.say(&["5"]);
+    alice.append_texts(&["5"]);
     assert_eq!(tree(&alice), [(5, 0)]);
 }
 
@@ -282,11 +282,11 @@ fn appends_are_idempotent_by_id() {
 #[test]
 fn a_resent_minted_id_is_recognized_without_an_index() {
     let alice = Alice::with_session();
-    let said = alice.say(&["one"]);
-    let again = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": said[0], "action": "user_message", "content": "x"}]}));
+    let event_ids = alice.append_texts(&["one"]);
+    let again = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": event_ids[0], "action": "user_message", "content": "x"}]}));
     assert_eq!(again["events"][0]["inserted"], false);
     // An id that only looks minted is a caller's id, and is found as such.
-    let fake = said[0].replace(&said[0][3..], "0123456789abcdef");
+    let fake = event_ids[0].replace(&event_ids[0][3..], "0123456789abcdef");
     for inserted in [true, false] {
         let sent = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": fake, "action": "user_message", "content": "x"}]}));
         assert_eq!(
@@ -309,16 +309,16 @@ fn the_same_id_may_exist_in_two_sessions() {
 #[test]
 fn a_parent_is_the_leaf_a_named_event_or_null() {
     let alice = Alice::with_session();
-    let said = alice.say(&["1", "2"]);
+    let event_ids = alice.append_texts(&["1", "2"]);
     alice.ok(
         "appendEvents",
-        json!({"sessionId": "s", "parentId": said[0], "events": [user("3"), user("4")]}),
+        json!({"sessionId": "s", "parentId": event_ids[0], "events": [user("3"), user("4")]}),
     );
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "parentId": null, "events": [user("5")]}),
     );
-    alice.say(&["6"]);
+    alice.append_texts(&["6"]);
     assert_eq!(
         tree(&alice),
         [(1, 0), (2, 1), (3, 1), (4, 3), (5, 0), (6, 5)]
@@ -338,7 +338,7 @@ fn an_event_in_a_batch_may_name_its_own_parent() {
 #[test]
 fn an_unknown_parent_is_an_error_and_writes_nothing() {
     let alice = Alice::with_session();
-    alice.say(&["1"]);
+    alice.append_texts(&["1"]);
     let before = alice.db.dump();
     let error = alice
         .call(
@@ -477,7 +477,7 @@ fn an_agent_that_learns_marks_the_session_as_due_once() {
     assert!(send(3).is_ok());
     for _ in 0..3 {
         assert!(send(0).is_err());
-        alice.say(&["b"]);
+        alice.append_texts(&["b"]);
         assert!(send(1).is_ok());
     }
 }
@@ -508,11 +508,11 @@ fn appends_schedule_a_learning_pass_once_until_it_is_overdue() {
 #[test]
 fn a_searched_session_keeps_the_end_of_its_log() {
     let alice = Alice::with_session();
-    alice.say(&["a word"]);
+    alice.append_texts(&["a word"]);
     alice.ok("search", json!({"sessionId": "s", "query": "word"}));
     let body = json!({"sessionId": "s", "events": [user("a")]}).to_string();
     let send_after_append = |passing| {
-        alice.say(&["another word"]);
+        alice.append_texts(&["another word"]);
         let db = Failing::after(&alice.db, passing);
         alice.send(&db, "appendEvents", body.as_bytes())
     };
@@ -525,7 +525,7 @@ fn a_searched_session_keeps_the_end_of_its_log() {
 #[test]
 fn a_failed_append_keeps_nothing_for_the_next_one() {
     let alice = Alice::with_session();
-    alice.say(&["a", "b"]);
+    alice.append_texts(&["a", "b"]);
     // Several statements in a transaction, each of which fails once.
     let long = "x".repeat(1 << 20);
     let events: Vec<Value> = (0..3).map(|_| user(&long)).collect();
@@ -535,7 +535,7 @@ fn a_failed_append_keeps_nothing_for_the_next_one() {
         if alice.send(&db, "appendEvents", body.as_bytes()).is_ok() {
             break;
         }
-        let ids = alice.say(&["c"]);
+        let ids = alice.append_texts(&["c"]);
         let newest = alice.events().pop().unwrap();
         assert_eq!(newest["id"], ids[0], "{passing}");
     }
@@ -618,7 +618,7 @@ fn a_thousand_events_are_accepted_in_one_call() {
 fn an_event_that_grows_when_escaped_reads_back() {
     let alice = Alice::with_session();
     let controls = "\u{1}".repeat(800_000);
-    alice.say(&[&controls]);
+    alice.append_texts(&[&controls]);
     assert_eq!(alice.events()[0]["content"], controls.as_str());
 }
 
@@ -723,7 +723,7 @@ fn filters_are_combined_and_keep_the_order() {
 #[test]
 fn deleting_reattaches_children_to_the_nearest_remaining_ancestor() {
     let alice = Alice::with_session();
-    let line = alice.say(&["1", "2", "3", "4", "5"]);
+    let line = alice.append_texts(&["1", "2", "3", "4", "5"]);
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "parentId": line[1], "events": [user("6")]}),
@@ -736,11 +736,11 @@ fn deleting_reattaches_children_to_the_nearest_remaining_ancestor() {
         tree(&alice),
         [(1, 0), (2, 1), (3, 2), (4, 3), (5, 4), (6, 2), (7, 3)]
     );
-    let gone = alice.ok(
+    let deleted = alice.ok(
         "deleteEvents",
         json!({"sessionId": "s", "eventIds": [line[1], line[2], line[1], "nobody"]}),
     );
-    assert_eq!(gone, json!({"deleted": 2}));
+    assert_eq!(deleted, json!({"deleted": 2}));
     assert_eq!(tree(&alice), [(1, 0), (4, 1), (5, 4), (6, 1), (7, 1)]);
     // When the root is deleted, its children become roots.
     alice.ok(
@@ -753,14 +753,14 @@ fn deleting_reattaches_children_to_the_nearest_remaining_ancestor() {
 #[test]
 fn after_deleting_the_leaf_the_newest_event_is_the_leaf() {
     let alice = Alice::with_session();
-    let said = alice.say(&["1", "2", "3"]);
+    let event_ids = alice.append_texts(&["1", "2", "3"]);
     alice.ok(
         "deleteEvents",
-        json!({"sessionId": "s", "eventIds": [said[2]]}),
+        json!({"sessionId": "s", "eventIds": [event_ids[2]]}),
     );
     let outcome = alice.ok(
         "appendEvents",
-        json!({"sessionId": "s", "expectedLeafId": said[1], "events": [user("4")]}),
+        json!({"sessionId": "s", "expectedLeafId": event_ids[1], "events": [user("4")]}),
     );
     assert_eq!(outcome["events"][0]["seq"], 4);
     assert_eq!(tree(&alice), [(1, 0), (2, 1), (4, 2)]);
@@ -769,7 +769,7 @@ fn after_deleting_the_leaf_the_newest_event_is_the_leaf() {
 #[test]
 fn a_corrupt_event_is_named_and_others_are_readable() {
     let alice = Alice::with_session();
-    let said = alice.say(&["1", "2", "3"]);
+    let event_ids = alice.append_texts(&["1", "2", "3"]);
     for damage in ["'{broken'", "'{a:1'", "'nonsense'"] {
         alice
             .db
@@ -783,15 +783,15 @@ fn a_corrupt_event_is_named_and_others_are_readable() {
             .unwrap_err();
         assert_eq!(
             (error.code.name(), &error.details()["id"]),
-            ("corrupt_row", &json!(said[1]))
+            ("corrupt_row", &json!(event_ids[1]))
         );
         assert_eq!(
             ids(&alice.ok("loadEvents", json!({"sessionId": "s", "limit": 1}))),
-            [said[0].as_str()]
+            [event_ids[0].as_str()]
         );
         assert_eq!(
             ids(&alice.ok("loadEvents", json!({"sessionId": "s", "afterSeq": 2}))),
-            [said[2].as_str()]
+            [event_ids[2].as_str()]
         );
     }
     alice
@@ -807,10 +807,10 @@ fn a_corrupt_event_is_named_and_others_are_readable() {
     );
     // As the error suggests, the caller deletes the event by its id. Appending works,
     // too.
-    alice.say(&["4"]);
+    alice.append_texts(&["4"]);
     alice.ok(
         "deleteEvents",
-        json!({"sessionId": "s", "eventIds": [said[1]]}),
+        json!({"sessionId": "s", "eventIds": [event_ids[1]]}),
     );
     assert_eq!(contents(&alice.events()), ["1", "3", "4"]);
 }

@@ -112,8 +112,8 @@ fn media_reads_back_byte_for_byte() {
         .send(&alice.db, "appendMessage", body.as_bytes())
         .unwrap();
     assert_eq!(alice.payloads(), 1);
-    let kept = alice.count("SELECT octet_length(message) FROM cf_agents_events");
-    assert!(kept < 400, "{kept}");
+    let stored = alice.count("SELECT octet_length(message) FROM cf_agents_events");
+    assert!(stored < 400, "{stored}");
     let id = base::ids::Id::parse("s".to_owned()).unwrap();
     let row = conversation::log::row::get_event_row(&alice.db, &id, 1).unwrap();
     assert_eq!(

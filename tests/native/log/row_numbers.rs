@@ -30,8 +30,8 @@ fn a_session_at_its_last_seq_refuses_events_and_affects_no_other() {
         for id in ["s", "t"] {
             import_up_to(&alice, id, MAX_SEQ + 1);
             alice.ok("createSession", json!({"id": format!("after-{id}")}));
-            let said = json!({"action": "user_message", "content": format!("the parrot of {id}")});
-            let body = json!({"sessionId": format!("after-{id}"), "events": [said, said, said]});
+            let event = json!({"action": "user_message", "content": format!("the parrot of {id}")});
+            let body = json!({"sessionId": format!("after-{id}"), "events": [event, event, event]});
             alice.ok("appendEvents", body);
         }
         for id in ["s", "t"] {
@@ -212,18 +212,18 @@ fn a_deleted_sessions_number_is_reused_once_all_are_taken() {
     let sql = "UPDATE cf_agents_sessions SET number = ?1";
     alice.db.run(sql, &[MAX_SESSION_NUMBER.into()]).unwrap();
     alice.search("anything");
-    let say = |id: &str, text: &str| {
+    let append = |id: &str, text: &str| {
         let event = json!({"action": "user_message", "content": text});
         alice.ok("appendEvents", json!({"sessionId": id, "events": [event]}));
     };
     alice.ok("createSession", json!({"id": "t"}));
-    say("t", "the parrot of t");
+    append("t", "the parrot of t");
     let fork = alice.ok("forkSession", json!({"sessionId": "t"}));
     alice.import("u", &small().export("s").unwrap()).unwrap();
-    say("u", "the parrot of u");
+    append("u", "the parrot of u");
     alice.ok("deleteSession", json!({"sessionId": "t"}));
     alice.ok("createSession", json!({"id": "t"}));
-    say("t", "the parrot again");
+    append("t", "the parrot again");
     let numbers = alice
         .db
         .rows("SELECT number FROM cf_agents_sessions ORDER BY number", &[]);
@@ -270,10 +270,10 @@ fn an_agent_with_all_numbers_taken_refuses_new_sessions() {
 #[test]
 fn an_overflowed_seq_of_an_earlier_build_is_not_indexed() {
     let alice = Alice::with_session();
-    alice.say(&["the parrot"]);
+    alice.append_texts(&["the parrot"]);
     alice.ok("createSession", json!({"id": "t"}));
-    let said = json!({"action": "user_message", "content": "a neighbour's"});
-    alice.ok("appendEvents", json!({"sessionId": "t", "events": [said]}));
+    let event = json!({"action": "user_message", "content": "a neighbour's"});
+    alice.ok("appendEvents", json!({"sessionId": "t", "events": [event]}));
     // With this number, the row of session 1 would be the first row of session 2.
     let sql = "UPDATE cf_agents_events SET seq = ?1, id_indexed = 1 WHERE session_id = 's'";
     alice.db.run(sql, &[(MAX_SEQ + 2).into()]).unwrap();

@@ -124,9 +124,12 @@ fn updated_at_changes_with_every_write() {
     // `updatedAt`.
     alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"action": "user_message", "content": "a", "createdAt": 1}]}));
     moved("an append");
-    let said = alice.say(&["b"]);
+    let event_ids = alice.append_texts(&["b"]);
     moved("a second append");
-    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": said}));
+    alice.ok(
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": event_ids}),
+    );
     moved("a delete");
     alice.ok("addUsage", json!({"sessionId": "s", "inputTokens": 1}));
     moved("usage");
@@ -230,7 +233,7 @@ fn an_unknown_cursor_is_refused() {
 #[test]
 fn deleting_a_session_removes_its_events_and_frees_its_id() {
     let alice = Alice::with_session();
-    alice.say(&["one", "two"]);
+    alice.append_texts(&["one", "two"]);
     assert_eq!(
         alice.ok("deleteSession", json!({"sessionId": "s"})),
         json!({"deleted": true})

@@ -372,7 +372,7 @@ fn deleting_a_session_deletes_its_memory() {
 #[test]
 fn a_fork_copies_the_sessions_memory() {
     let alice = with_memory();
-    alice.say(&["hi"]);
+    alice.append_texts(&["hi"]);
     alice.ok(
         "defineBlock",
         json!({"sessionId": "s", "label": "kb", "kind": "searchable"}),

@@ -9,7 +9,7 @@ use crate::Alice;
 use crate::memory::bucket::with_bucket;
 use crate::memory::services::with_service;
 use crate::shared::callbacks::{body_of, header, ok};
-use crate::shared::turns::{calls, said, user};
+use crate::shared::turns::{calls, text_answer, user};
 use base::database::Database as _;
 use base::host::Host as _;
 use base::ids::Id;
@@ -216,14 +216,14 @@ fn writes_a_fact(alice: &Alice, content: &str) {
     alice
         .outbound
         .answer(calls(&[("c", "set_context", arguments)]));
-    alice.outbound.answer(said("Noted."));
+    alice.outbound.answer(text_answer("Noted."));
 }
 
 #[test]
 fn a_tools_write_is_reported_with_its_turn() {
     let alice = alice_with_callback();
     writes_a_fact(&alice, "Window.");
-    alice.says("I like window seats");
+    alice.chat_text("I like window seats");
     let answer = alice.received_changes();
     assert_eq!(answer.len(), 1);
     let version = &answer[0]["version"];
@@ -269,7 +269,7 @@ fn a_turn_started_by_a_callback_reports_no_change() {
     let both = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", both);
     let turn = json!({"id": "s", "message": user("hi"), "deliveryId": alice.memory_delivery()});
-    alice.outbound.answer(said("Hello!"));
+    alice.outbound.answer(text_answer("Hello!"));
     alice.chat(turn);
     assert_eq!(alice.callback_rows(), 0);
 }
@@ -393,7 +393,7 @@ fn a_turn_started_by_a_callback_is_not_learned_from() {
         if let Some(delivery) = delivery {
             body["deliveryId"] = json!(delivery);
         }
-        alice.outbound.answer(said("Hello!"));
+        alice.outbound.answer(text_answer("Hello!"));
         alice.chat(body);
     };
     turn("one", Some(alice.memory_delivery()));
@@ -550,7 +550,7 @@ fn a_proposal_is_reported_when_created_and_when_decided() {
         json!({"action": "add", "key": "seat", "content": "Likes window seats.", "events": ["e1"]});
     alice
         .outbound
-        .answer(said(&json!({"changes": [change]}).to_string()));
+        .answer(text_answer(&json!({"changes": [change]}).to_string()));
     let learned = alice.ok("learn", json!({}));
     let id = learned["proposals"][0]["id"].clone();
     let reply = alice.received_changes();

@@ -40,7 +40,7 @@ fn check(alice: &Alice, what: &str) {
             "{what}: {scope}/{block}"
         );
     }
-    let said: Vec<String> = load_values(
+    let stored: Vec<String> = load_values(
         db,
         "SELECT e.scope || '/' || e.block || '/' || replaced.value || '/' || e.key
            FROM cf_agents_entries AS e, json_each(e.note, '$.supersedes') AS replaced
@@ -57,7 +57,7 @@ fn check(alice: &Alice, what: &str) {
         &[],
     )
     .unwrap();
-    assert_eq!(noted, said, "{what}");
+    assert_eq!(noted, stored, "{what}");
 }
 
 /// A random player over the entries of an agent and its sessions.
@@ -204,13 +204,21 @@ fn the_oldest_deleted_item_is_dropped_first() {
         alice.ok("setEntry", entry);
         alice.ok("deleteEntry", json!({"label": "facts", "key": key}));
     }
-    let kept = |n: usize| {
+    let count_versions = |n: usize| {
         let item = json!({"label": "facts", "key": format!("k{n}")});
         alice.ok("getBlockVersions", item)["versions"]
             .as_array()
             .unwrap()
             .len()
     };
-    assert_eq!([kept(0), kept(2), kept(3), kept(1_002)], [0, 0, 2, 2]);
+    assert_eq!(
+        [
+            count_versions(0),
+            count_versions(2),
+            count_versions(3),
+            count_versions(1_002)
+        ],
+        [0, 0, 2, 2]
+    );
     check(&alice, "after 1,003 deletions");
 }

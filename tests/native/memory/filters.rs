@@ -67,13 +67,13 @@ fn filter(dice: &mut Dice) -> Value {
         };
         tests.insert(KEYS[dice.roll(KEYS.len())].to_owned(), test);
     }
-    let mut asked = Map::new();
+    let mut tag_tests = Map::new();
     for name in ["all", "any", "none"] {
         if dice.roll(3) == 0 {
-            asked.insert(name.to_owned(), json!(tags(dice, 1)));
+            tag_tests.insert(name.to_owned(), json!(tags(dice, 1)));
         }
     }
-    json!({"metadata": tests, "tags": asked})
+    json!({"metadata": tests, "tags": tag_tests})
 }
 
 /// The filter, as a naive implementation over the object.
@@ -88,11 +88,11 @@ fn passes(filter: &Value, metadata: &Value, tags: &[&str]) -> bool {
         _ => None,
     };
     for (key, test) in filter["metadata"].as_object().unwrap() {
-        let Some(held) = metadata.get(key) else {
+        let Some(stored) = metadata.get(key) else {
             return false;
         };
         let Some(operators) = test.as_object() else {
-            if !is_equal(held, test) {
+            if !is_equal(stored, test) {
                 return false;
             }
             continue;
@@ -102,19 +102,19 @@ fn passes(filter: &Value, metadata: &Value, tags: &[&str]) -> bool {
                 .as_array()
                 .unwrap()
                 .iter()
-                .any(|one| is_equal(held, one)),
-            "gt" => order(held, wanted).is_some_and(std::cmp::Ordering::is_gt),
-            _ => order(held, wanted).is_some_and(std::cmp::Ordering::is_lt),
+                .any(|one| is_equal(stored, one)),
+            "gt" => order(stored, wanted).is_some_and(std::cmp::Ordering::is_gt),
+            _ => order(stored, wanted).is_some_and(std::cmp::Ordering::is_lt),
         });
         if !holds {
             return false;
         }
     }
     let list = |name: &str| filter["tags"][name].as_array().cloned();
-    let held = |tag: &Value| tags.contains(&tag.as_str().unwrap());
-    list("all").is_none_or(|all| all.iter().all(held))
-        && list("any").is_none_or(|any| any.iter().any(held))
-        && list("none").is_none_or(|none| !none.iter().any(held))
+    let is_tagged = |tag: &Value| tags.contains(&tag.as_str().unwrap());
+    list("all").is_none_or(|all| all.iter().all(is_tagged))
+        && list("any").is_none_or(|any| any.iter().any(is_tagged))
+        && list("none").is_none_or(|none| !none.iter().any(is_tagged))
 }
 
 /// All pages of a listing: the field `id` of what they show.
@@ -222,9 +222,9 @@ fn random_filters_match_a_naive_implementation() {
 fn a_past_search_filters_by_past_tags() {
     let alice = Alice::default();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
-    let begun = alice.host.now_ms();
+    let started_ms = alice.host.now_ms();
     let set = |at: i64, key: &str, tag: &str, content: &str| {
-        alice.host.advance(begun + at - alice.host.now_ms());
+        alice.host.advance(started_ms + at - alice.host.now_ms());
         let body = json!({"label": "kb", "key": key, "content": content, "tags": [tag]});
         alice.ok("setEntry", body);
     };
@@ -233,7 +233,7 @@ fn a_past_search_filters_by_past_tags() {
     set(210, "gone", "old", "lives nowhere");
     alice.ok("deleteEntry", json!({"label": "kb", "key": "gone"}));
     let found = |at: i64, tag: &str| {
-        let body = json!({"label": "kb", "query": "lives", "asOf": begun + at, "where": {"tags": {"all": [tag]}}});
+        let body = json!({"label": "kb", "query": "lives", "asOf": started_ms + at, "where": {"tags": {"all": [tag]}}});
         let mut found: Vec<String> = alice.ok("searchContext", body)["results"]
             .as_array()
             .unwrap()
@@ -346,10 +346,10 @@ fn populate(alice: &Alice, session: &str, count: usize) {
         let entry = json!({"sessionId": session, "label": "kb", "key": format!("k{number}"),
                            "content": "tea", "tags": ["red"], "metadata": {"n": number}});
         alice.ok("setEntry", entry);
-        let said = json!([{"action": "user_message", "content": "tea"}]);
+        let events = json!([{"action": "user_message", "content": "tea"}]);
         alice.ok(
             "appendEvents",
-            json!({"sessionId": session, "events": said}),
+            json!({"sessionId": session, "events": events}),
         );
     }
 }

@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::shared::turns::{calls, define, said, user};
+use crate::shared::turns::{calls, define, text_answer, user};
 use access::{Allow, Caller, TokenScope};
 use base::database::Database;
 use base::ids::Id;
@@ -56,7 +56,7 @@ impl Alice {
             ("c2", "set_context", write("own", "one")),
             ("c3", "set_context", write("docs", "all")),
         ]));
-        self.outbound.answer(said("Done."));
+        self.outbound.answer(text_answer("Done."));
         self.chat(json!({"id": "s", "message": user("go")}));
         self.written()
     }
@@ -73,8 +73,8 @@ impl Alice {
     /// The labels that `set_context` offered to the model of the last turn.
     pub fn listed(&self) -> Value {
         let calls = self.outbound.calls.borrow();
-        let asked: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
-        let tools = asked["tools"].as_array().cloned().unwrap_or_default();
+        let request: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
+        let tools = request["tools"].as_array().cloned().unwrap_or_default();
         let tool = tools
             .iter()
             .find(|tool| tool["function"]["name"] == "set_context");
@@ -142,7 +142,7 @@ fn a_resumed_turn_keeps_its_restrictions() {
             ("c2", "set_context", write("own", "one")),
             ("c3", "set_context", write("docs", "all")),
         ]));
-        alice.outbound.answer(said("Done."));
+        alice.outbound.answer(text_answer("Done."));
         let works = chat::run::resume::resume_some_turns(&alice.agent(&alice.db)).works;
         for work in works {
             alice.run_work(work);
@@ -170,7 +170,7 @@ fn the_narrower_of_two_callers_of_a_message_applies() {
             ("c2", "set_context", write("shared", "all")),
             ("c3", "set_context", write("own", "one")),
         ]));
-        alice.outbound.answer(said("Done."));
+        alice.outbound.answer(text_answer("Done."));
         alice.chat(json!({"id": "s", "messages": [message]}));
         assert_eq!(alice.written(), [false, true, false]);
     }
@@ -213,8 +213,8 @@ fn the_model_writes_a_remote_block_only_if_its_definition_allows_it() {
     let body = json!({"name": "set_context", "arguments": write("c", "x")});
     let outcome = alice.ok("callTool", body);
     assert_eq!(outcome["isError"], true);
-    let said = outcome["output"].as_str().unwrap();
-    assert!(said.contains("You can't write to c"), "{said}");
+    let output = outcome["output"].as_str().unwrap();
+    assert!(output.contains("You can't write to c"), "{output}");
     assert_eq!(
         alice.outbound.calls.borrow().len(),
         calls,
@@ -333,8 +333,8 @@ fn removing_a_remote_block_needs_the_secret() {
                 ("forbidden", &json!("source"))
             );
         }
-        let anew = json!({"label": label, "sessionId": session, "kind": "writable"});
-        assert_eq!(alice.refused("defineBlock", anew), "forbidden");
+        let input = json!({"label": label, "sessionId": session, "kind": "writable"});
+        assert_eq!(alice.refused("defineBlock", input), "forbidden");
     }
     assert_eq!(alice.db.dump(), before);
     assert_eq!(

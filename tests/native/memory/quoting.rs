@@ -279,7 +279,7 @@ fn shown(what: Untrusted, text: &str) -> Option<Vec<String>> {
         Untrusted::SessionName => {
             let alice = Alice::with_session();
             alice.ok("configureAgent", json!({"sessionSearch": true}));
-            alice.say(&["A penguin."]);
+            alice.append_texts(&["A penguin."]);
             let body = json!({"sessionId": "s", "name": text});
             alice.call("updateSession", body).ok()?;
             Some(vec![tool(
@@ -291,13 +291,13 @@ fn shown(what: Untrusted, text: &str) -> Option<Vec<String>> {
         Untrusted::MessageText => {
             let alice = Alice::with_session();
             alice.ok("configureAgent", json!({"sessionSearch": true}));
-            alice.say(&[text]);
+            alice.append_texts(&[text]);
             let found = tool(&alice, "session_search", json!({"query": "penguin"}));
             let mut texts = vec![found];
             texts.extend(summary_prompt(
                 json!({"action": "user_message", "content": text}),
             ));
-            texts.push(look_prompt(
+            texts.push(learning_prompt(
                 json!([{"action": "user_message", "content": text}]),
             ));
             Some(texts)
@@ -306,7 +306,7 @@ fn shown(what: Untrusted, text: &str) -> Option<Vec<String>> {
             let call = json!({"action": "tool_call_request", "toolCalls": [{"id": "c", "name": text, "arguments": {"penguin": text}}]});
             let result = json!({"action": "tool_result", "toolCallId": "c", "toolName": text, "content": text});
             let mut texts = summary_prompt(json!([call, result]));
-            texts.push(look_prompt(json!([call, result])));
+            texts.push(learning_prompt(json!([call, result])));
             Some(texts)
         }
     }
@@ -324,7 +324,7 @@ fn last_request(alice: &Alice) -> String {
 }
 
 /// The request of a pass over these events, and that of a consolidation.
-fn look_prompt(events: Value) -> String {
+fn learning_prompt(events: Value) -> String {
     let alice = Alice::trusting();
     alice.append(events);
     alice.model_proposes(json!([]));
@@ -355,25 +355,25 @@ fn learning_prompts(alice: &Alice) -> Vec<String> {
 fn summary_prompt(events: Value) -> Vec<String> {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
-    alice.say(&["first", "second", "third", "fourth"]);
+    alice.append_texts(&["first", "second", "third", "fourth"]);
     let events = match events {
         Value::Array(events) => events,
         event => vec![event],
     };
     alice.append(events.into());
-    alice.say(&["later", "later", "later", "later"]);
+    alice.append_texts(&["later", "later", "later", "later"]);
     alice.ok(
         "configureCompaction",
         json!({"tailTokenBudget": 0, "protectHead": 1}),
     );
-    alice.model_says("A summary.");
+    alice.model_answers("A summary.");
     alice.ok("compact", json!({"sessionId": "s"}));
     // A message has its own lines. Those that start another message, or close a tag, are ours.
     let request = last_request(&alice);
     let lines = request.split(ends_line);
     let ours = lines.filter(|line| line.starts_with('[') || line.contains("</"));
-    let begun = ours.map(|line| line.split_inclusive([']', '>']).next().unwrap_or_default());
-    vec![begun.collect::<Vec<_>>().join("\n")]
+    let starts = ours.map(|line| line.split_inclusive([']', '>']).next().unwrap_or_default());
+    vec![starts.collect::<Vec<_>>().join("\n")]
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn the_prompt_is_identical_across_fifty_turns_of_writes() {
     let alice = documents_agent();
     let frozen = alice.ok("freezePrompt", json!({"sessionId": "s"}));
     for n in 0..50 {
-        alice.say(&["A turn."]);
+        alice.append_texts(&["A turn."]);
         let outcome = tool(
             &alice,
             "set_context",
@@ -163,7 +163,7 @@ fn a_checklist_is_loaded_used_and_unloaded() {
         "putSkill",
         json!({"label": "skills", "key": "deploy-checklist", "content": checklist}),
     );
-    alice.say(&["Walk me through a production deployment"]);
+    alice.append_texts(&["Walk me through a production deployment"]);
     let named = json!({"label": "skills", "key": "deploy-checklist"});
     let loaded = tool(&alice, "load_context", named.clone());
     assert_eq!(loaded, json!({"output": checklist, "isError": false}));
@@ -176,7 +176,7 @@ fn a_checklist_is_loaded_used_and_unloaded() {
     );
     // After a long conversation the context still has the whole document.
     for _ in 0..30 {
-        alice.say(&["Next?"]);
+        alice.append_texts(&["Next?"]);
     }
     let result_of = |context: &Value| {
         let messages = context["messages"].as_array().unwrap();
@@ -274,16 +274,16 @@ fn documents_from_tools_or_files_are_quoted_for_the_model() {
     assert_eq!(context()["systemInstructions"], json!([]));
     assert_eq!(context()["messages"][1]["content"], json!(quoted("import")));
     // The operation shows the text itself, and loads the quotation.
-    let mut asked = named.clone();
-    asked["sessionId"] = json!("s");
-    alice.ok("unloadSkill", asked.clone());
-    let loaded = alice.ok("loadSkill", asked.clone());
+    let mut input = named.clone();
+    input["sessionId"] = json!("s");
+    alice.ok("unloadSkill", input.clone());
+    let loaded = alice.ok("loadSkill", input.clone());
     assert_eq!(
         (&loaded["content"], &loaded["source"], &loaded["loaded"]),
         (&json!(text), &json!("import"), &json!(true))
     );
     alice.ok("clearMessages", json!({"sessionId": "s"}));
-    alice.ok("loadSkill", asked);
+    alice.ok("loadSkill", input);
     assert_eq!(
         context()["systemInstructions"],
         json!([format!(
@@ -471,7 +471,7 @@ fn invalid_tool_calls_return_errors_to_the_model() {
 #[test]
 fn the_model_searches_other_sessions() {
     let alice = Alice::with_session();
-    alice.say(&["The launch code is heliotrope."]);
+    alice.append_texts(&["The launch code is heliotrope."]);
     alice.ok("createSession", json!({"id": "t", "name": "Later"}));
     alice.ok("configureAgent", json!({"sessionSearch": true}));
     let found = alice.ok(

@@ -75,7 +75,7 @@ pub fn with_service(kind: &str) -> Alice {
     alice
 }
 
-fn asked(alice: &Alice) -> Vec<(String, Value)> {
+fn service_calls(alice: &Alice) -> Vec<(String, Value)> {
     let calls = alice.outbound.calls.borrow();
     calls
         .iter()
@@ -112,7 +112,7 @@ fn a_service_stores_a_text() {
     let mut set = whom.clone();
     set["content"] = json!("old+");
     assert_eq!(
-        asked(&alice),
+        service_calls(&alice),
         [
             ("get".to_owned(), whom.clone()),
             ("get".to_owned(), whom),
@@ -144,7 +144,7 @@ fn concurrent_appends_to_a_versioned_service_are_both_kept() {
         (&block["content"], &block["version"]),
         (&json!("theirs\nours"), &json!(1))
     );
-    let sets: Vec<(Value, Value)> = asked(&alice)
+    let sets: Vec<(Value, Value)> = service_calls(&alice)
         .into_iter()
         .filter(|(path, _)| path == "set")
         .map(|(_, body)| (body["content"].clone(), body["expectedVersion"].clone()))

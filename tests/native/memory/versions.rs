@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::shared::turns::{calls, said};
+use crate::shared::turns::{calls, text_answer};
 use base::database::Database;
 use base::host::Host as _;
 
@@ -555,8 +555,8 @@ fn a_version_names_the_message_in_which_a_model_wrote_it() {
         ("c2", "set_context", call("kb", "Colour")),
         ("c3", "set_context", call("guides", "Colour")),
     ]));
-    alice.outbound.answer(said("Noted."));
-    alice.says("My colour is green.");
+    alice.outbound.answer(text_answer("Noted."));
+    alice.chat_text("My colour is green.");
     let history = alice.ok("getHistory", json!({"sessionId": "s"}));
     let answer = &history["messages"][1]["id"];
     for (label, key) in [
@@ -610,7 +610,7 @@ fn invalid_times_are_refused_and_write_nothing() {
 #[test]
 fn versions_are_forked_exported_and_deleted_with_a_session() {
     let alice = Alice::with_session();
-    alice.say(&["Hello."]);
+    alice.append_texts(&["Hello."]);
     let of_session = |body: Value| {
         let mut body = body;
         body["sessionId"] = json!("s");
@@ -635,8 +635,8 @@ fn versions_are_forked_exported_and_deleted_with_a_session() {
     }
     let newer = json!({"label": "kb", "key": "b", "content": "Newer.", "supersedes": ["a"]});
     alice.ok("setEntry", of_session(newer));
-    let gone = json!({"label": "kb", "key": "c", "content": "Not for long."});
-    alice.ok("setEntry", of_session(gone));
+    let input = json!({"label": "kb", "key": "c", "content": "Not for long."});
+    alice.ok("setEntry", of_session(input));
     alice.ok(
         "deleteEntry",
         of_session(json!({"label": "kb", "key": "c"})),

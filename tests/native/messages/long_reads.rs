@@ -11,7 +11,7 @@ const MIB: usize = 1 << 20;
 /// Appends a user's message, then a run of `count` results of `bytes` each. Returns the
 /// id of the run's first event.
 fn append_run(alice: &Alice, count: usize, bytes: usize) -> String {
-    alice.say(&["Go."]);
+    alice.append_texts(&["Go."]);
     let content = "x".repeat(bytes);
     let mut first = None;
     for n in 0..count {
@@ -128,16 +128,16 @@ fn a_page_of_long_events_reports_how_many_fit() {
 fn both_page_builders_return_the_same_events() {
     let alice = Alice::with_session();
     append_run(&alice, 3, 9_000);
-    let whole = alice.ok("loadEvents", json!({"sessionId": "s", "limit": 1_000}));
+    let all = alice.ok("loadEvents", json!({"sessionId": "s", "limit": 1_000}));
     let share = alice.ok("loadEvents", json!({"sessionId": "s", "limit": 10}));
-    assert_eq!(whole, share);
-    assert_eq!(whole.as_array().unwrap().len(), 4);
+    assert_eq!(all, share);
+    assert_eq!(all.as_array().unwrap().len(), 4);
 }
 
 #[test]
 fn branches_too_large_for_a_response_are_read_one_by_one() {
     let alice = Alice::with_session();
-    let [question] = alice.say(&["Go."]).try_into().unwrap();
+    let [question] = alice.append_texts(&["Go."]).try_into().unwrap();
     let text = "x".repeat(3 * MIB);
     for n in 0..4 {
         let message = json!({"id": format!("b{n}"), "role": "assistant", "parts": [{"type": "text", "text": text}]});
@@ -268,14 +268,14 @@ fn requests_beside_a_long_run_do_not_read_its_contents() {
     append_run(&alice, MAX_RUN_EVENTS, 64 << 10);
     let before = alice.db.text_bytes();
     let message = json!({"id": "u", "role": "user", "parts": [{"type": "text", "text": "hi"}]});
-    let begun = api::chat::begin_chat(
+    let started = api::chat::begin_chat(
         &alice.agent(&alice.db),
         "s",
         json!({"id": "s", "message": message})
             .to_string()
             .as_bytes(),
     );
-    drop(begun.unwrap());
+    drop(started.unwrap());
     let read = alice.db.text_bytes() - before;
     assert!(read < MIB, "{read} bytes");
 }

@@ -203,7 +203,7 @@ fn a_corrupt_page_gives_the_same_error_as_a_walk() {
 #[test]
 fn a_page_with_a_missing_row_is_refused() {
     let alice = Alice::with_session();
-    alice.say(&["1", "2", "3"]);
+    alice.append_texts(&["1", "2", "3"]);
     Delete::from(EVENTS, "seq = 2", &[]).run(&alice.db).unwrap();
     assert_eq!(
         alice.refused("getHistory", json!({"sessionId": "s"})),

@@ -73,8 +73,12 @@ fn the_stored_path_length_matches_a_walk_in_random_trees() {
         }
         for event in alice.events() {
             let leaf = &event["id"];
-            let asked = alice.ok("getPathLength", json!({"sessionId": "s", "leafId": leaf}));
-            assert_eq!(asked["length"], walked(&alice, leaf), "seed {seed}, {leaf}");
+            let answer = alice.ok("getPathLength", json!({"sessionId": "s", "leafId": leaf}));
+            assert_eq!(
+                answer["length"],
+                walked(&alice, leaf),
+                "seed {seed}, {leaf}"
+            );
             compared += 1;
         }
         let stored = alice.has_right_totals(&format!("seed {seed}"));

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::shared::turns::{calls, define, said, user};
+use crate::shared::turns::{calls, define, text_answer, user};
 use crate::{Alice, ids};
 use base::testing::ScriptedAnswer;
 
@@ -127,8 +127,8 @@ fn the_part_after_a_summary_is_its_own_message_while_the_summary_exists() {
     assert_eq!(message(&alice, "a3")["parts"][0]["text"], "a3");
     assert_eq!(message(&alice, "a1")["parts"].as_array().unwrap().len(), 2);
     let (_, cursor) = changes(&alice, &json!(0));
-    let gone = json!({"sessionId": "s", "compactionId": overlay["id"]});
-    alice.ok("deleteCompaction", gone);
+    let input = json!({"sessionId": "s", "compactionId": overlay["id"]});
+    alice.ok("deleteCompaction", input);
     assert_eq!(shown(&alice, "a3"), ["u", "a1"]);
     assert_eq!(message(&alice, "a3"), Value::Null);
     let (answer, _) = changes(&alice, &cursor);
@@ -140,7 +140,7 @@ fn an_old_approved_call_runs_once_whatever_was_appended() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
-    alice.says("pay");
+    alice.chat_text("pay");
     let mut asking = alice.shown()[1].clone();
     let id = asking["id"].as_str().unwrap().to_owned();
     let later = json!({"sessionId": "s", "parentId": id, "events": [{"action": "user_message", "content": "Meanwhile"}]});
@@ -152,7 +152,7 @@ fn an_old_approved_call_runs_once_whatever_was_appended() {
         if time == 0 {
             alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         }
-        alice.outbound.answer(said("Done."));
+        alice.outbound.answer(text_answer("Done."));
         alice.chat(json!({"id": "s", "messages": [user("pay"), asking]}));
         assert_eq!(alice.tool_calls().len(), 1, "time {time}");
         // Another branch of the run begins behind the call.

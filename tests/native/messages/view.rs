@@ -176,8 +176,8 @@ fn a_page_never_starts_inside_a_message() {
     };
     let events: Vec<Value> = (0..400).map(event).collect();
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
-    let whole = ids(&alice.history(json!({"limit": 1000}))["messages"]);
-    assert_eq!(whole.len(), 200);
+    let all = ids(&alice.history(json!({"limit": 1000}))["messages"]);
+    assert_eq!(all.len(), 200);
     for limit in [1, 2, 3, 7, 199, 200] {
         let mut pages: Vec<Vec<String>> = Vec::new();
         let mut before = Value::Null;
@@ -194,7 +194,7 @@ fn a_page_never_starts_inside_a_message() {
             }
         }
         pages.reverse();
-        assert_eq!(pages.concat(), whole, "pages of {limit}");
+        assert_eq!(pages.concat(), all, "pages of {limit}");
     }
 }
 
@@ -376,7 +376,7 @@ fn deleting_a_message_deletes_its_whole_run() {
 #[test]
 fn clearing_empties_the_log_and_seq_continues() {
     let alice = Alice::with_session();
-    alice.say(&["1", "2"]);
+    alice.append_texts(&["1", "2"]);
     assert_eq!(
         alice.ok("clearMessages", json!({"sessionId": "s"})),
         json!({"deleted": 2})
@@ -398,7 +398,7 @@ fn clearing_empties_the_log_and_seq_continues() {
         alice.ok("getPathLength", json!({"sessionId": "s"})),
         json!({"length": 0})
     );
-    alice.say(&["3"]);
+    alice.append_texts(&["3"]);
     assert_eq!(alice.events()[0]["seq"], 3);
 }
 
@@ -465,10 +465,10 @@ fn set_leaf_selects_a_branch_until_another_one_grows() {
 #[test]
 fn a_fork_copies_the_path_and_diverges() {
     let alice = Alice::with_session();
-    let said = alice.say(&["1", "2", "3"]);
+    let event_ids = alice.append_texts(&["1", "2", "3"]);
     alice.ok(
         "appendMessage",
-        json!({"sessionId": "s", "message": text("b", "4"), "parentId": said[0]}),
+        json!({"sessionId": "s", "message": text("b", "4"), "parentId": event_ids[0]}),
     );
     let original = alice.history(json!({}));
     alice.host.advance(50);
@@ -485,11 +485,14 @@ fn a_fork_copies_the_path_and_diverges() {
     let events = alice.ok("loadEvents", json!({"sessionId": fork["id"]}));
     assert_eq!(
         (&events[0]["seq"], &events[1]["seq"], &events[1]["parentId"]),
-        (&json!(1), &json!(2), &json!(said[0]))
+        (&json!(1), &json!(2), &json!(event_ids[0]))
     );
     // In a fork, ids lead to their rows too, for any `seq` that they were minted with.
-    let at_three = alice.ok("forkSession", json!({"sessionId": "s", "atId": said[2]}));
-    for id in &said {
+    let at_three = alice.ok(
+        "forkSession",
+        json!({"sessionId": "s", "atId": event_ids[2]}),
+    );
+    for id in &event_ids {
         assert_eq!(
             alice.ok(
                 "getMessage",

@@ -198,13 +198,13 @@ fn numbers() -> Vec<(&'static str, Value)> {
 fn messages() -> Vec<(&'static str, Value)> {
     const RESULT: &[&str] = &["toolCallId", "toolName", "isError"];
     const CALLS: &[&str] = &["toolCalls", "toolCallId", "toolName", "isError"];
-    let said = [
+    let actions = [
         "user_message",
         "agent_message",
         "system_instruction",
         "compaction",
     ];
-    let mut events: Vec<Value> = said
+    let mut events: Vec<Value> = actions
         .iter()
         .map(|action| of("action", action, &["content"], CALLS))
         .collect();

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::{
-    anthropic_said, anthropic_whole, assistant, called_whole, chat, claude, completion, headers,
-    in_session, remember, said_whole, set_context, tool, user,
+    anthropic_message, anthropic_text, assistant, chat, claude, completion, headers, in_session,
+    remember, set_context, tool, unstreamed_calls, unstreamed_text, user,
 };
 use crate::Alice;
-use crate::chat::turns::said;
+use crate::chat::turns::text_answer;
 use base::testing::ScriptedAnswer;
 use models::caller_fields::ProviderApi;
 use provider_api::calls::ApiFamily;
@@ -21,7 +21,7 @@ fn events(events: &[Value]) -> ScriptedAnswer {
 #[test]
 fn a_whole_completion_is_returned_with_all_of_its_fields() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     let mut body = chat(json!([{"role": "system", "content": "Be kind."}, user("hi")]));
     body["seed"] = json!(7);
     body["response_format"] = json!({"type": "json_object"});
@@ -110,8 +110,8 @@ fn memory_tool_calls_are_not_shown() {
     let (id, name, arguments) = set_context("call_m", "Likes tea.");
     alice
         .outbound
-        .answer(called_whole(&[(&id, &name, arguments)]));
-    alice.outbound.answer(said_whole("Noted."));
+        .answer(unstreamed_calls(&[(&id, &name, arguments)]));
+    alice.outbound.answer(unstreamed_text("Noted."));
     let mut body = chat(json!([{"role": "system", "content": "Be kind."}, user("I like tea.")]));
     body["tools"] = json!([tool("look")]);
     let (session, answer) = alice.complete(&headers(&[]), body);
@@ -122,13 +122,13 @@ fn memory_tool_calls_are_not_shown() {
     assert_eq!(answer["usage"]["total_tokens"], 24);
     let block = alice.ok("getBlock", json!({"label": "memory"}));
     assert_eq!(block["content"], "Likes tea.");
-    let asked = &alice.sent_bodies()[0];
-    let names: Vec<&str> = (asked["tools"].as_array().unwrap().iter())
+    let request = &alice.sent_bodies()[0];
+    let names: Vec<&str> = (request["tools"].as_array().unwrap().iter())
         .map(|tool| tool["function"]["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["set_context", "look"]);
-    assert_eq!(asked["tools"][1], tool("look"));
-    let system = asked["messages"][0]["content"].as_str().unwrap();
+    assert_eq!(request["tools"][1], tool("look"));
+    let system = request["messages"][0]["content"].as_str().unwrap();
     assert!(
         system.contains("MEMORY") && system.ends_with("Be kind."),
         "{system}"
@@ -141,7 +141,7 @@ fn a_client_tool_call_is_returned_and_its_result_continues() {
     let alice = Alice::with_model();
     remember(&alice);
     let (id, name, arguments) = set_context("call_m", "Likes tea.");
-    alice.outbound.answer(called_whole(&[
+    alice.outbound.answer(unstreamed_calls(&[
         ("call_1", "look", json!({"a": 1})),
         (&id, &name, arguments),
     ]));
@@ -154,7 +154,7 @@ fn a_client_tool_call_is_returned_and_its_result_continues() {
     assert_eq!(message["tool_calls"].as_array().unwrap().len(), 1);
     assert_eq!(message["tool_calls"][0]["function"]["name"], "look");
 
-    alice.outbound.answer(said_whole("There."));
+    alice.outbound.answer(unstreamed_text("There."));
     let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "a lake"});
     let mut body = chat(json!([user("Where?"), message, result]));
     body["tools"] = tools;
@@ -175,7 +175,7 @@ fn forcing_a_client_tool_omits_memory_tools() {
     remember(&alice);
     alice
         .outbound
-        .answer(called_whole(&[("call_1", "look", json!({}))]));
+        .answer(unstreamed_calls(&[("call_1", "look", json!({}))]));
     let mut body = chat(json!([user("Where?")]));
     body["tools"] = json!([tool("look")]);
     body["tool_choice"] = json!("required");
@@ -196,14 +196,18 @@ fn memory_can_be_off_on_or_read_only() {
             "setBlock",
             json!({"label": "memory", "content": "Likes tea."}),
         );
-        alice.outbound.answer(said_whole("Hello."));
+        alice.outbound.answer(unstreamed_text("Hello."));
         alice.complete(
             &headers(&[("x-session-memory", memory)]),
             chat(json!([user("hi")])),
         );
-        let asked = alice.last_sent();
-        assert_eq!(asked.to_string().contains("Likes tea."), prompt, "{memory}");
-        assert_eq!(asked.get("tools").is_some(), tools, "{memory}");
+        let request = alice.last_sent();
+        assert_eq!(
+            request.to_string().contains("Likes tea."),
+            prompt,
+            "{memory}"
+        );
+        assert_eq!(request.get("tools").is_some(), tools, "{memory}");
     }
 }
 
@@ -211,7 +215,7 @@ fn memory_can_be_off_on_or_read_only() {
 fn a_whole_message_is_returned_with_all_of_its_fields() {
     let alice = Alice::with_anthropic();
     remember(&alice);
-    alice.outbound.answer(anthropic_whole(
+    alice.outbound.answer(anthropic_message(
         json!([
             {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
             {"type": "text", "text": "Let me note it.", "citations": null},
@@ -220,7 +224,7 @@ fn a_whole_message_is_returned_with_all_of_its_fields() {
         ]),
         "tool_use",
     ));
-    alice.outbound.answer(anthropic_said("Noted."));
+    alice.outbound.answer(anthropic_text("Noted."));
     let mut body = claude(json!([user("I like tea.")]));
     body["system"] =
         json!([{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]);
@@ -245,11 +249,11 @@ fn a_whole_message_is_returned_with_all_of_its_fields() {
             "usage": {"input_tokens": 20, "output_tokens": 4, "service_tier": "standard"}
         })
     );
-    let asked = &alice.sent_bodies()[0];
-    assert_eq!(asked["top_k"], 5);
-    assert_eq!(asked["max_tokens"], 100);
-    assert_eq!(asked["metadata"], json!({"user_id": "u"}));
-    let system = asked["system"].as_array().unwrap();
+    let request = &alice.sent_bodies()[0];
+    assert_eq!(request["top_k"], 5);
+    assert_eq!(request["max_tokens"], 100);
+    assert_eq!(request["metadata"], json!({"user_id": "u"}));
+    let system = request["system"].as_array().unwrap();
     assert!(system[0]["text"].as_str().unwrap().contains("MEMORY"));
     assert_eq!(
         system[1],
@@ -267,7 +271,7 @@ fn system_messages_midway_are_appended_to_the_system_prompt() {
     let mut body = claude(json!([user("hi"), instruction("It is Monday."), passing]));
     body["system"] = json!([
         {"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}]);
-    alice.outbound.answer(anthropic_said("Hello!"));
+    alice.outbound.answer(anthropic_text("Hello!"));
     let (first, _) = alice.message(&headers(&[]), body.clone());
     let text = |text: &str| json!({"type": "text", "text": text});
     let sent = alice.last_sent();
@@ -282,7 +286,7 @@ fn system_messages_midway_are_appended_to_the_system_prompt() {
     let messages = body["messages"].as_array_mut().unwrap();
     messages.extend([assistant("Hello!"), user("And now?")]);
     messages.push(json!({"role": "system", "content": "Be short."}));
-    alice.outbound.answer(anthropic_said("Fine."));
+    alice.outbound.answer(anthropic_text("Fine."));
     let (second, _) = alice.message(&headers(&[]), body.clone());
     assert_eq!(first, second);
     let sent = alice.last_sent();
@@ -359,7 +363,7 @@ fn a_streamed_message_stays_one_message_across_internal_calls() {
 #[test]
 fn a_model_of_another_provider_answers_in_the_requested_api() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello!"));
+    alice.outbound.answer(text_answer("Hello!"));
     let mut body = claude(json!([user("hi")]));
     body["model"] = json!("default");
     body["stream"] = json!(true);
@@ -399,14 +403,14 @@ fn duplicate_call_ids_are_made_unique_for_the_client() {
     };
     alice
         .outbound
-        .answer(called_whole(&[("call_1", "look", json!({}))]));
+        .answer(unstreamed_calls(&[("call_1", "look", json!({}))]));
     let (_, first) = alice.complete(&in_session("s"), asks(json!([user("Where?")])));
     let first = first["choices"][0]["message"].clone();
     assert_eq!(first["tool_calls"][0]["id"], "call_1");
     let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "a lake"});
     alice
         .outbound
-        .answer(called_whole(&[("call_1", "look", json!({}))]));
+        .answer(unstreamed_calls(&[("call_1", "look", json!({}))]));
     let (_, second) = alice.complete(
         &in_session("s"),
         asks(json!([user("Where?"), first, result])),
@@ -415,7 +419,7 @@ fn duplicate_call_ids_are_made_unique_for_the_client() {
     let id = second["tool_calls"][0]["id"].as_str().unwrap().to_owned();
     assert_ne!(id, "call_1");
     let other = json!({"role": "tool", "tool_call_id": id, "content": "a hill"});
-    alice.outbound.answer(said_whole("Both."));
+    alice.outbound.answer(unstreamed_text("Both."));
     let history = json!([user("Where?"), first, result, second, other]);
     let (session, answer) = alice.complete(&headers(&[]), asks(history));
     assert_eq!(session, "s");
@@ -445,14 +449,14 @@ fn images_and_provider_specific_fields_are_forwarded() {
         {"type": "image_url", "image_url": {"url": pixel, "detail": "low"}},
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     ]);
-    alice.outbound.answer(said_whole("A pixel."));
+    alice.outbound.answer(unstreamed_text("A pixel."));
     let question = json!({"role": "user", "name": "ann", "content": content});
     alice.complete(&in_session("s"), chat(json!([question])));
     assert_eq!(alice.last_sent()["messages"][0], question);
     let parts = alice.shown_in("s")[0]["parts"].clone();
     assert_eq!(parts[1]["mediaType"], "image/png");
 
-    alice.outbound.answer(said_whole("Small."));
+    alice.outbound.answer(unstreamed_text("Small."));
     alice.complete(
         &in_session("s"),
         chat(json!([question, assistant("A pixel."), user("How big?")])),
@@ -463,14 +467,14 @@ fn images_and_provider_specific_fields_are_forwarded() {
 #[test]
 fn a_thread_field_is_accepted_with_the_whole_history() {
     let alice = Alice::with_anthropic();
-    alice.outbound.answer(anthropic_said("Hello."));
+    alice.outbound.answer(anthropic_text("Hello."));
     let mut body = claude(json!([user("hi")]));
     body["thread"] = json!({"type": "create"});
     alice.message(&headers(&[]), body.clone());
     assert_eq!(alice.last_sent().get("thread"), None);
     body["thread"] = json!({"type": "continue", "previous_message_id": "msg_1"});
-    let asked = alice.begin_api(ProviderApi::Messages, &headers(&[]), &body);
-    let refused = render(ApiFamily::Anthropic, &asked.err().unwrap());
+    let started = alice.begin_api(ProviderApi::Messages, &headers(&[]), &body);
+    let refused = render(ApiFamily::Anthropic, &started.err().unwrap());
     let reply: Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(refused.status, 404);
     assert_eq!(
@@ -493,7 +497,7 @@ fn a_providers_error_keeps_its_status() {
     let error = outcome.unwrap_err();
     let refusal = render(ApiFamily::OpenAi, &error);
     assert_eq!(refusal.status, 400);
-    let said: Value = serde_json::from_str(&refusal.body).unwrap();
-    assert_eq!(said["error"]["type"], "invalid_request_error");
+    let body: Value = serde_json::from_str(&refusal.body).unwrap();
+    assert_eq!(body["error"]["type"], "invalid_request_error");
     assert_eq!(render(ApiFamily::Anthropic, &error).status, 400);
 }

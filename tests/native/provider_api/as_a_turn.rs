@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assistant, chat, headers, in_session, said_whole, user};
+use super::{assistant, chat, headers, in_session, unstreamed_text, user};
 use crate::Alice;
 use base::outbound::CallFailure;
 use base::testing::ScriptedAnswer;
@@ -20,13 +20,13 @@ fn the_question_is_stored_before_the_model_call_and_after_a_failure() {
     let unreachable = CallFailure::Unreachable {
         cause: "no route".to_owned(),
     };
-    let begun = alice
+    let started = alice
         .begin_api(API, &in_session("s"), &chat(json!([user("hi")])))
         .unwrap();
     assert_eq!(alice.shown_in("s").len(), 1);
     assert_eq!(alice.sent_bodies().len(), 0);
     alice.outbound.answer(Err(unreachable));
-    alice.run_work(begun.work.unwrap());
+    alice.run_work(started.work.unwrap());
     assert_eq!(alice.shown_in("s")[0]["role"], "user");
 }
 
@@ -34,10 +34,10 @@ fn the_question_is_stored_before_the_model_call_and_after_a_failure() {
 fn a_turn_over_the_limits_is_refused_with_the_apis_status() {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
-    alice.outbound.answer(said_whole("Hello."));
+    alice.outbound.answer(unstreamed_text("Hello."));
     alice.complete(&in_session("s"), chat(json!([user("hi")])));
-    let asked = alice.begin_api(API, &in_session("t"), &chat(json!([user("ho")])));
-    let refused = asked.err().unwrap();
+    let result = alice.begin_api(API, &in_session("t"), &chat(json!([user("ho")])));
+    let refused = result.err().unwrap();
     assert_eq!(refused.code.name(), "rate_limited");
     assert_eq!(alice.sent_bodies().len(), 1);
     for family in [ApiFamily::OpenAi, ApiFamily::Anthropic] {
@@ -51,7 +51,7 @@ fn a_turn_over_the_limits_is_refused_with_the_apis_status() {
 #[test]
 fn a_turn_is_counted_recorded_and_reported() {
     let alice = Alice::with_turn_end_callback();
-    alice.outbound.answer(said_whole("Hello."));
+    alice.outbound.answer(unstreamed_text("Hello."));
     alice.complete(&in_session("s"), chat(json!([user("hi")])));
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session["usage"]["inputTokens"], 10);
@@ -72,7 +72,7 @@ fn a_turn_is_counted_recorded_and_reported() {
 fn open_sockets_of_the_session_see_the_turn() {
     let alice = Alice::with_model();
     alice.audience.are_there.set(true);
-    alice.outbound.answer(said_whole("Hello."));
+    alice.outbound.answer(unstreamed_text("Hello."));
     alice.complete(&in_session("s"), chat(json!([user("hi")])));
     let frames: Vec<Value> = alice
         .audience
@@ -97,14 +97,14 @@ fn a_history_longer_than_the_window_is_cut_to_fit() {
         history.push(assistant(&format!("Answer {number}: {words}")));
     }
     history.push(user("And now?"));
-    alice.outbound.answer(said_whole("Fine."));
+    alice.outbound.answer(unstreamed_text("Fine."));
     let (session, answer) = alice.complete(&headers(&[]), chat(Value::Array(history)));
     assert_eq!(answer["choices"][0]["message"]["content"], "Fine.");
     let sent = alice.last_sent()["messages"].as_array().unwrap().clone();
     assert!(sent.len() < 30, "{}", sent.len());
     assert_eq!(sent.last().unwrap()["content"], "And now?");
-    let kept = alice.ok("getPathLength", json!({"sessionId": session}));
-    assert_eq!(kept["length"], 62, "{kept}");
+    let path = alice.ok("getPathLength", json!({"sessionId": session}));
+    assert_eq!(path["length"], 62, "{path}");
 }
 
 #[test]
@@ -125,8 +125,9 @@ fn count_tokens_includes_the_named_sessions_memory() {
     let counted = |address: Option<&str>, pairs: &[(&str, &str)]| {
         let address = address.map(|id| base::ids::Id::parse(id.to_owned()).unwrap());
         let headers = headers(pairs);
-        let asked = count(&agent, address.as_ref(), &headers, body.as_bytes());
-        let answer: Value = serde_json::from_str(&base::testing::wait_for(asked).unwrap()).unwrap();
+        let counting = count(&agent, address.as_ref(), &headers, body.as_bytes());
+        let answer: Value =
+            serde_json::from_str(&base::testing::wait_for(counting).unwrap()).unwrap();
         answer["input_tokens"].as_i64().unwrap()
     };
     let alone = counted(None, &[]);

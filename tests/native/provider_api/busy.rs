@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
 
-use super::{Answered, chat, in_session, said_whole, user};
+use super::{Answered, chat, in_session, unstreamed_text, user};
 use crate::Alice;
 use access::{Caller, TokenScope};
 use base::error::Error;
@@ -26,21 +26,21 @@ impl Alice {
     fn talking_with(settings: Value) -> (Self, TurnWork) {
         let alice = Self::with_model();
         alice.ok("configureAgent", settings);
-        let begun = alice.begin_api(API, &in_session("s"), &chat(json!([user("one")])));
-        let work = begun.unwrap().work.unwrap();
+        let started = alice.begin_api(API, &in_session("s"), &chat(json!([user("one")])));
+        let work = started.unwrap().work.unwrap();
         (alice, work)
     }
 
-    async fn ask_queued(&self, body: Value) -> Result<StartedAnswer, Error> {
+    async fn request_queued(&self, body: Value) -> Result<StartedAnswer, Error> {
         let agent = self.agent(&self.db);
         let headers = in_session("s");
         begin_queued(&agent, API, None, &headers, body.to_string().as_bytes()).await
     }
 
-    fn said_by(&self, begun: StartedAnswer, answer: Answered) -> String {
+    fn answer_to(&self, started: StartedAnswer, answer: Answered) -> String {
         self.outbound.answer(answer);
-        self.run_work(begun.work.unwrap());
-        wait_for(begun.listener.whole()).unwrap()
+        self.run_work(started.work.unwrap());
+        wait_for(started.listener.whole()).unwrap()
     }
 
     fn texts(&self) -> Vec<String> {
@@ -62,9 +62,9 @@ fn code<T>(result: Result<T, Error>) -> &'static str {
 #[test]
 fn a_request_during_a_turn_is_refused_unless_the_agent_queues_it() {
     let (alice, work) = Alice::talking("reject");
-    let asked = wait_for(alice.ask_queued(chat(json!([user("two")]))));
-    assert_eq!(code(asked), "turn_in_progress");
-    alice.outbound.answer(said_whole("One."));
+    let result = wait_for(alice.request_queued(chat(json!([user("two")]))));
+    assert_eq!(code(result), "turn_in_progress");
+    alice.outbound.answer(unstreamed_text("One."));
     alice.run_work(work);
 }
 
@@ -72,17 +72,17 @@ fn a_request_during_a_turn_is_refused_unless_the_agent_queues_it() {
 fn a_queued_request_finds_its_position_after_the_turn() {
     let (alice, work) = Alice::talking("queue");
     let history = json!([user("one"), {"role": "assistant", "content": "One."}, user("two")]);
-    let mut second = pin!(alice.ask_queued(chat(history.clone())));
-    let mut third = pin!(alice.ask_queued(chat(history)));
+    let mut second = pin!(alice.request_queued(chat(history.clone())));
+    let mut third = pin!(alice.request_queued(chat(history)));
     assert!(is_waiting(second.as_mut()) && is_waiting(third.as_mut()));
     assert_eq!(alice.shown_in("s").len(), 1, "nothing is stored of them");
-    alice.outbound.answer(said_whole("One."));
+    alice.outbound.answer(unstreamed_text("One."));
     alice.run_work(work);
-    let begun = wait_for(second).unwrap();
+    let started = wait_for(second).unwrap();
     // The very same request joins the turn.
     let joined = wait_for(third).unwrap();
     assert!(joined.work.is_none());
-    let answer = alice.said_by(begun, said_whole("Two."));
+    let answer = alice.answer_to(started, unstreamed_text("Two."));
     assert_eq!(wait_for(joined.listener.whole()).unwrap(), answer);
     assert_eq!(alice.texts(), ["one", "One.", "two", "Two."]);
 }
@@ -90,11 +90,11 @@ fn a_queued_request_finds_its_position_after_the_turn() {
 #[test]
 fn a_request_replaces_the_turn_if_configured_and_allowed() {
     let (alice, work) = Alice::talking("replace");
-    let mut second = pin!(alice.ask_queued(chat(json!([user("two")]))));
+    let mut second = pin!(alice.request_queued(chat(json!([user("two")]))));
     assert!(is_waiting(second.as_mut()));
     alice.run_work(work);
     assert_eq!(alice.sent_bodies().len(), 0, "the first turn was stopped");
-    let answer = alice.said_by(wait_for(second).unwrap(), said_whole("Two."));
+    let answer = alice.answer_to(wait_for(second).unwrap(), unstreamed_text("Two."));
     assert!(answer.contains("Two."), "{answer}");
 
     let (mut alice, work) = Alice::talking("replace");
@@ -103,9 +103,9 @@ fn a_request_replaces_the_turn_if_configured_and_allowed() {
         expires_at: i64::MAX,
         ..TokenScope::default()
     });
-    let asked = wait_for(alice.ask_queued(chat(json!([user("two")]))));
-    assert_eq!(code(asked), "turn_in_progress");
-    alice.outbound.answer(said_whole("One."));
+    let result = wait_for(alice.request_queued(chat(json!([user("two")]))));
+    assert_eq!(code(result), "turn_in_progress");
+    alice.outbound.answer(unstreamed_text("One."));
     alice.run_work(work);
 }
 
@@ -114,8 +114,8 @@ fn a_refused_request_is_not_queued() {
     // A limit counts the turns that begin while it is set.
     let settings = json!({"whenBusy": "replace", "limits": {"turnsPerMinute": 1}});
     let (mut alice, work) = Alice::talking_with(settings);
-    let asked = wait_for(alice.ask_queued(chat(json!([user("two")]))));
-    assert_eq!(code(asked), "rate_limited");
+    let result = wait_for(alice.request_queued(chat(json!([user("two")]))));
+    assert_eq!(code(result), "rate_limited");
     alice.ok("configureAgent", json!({"limits": null}));
     alice.caller = Caller::Scoped(TokenScope {
         operations: Some(vec!["chat".to_owned(), "cancelTurn".to_owned()]),
@@ -124,8 +124,8 @@ fn a_refused_request_is_not_queued() {
     });
     let mut body = chat(json!([user("two")]));
     body["model"] = json!("another");
-    assert_eq!(code(wait_for(alice.ask_queued(body))), "forbidden");
-    alice.outbound.answer(said_whole("One."));
+    assert_eq!(code(wait_for(alice.request_queued(body))), "forbidden");
+    alice.outbound.answer(unstreamed_text("One."));
     alice.run_work(work);
     assert_eq!(alice.sent_bodies().len(), 1, "nobody stopped the turn");
 }
@@ -133,23 +133,23 @@ fn a_refused_request_is_not_queued() {
 #[test]
 fn sixteen_requests_are_queued_and_one_more_is_refused() {
     let (alice, work) = Alice::talking("queue");
-    let asked = |n: usize| alice.ask_queued(chat(json!([user(&format!("question {n}"))])));
-    let mut waiting: Vec<_> = (0..16).map(|n| Box::pin(asked(n))).collect();
+    let request = |n: usize| alice.request_queued(chat(json!([user(&format!("question {n}"))])));
+    let mut waiting: Vec<_> = (0..16).map(|n| Box::pin(request(n))).collect();
     for future in &mut waiting {
         assert!(is_waiting(future.as_mut()));
     }
-    assert_eq!(code(wait_for(asked(16))), "rate_limited");
+    assert_eq!(code(wait_for(request(16))), "rate_limited");
     // A client that disconnects leaves the queue.
     drop(waiting.pop());
-    let mut last = Box::pin(asked(16));
+    let mut last = Box::pin(request(16));
     assert!(is_waiting(last.as_mut()));
     waiting.push(last);
-    alice.outbound.answer(said_whole("Zero."));
+    alice.outbound.answer(unstreamed_text("Zero."));
     alice.run_work(work);
     for (n, future) in waiting.into_iter().enumerate() {
-        let answer = alice.said_by(
+        let answer = alice.answer_to(
             wait_for(future).unwrap(),
-            said_whole(&format!("Answer {n}.")),
+            unstreamed_text(&format!("Answer {n}.")),
         );
         assert!(answer.contains(&format!("Answer {n}.")), "{answer}");
     }

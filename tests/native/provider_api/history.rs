@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{assistant, called_whole, chat, claude, headers, in_session, said_whole, tool, user};
+use super::{
+    assistant, chat, claude, headers, in_session, tool, unstreamed_calls, unstreamed_text, user,
+};
 use crate::Alice;
 use base::testing::wait_for;
 use models::caller_fields::ProviderApi;
@@ -10,9 +12,9 @@ use models::caller_fields::ProviderApi;
 #[test]
 fn a_history_is_matched_to_its_session() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     let (first, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
-    alice.outbound.answer(said_whole("Fine."));
+    alice.outbound.answer(unstreamed_text("Fine."));
     let history = json!([user("hi"), assistant("Hello!"), user("How are you?")]);
     let (second, _) = alice.complete(&headers(&[]), chat(history));
     assert_eq!(first, second);
@@ -22,7 +24,7 @@ fn a_history_is_matched_to_its_session() {
     assert_eq!(sent.as_array().unwrap().len(), 3);
 
     // A question alone is no history.
-    alice.outbound.answer(said_whole("Hello again!"));
+    alice.outbound.answer(unstreamed_text("Hello again!"));
     let (third, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
     assert_ne!(third, first);
 }
@@ -30,9 +32,9 @@ fn a_history_is_matched_to_its_session() {
 #[test]
 fn content_blocks_and_whitespace_do_not_change_the_match() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!\n"));
+    alice.outbound.answer(unstreamed_text("Hello!\n"));
     let (first, _) = alice.complete(&headers(&[]), chat(json!([user("hi ")])));
-    alice.outbound.answer(said_whole("Fine."));
+    alice.outbound.answer(unstreamed_text("Fine."));
     let history = json!([
         {"role": "user", "content": [{"type": "text", "text": "hi"}]},
         {"role": "assistant", "content": [{"type": "text", "text": "Hello!"}]},
@@ -46,12 +48,12 @@ fn content_blocks_and_whitespace_do_not_change_the_match() {
 fn a_diverging_history_creates_a_branch() {
     let alice = Alice::with_model();
     for text in ["Hello!", "Fine."] {
-        alice.outbound.answer(said_whole(text));
+        alice.outbound.answer(unstreamed_text(text));
     }
     alice.complete(&in_session("s"), chat(json!([user("hi")])));
     let history = json!([user("hi"), assistant("Hello!"), user("How are you?")]);
     alice.complete(&in_session("s"), chat(history));
-    alice.outbound.answer(said_whole("A lake."));
+    alice.outbound.answer(unstreamed_text("A lake."));
     let other = json!([user("hi"), assistant("Hello!"), user("What is that?")]);
     let (session, _) = alice.complete(&headers(&[]), chat(other));
     assert_eq!(session, "s");
@@ -73,7 +75,7 @@ fn a_diverging_history_creates_a_branch() {
 fn a_repeated_question_gets_a_sibling_answer() {
     let alice = Alice::with_model();
     for text in ["Hello!", "Hi!"] {
-        alice.outbound.answer(said_whole(text));
+        alice.outbound.answer(unstreamed_text(text));
         alice.complete(&in_session("s"), chat(json!([user("hi")])));
     }
     let question = alice.shown_in("s")[0]["id"].clone();
@@ -90,7 +92,7 @@ fn with_stored_history_only_the_newest_message_is_needed() {
     let alice = Alice::with_model();
     let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
     for (text, sent) in [("one", 1), ("two", 3), ("three", 5)] {
-        alice.outbound.answer(said_whole("Yes."));
+        alice.outbound.answer(unstreamed_text("Yes."));
         alice.complete(&stored, chat(json!([user(text)])));
         let messages = alice.last_sent()["messages"].clone();
         assert_eq!(messages.as_array().unwrap().len(), sent, "{text}");
@@ -102,7 +104,7 @@ fn with_stored_history_the_same_text_may_repeat() {
     let alice = Alice::with_model();
     let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
     for (text, sent) in [("yes", 1), ("two", 3), ("yes", 5), ("yes", 7)] {
-        alice.outbound.answer(said_whole("Yes."));
+        alice.outbound.answer(unstreamed_text("Yes."));
         alice.complete(&stored, chat(json!([user(text)])));
         let messages = alice.last_sent()["messages"].clone();
         assert_eq!(messages.as_array().unwrap().len(), sent, "{text}");
@@ -115,16 +117,16 @@ fn with_stored_history_a_tool_result_is_enough() {
     let alice = Alice::with_model();
     let stored = headers(&[("x-session-id", "s"), ("x-session-history", "stored")]);
     let call = ("call_1", "look", json!({}));
-    alice.outbound.answer(called_whole(&[call]));
-    let asked = |message: Value| {
+    alice.outbound.answer(unstreamed_calls(&[call]));
+    let request = |message: Value| {
         let mut body = chat(json!([message]));
         body["tools"] = json!([tool("look")]);
         body
     };
-    alice.complete(&stored, asked(user("Where?")));
-    alice.outbound.answer(said_whole("There."));
+    alice.complete(&stored, request(user("Where?")));
+    alice.outbound.answer(unstreamed_text("There."));
     let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "a lake"});
-    let (_, answer) = alice.complete(&stored, asked(result));
+    let (_, answer) = alice.complete(&stored, request(result));
     assert_eq!(answer["choices"][0]["message"]["content"], "There.");
     assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
     assert_eq!(alice.shown_in("s").len(), 2);
@@ -133,7 +135,7 @@ fn with_stored_history_a_tool_result_is_enough() {
 #[test]
 fn a_new_sessions_history_is_imported_as_unverified() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Welcome back."));
+    alice.outbound.answer(unstreamed_text("Welcome back."));
     let call = json!({"role": "assistant", "content": "Looking.", "tool_calls": [
         {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{\"a\":1}"}}]});
     let result = json!({"role": "tool", "tool_call_id": "c1", "content": "a lake"});
@@ -179,7 +181,7 @@ fn a_repeated_request_joins_its_running_turn() {
     let second = alice.begin_api(api, &headers(&[]), &body).unwrap();
     assert!(second.work.is_none());
     assert_eq!(first.session_id, second.session_id);
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     alice.run_work(first.work.unwrap());
     let (one, other) = (
         wait_for(first.listener.whole()),
@@ -198,7 +200,7 @@ fn another_request_during_the_sessions_turn_is_refused() {
         .unwrap();
     let refused = alice.begin_api(api, &in_session("s"), &chat(json!([user("ho")])));
     assert_eq!(refused.err().unwrap().code.name(), "turn_in_progress");
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     alice.run_work(first.work.unwrap());
 }
 
@@ -211,7 +213,7 @@ fn an_interrupted_turn_is_joined_by_the_same_request() {
     drop(first.work);
     alice.crash();
     let again = alice.begin_api(api, &in_session("s"), &body).unwrap();
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     alice.run_work(again.work.unwrap());
     let answer = wait_for(again.listener.whole()).unwrap();
     assert!(answer.contains("Hello!"), "{answer}");
@@ -223,7 +225,7 @@ fn a_request_with_an_idempotency_key_gets_its_answer_again() {
     let alice = Alice::with_model();
     let keyed = headers(&[("idempotency-key", "k-1")]);
     let body = chat(json!([user("hi")]));
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     let (session, first) = alice.complete(&keyed, body.clone());
     let (again, second) = alice.complete(&keyed, body.clone());
     assert_eq!(session, again);
@@ -233,7 +235,7 @@ fn a_request_with_an_idempotency_key_gets_its_answer_again() {
     );
     assert_eq!(second["usage"]["prompt_tokens"], 10);
     assert_eq!(alice.sent_bodies().len(), 1);
-    alice.outbound.answer(said_whole("Hello anew!"));
+    alice.outbound.answer(unstreamed_text("Hello anew!"));
     let (other, _) = alice.complete(&headers(&[("idempotency-key", "k-2")]), body);
     assert_ne!(other, session);
 }
@@ -241,10 +243,10 @@ fn a_request_with_an_idempotency_key_gets_its_answer_again() {
 #[test]
 fn a_deleted_answer_is_not_replayed() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     let (session, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
     alice.ok("deleteSession", json!({"sessionId": session}));
-    alice.outbound.answer(said_whole("Fine."));
+    alice.outbound.answer(unstreamed_text("Fine."));
     let history = json!([user("hi"), assistant("Hello!"), user("How are you?")]);
     let (other, _) = alice.complete(&headers(&[]), chat(history));
     assert_ne!(other, session);
@@ -288,7 +290,7 @@ fn an_empty_user_message_is_refused_with_its_index() {
         assert_eq!(refused.code.status(), 400);
     }
     assert_eq!(alice.session_count(), 0);
-    alice.outbound.answer(said_whole("A lake."));
+    alice.outbound.answer(unstreamed_text("A lake."));
     alice.complete(
         &headers(&[]),
         chat(json!([{"role": "user", "content": [image]}])),

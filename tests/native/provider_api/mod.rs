@@ -34,14 +34,14 @@ pub fn completion(message: Value, reason: &str) -> Answered {
     .unwrap())
 }
 
-pub fn said_whole(text: &str) -> Answered {
+pub fn unstreamed_text(text: &str) -> Answered {
     completion(
         json!({"role": "assistant", "content": text, "refusal": null, "annotations": []}),
         "stop",
     )
 }
 
-pub fn called_whole(calls: &[(&str, &str, Value)]) -> Answered {
+pub fn unstreamed_calls(calls: &[(&str, &str, Value)]) -> Answered {
     let calls: Vec<Value> = calls
         .iter()
         .map(|(id, name, arguments)| {
@@ -56,7 +56,7 @@ pub fn called_whole(calls: &[(&str, &str, Value)]) -> Answered {
 }
 
 /// A message that Anthropic sends whole.
-pub fn anthropic_whole(content: Value, reason: &str) -> Answered {
+pub fn anthropic_message(content: Value, reason: &str) -> Answered {
     Ok(ScriptedAnswer::json(&json!({
         "id": "msg_1",
         "type": "message",
@@ -71,8 +71,8 @@ pub fn anthropic_whole(content: Value, reason: &str) -> Answered {
     .unwrap())
 }
 
-pub fn anthropic_said(text: &str) -> Answered {
-    anthropic_whole(
+pub fn anthropic_text(text: &str) -> Answered {
+    anthropic_message(
         json!([{"type": "text", "text": text, "citations": null}]),
         "end_turn",
     )

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{called_whole, headers, in_session, remember, said_whole, set_context};
+use super::{headers, in_session, remember, set_context, unstreamed_calls, unstreamed_text};
 use crate::Alice;
-use crate::chat::turns::said;
+use crate::chat::turns::text_answer;
 use base::error::Error;
 use base::testing::wait_for;
 use models::caller_fields::ProviderApi;
@@ -21,7 +21,7 @@ impl Alice {
     }
 }
 
-fn ask(input: Value) -> Value {
+fn request_body(input: Value) -> Value {
     json!({"model": "m", "input": input})
 }
 
@@ -33,8 +33,8 @@ fn tool() -> Value {
 #[test]
 fn a_response_is_an_output_of_items() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!"));
-    let mut body = ask(json!("hi"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
+    let mut body = request_body(json!("hi"));
     body["instructions"] = json!("Be kind.");
     body["max_output_tokens"] = json!(50);
     body["metadata"] = json!({"a": "b"});
@@ -61,19 +61,20 @@ fn a_response_is_an_output_of_items() {
 #[test]
 fn a_response_continues_from_the_previous_one() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!"));
-    let (first, answer) = alice.respond(&ask(json!("hi")));
+    alice.outbound.answer(unstreamed_text("Hello!"));
+    let (first, answer) = alice.respond(&request_body(json!("hi")));
     let id = answer["id"].clone();
-    alice.outbound.answer(said_whole("Fine."));
-    let mut body =
-        ask(json!([{"role": "user", "content": [{"type": "input_text", "text": "How are you?"}]}]));
+    alice.outbound.answer(unstreamed_text("Fine."));
+    let mut body = request_body(
+        json!([{"role": "user", "content": [{"type": "input_text", "text": "How are you?"}]}]),
+    );
     body["previous_response_id"] = id.clone();
     let (second, answer) = alice.respond(&body);
     assert_eq!(first, second);
     assert_eq!(answer["previous_response_id"], id);
     assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
     // From the first once more: a branch.
-    alice.outbound.answer(said_whole("Well."));
+    alice.outbound.answer(unstreamed_text("Well."));
     body["input"] = json!("And now?");
     alice.respond(&body);
     assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
@@ -85,26 +86,26 @@ fn a_response_continues_from_the_previous_one() {
 #[test]
 fn an_item_may_be_referenced_by_id() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!"));
-    let (first, answer) = alice.respond(&ask(json!("hi")));
-    let said = json!({"type": "item_reference", "id": answer["output"][0]["id"]});
-    let next = |said: Value| {
-        ask(
-            json!([{"role": "user", "content": "hi"}, said, {"role": "user", "content": "And now?"}]),
+    alice.outbound.answer(unstreamed_text("Hello!"));
+    let (first, answer) = alice.respond(&request_body(json!("hi")));
+    let reference = json!({"type": "item_reference", "id": answer["output"][0]["id"]});
+    let next = |reference: Value| {
+        request_body(
+            json!([{"role": "user", "content": "hi"}, reference, {"role": "user", "content": "And now?"}]),
         )
     };
-    alice.outbound.answer(said_whole("Fine."));
-    let (second, _) = alice.respond(&next(said.clone()));
+    alice.outbound.answer(unstreamed_text("Fine."));
+    let (second, _) = alice.respond(&next(reference.clone()));
     assert_eq!(first, second);
     assert_eq!(alice.last_sent()["messages"][1]["content"], "Hello!");
     let id = answer["id"].as_str().unwrap().to_owned();
     let agent = alice.agent(&alice.db);
     delete(&agent, None, &id).unwrap();
-    for gone in [
-        said,
+    for item in [
+        reference,
         json!({"type": "item_reference", "id": "msg_nobody's_0"}),
     ] {
-        let refused = alice.respond_as(&headers(&[]), &next(gone)).unwrap_err();
+        let refused = alice.respond_as(&headers(&[]), &next(item)).unwrap_err();
         assert_eq!(refused.field.as_deref(), Some("input[1]"));
     }
 }
@@ -113,11 +114,11 @@ fn an_item_may_be_referenced_by_id() {
 fn a_call_referenced_by_id_belongs_to_the_text_before_it() {
     let alice = Alice::with_model();
     let call = ("call_1", "look", json!({}));
-    alice.outbound.answer(called_whole(&[call]));
-    let mut body = ask(json!("Where?"));
+    alice.outbound.answer(unstreamed_calls(&[call]));
+    let mut body = request_body(json!("Where?"));
     body["tools"] = json!([tool()]);
     let (first, answer) = alice.respond(&body);
-    alice.outbound.answer(said_whole("There."));
+    alice.outbound.answer(unstreamed_text("There."));
     body["input"] = json!([
         {"role": "user", "content": "Where?"},
         {"type": "item_reference", "id": answer["output"][0]["id"]},
@@ -131,12 +132,12 @@ fn a_call_referenced_by_id_belongs_to_the_text_before_it() {
 fn a_conversation_continues_with_tool_results() {
     let alice = Alice::with_model();
     let call = ("call_1", "look", json!({}));
-    alice.outbound.answer(called_whole(&[call]));
-    let mut body = ask(json!("Where?"));
+    alice.outbound.answer(unstreamed_calls(&[call]));
+    let mut body = request_body(json!("Where?"));
     body["conversation"] = json!("s");
     body["tools"] = json!([tool()]);
     alice.respond(&body);
-    alice.outbound.answer(said_whole("There."));
+    alice.outbound.answer(unstreamed_text("There."));
     body["input"] =
         json!([{"type": "function_call_output", "call_id": "call_1", "output": "a lake"}]);
     let (session, answer) = alice.respond(&body);
@@ -150,8 +151,8 @@ fn a_conversation_continues_with_tool_results() {
 fn a_conversation_is_a_session() {
     let alice = Alice::with_model();
     for (text, sent) in [("one", 1), ("two", 3)] {
-        alice.outbound.answer(said_whole("Yes."));
-        let mut body = ask(json!(text));
+        alice.outbound.answer(unstreamed_text("Yes."));
+        let mut body = request_body(json!(text));
         body["conversation"] = json!({"id": "s"});
         let (session, _) = alice.respond(&body);
         assert_eq!(session, "s");
@@ -165,10 +166,10 @@ fn a_conversation_is_a_session() {
 #[test]
 fn the_session_header_precedes_the_conversation() {
     let alice = Alice::with_model();
-    let mut body = ask(json!("one"));
+    let mut body = request_body(json!("one"));
     body["conversation"] = json!("trip");
     for text in ["One.", "Two."] {
-        alice.outbound.answer(said_whole(text));
+        alice.outbound.answer(unstreamed_text(text));
         let (session, _) = alice.respond_as(&in_session("s"), &body).unwrap();
         assert_eq!(session, "s");
         body["input"] = json!("two");
@@ -182,41 +183,41 @@ fn client_tool_calls_are_items_and_internal_ones_are_hidden() {
     let alice = Alice::with_model();
     remember(&alice);
     let (id, name, arguments) = set_context("call_m", "tea");
-    alice.outbound.answer(called_whole(&[
+    alice.outbound.answer(unstreamed_calls(&[
         (&id, &name, arguments),
         ("call_1", "look", json!({"a": 1})),
     ]));
-    let mut body = ask(json!("Where?"));
+    let mut body = request_body(json!("Where?"));
     body["tools"] = json!([tool()]);
     let (_, answer) = alice.respond(&body);
     let output = answer["output"].as_array().unwrap();
     assert_eq!(output.len(), 1);
     assert_eq!(output[0]["type"], "function_call");
     assert_eq!(output[0]["arguments"], "{\"a\":1}");
-    alice.outbound.answer(said_whole("There."));
+    alice.outbound.answer(unstreamed_text("There."));
     let result = json!({"type": "function_call_output", "call_id": "call_1", "output": "a lake"});
-    let mut next = ask(json!([result]));
+    let mut next = request_body(json!([result]));
     next["previous_response_id"] = answer["id"].clone();
     next["tools"] = json!([tool()]);
     let (_, answer) = alice.respond(&next);
     assert_eq!(answer["output"][0]["content"][0]["text"], "There.");
     // The same by a history of items.
-    alice.outbound.answer(said_whole("Again."));
-    let mut whole = ask(
+    alice.outbound.answer(unstreamed_text("Again."));
+    let mut request = request_body(
         json!([{"role": "user", "content": "Where?"}, output[0], result,
         {"role": "assistant", "content": [{"type": "output_text", "text": "There.", "annotations": []}]},
         {"role": "user", "content": "Sure?"}]),
     );
-    whole["tools"] = json!([tool()]);
-    alice.respond(&whole);
+    request["tools"] = json!([tool()]);
+    alice.respond(&request);
     assert_eq!(alice.session_count(), 1);
 }
 
 #[test]
 fn a_stored_response_can_be_read_and_deleted() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Hello!"));
-    let (session, answer) = alice.respond(&ask(json!("hi")));
+    alice.outbound.answer(unstreamed_text("Hello!"));
+    let (session, answer) = alice.respond(&request_body(json!("hi")));
     let id = answer["id"].as_str().unwrap().to_owned();
     let agent = alice.agent(&alice.db);
     let read: Value = serde_json::from_str(&wait_for(get(&agent, None, &id)).unwrap()).unwrap();
@@ -230,8 +231,8 @@ fn a_stored_response_can_be_read_and_deleted() {
     assert!(wait_for(get(&agent, None, &id)).is_err());
     assert_eq!(alice.shown_in(&session).len(), 2);
 
-    alice.outbound.answer(said_whole("Hello!"));
-    let mut body = ask(json!("hi"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
+    let mut body = request_body(json!("hi"));
     body["store"] = json!(false);
     let (_, answer) = alice.respond(&body);
     assert!(wait_for(get(&agent, None, answer["id"].as_str().unwrap())).is_err());
@@ -240,8 +241,8 @@ fn a_stored_response_can_be_read_and_deleted() {
 #[test]
 fn a_streamed_response_emits_each_item() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said("Hello!"));
-    let mut body = ask(json!("hi"));
+    alice.outbound.answer(text_answer("Hello!"));
+    let mut body = request_body(json!("hi"));
     body["stream"] = json!(true);
     let received = alice.stream_api(ProviderApi::Responses, &in_session("s"), &body);
     let kinds: Vec<&str> = received
@@ -280,7 +281,7 @@ fn unsupported_fields_are_refused_by_name() {
         ("tools", json!([{"type": "web_search"}])),
         ("input", json!([{"type": "item_reference", "id": "x"}])),
     ] {
-        let mut body = ask(json!("hi"));
+        let mut body = request_body(json!("hi"));
         body[name] = value;
         let refused = alice.respond_as(&headers(&[]), &body).unwrap_err();
         assert!(

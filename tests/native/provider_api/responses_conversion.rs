@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 
-use super::{completion, headers, in_session, said_whole};
+use super::{completion, headers, in_session, unstreamed_text};
 use crate::Alice;
 use base::testing::ScriptedAnswer;
 use models::caller_fields::ProviderApi;
 
 const API: ProviderApi = ProviderApi::Responses;
 
-fn ask(input: Value) -> Value {
+fn request_body(input: Value) -> Value {
     json!({"model": "m", "input": input})
 }
 
@@ -39,7 +39,7 @@ fn a_refusal_is_returned_whole_and_streamed() {
     let refused = json!({"role": "assistant", "content": null, "refusal": "I won't."});
     alice.outbound.answer(completion(refused, "stop"));
     let (_, answer) = alice
-        .complete_with(API, &headers(&[]), &ask(json!("hi")))
+        .complete_with(API, &headers(&[]), &request_body(json!("hi")))
         .unwrap();
     let part = json!({"type": "refusal", "refusal": "I won't."});
     assert_eq!(answer["output"][0]["content"], json!([part]));
@@ -49,7 +49,7 @@ fn a_refusal_is_returned_whole_and_streamed() {
     alice
         .outbound
         .answer(Ok(stream(&[first, second, end(usage())])));
-    let mut body = ask(json!("ho"));
+    let mut body = request_body(json!("ho"));
     body["stream"] = json!(true);
     let received = alice.stream_api(API, &in_session("s"), &body);
     let kinds: Vec<&str> = received
@@ -74,13 +74,13 @@ fn a_refusal_is_returned_whole_and_streamed() {
         json!({"type": "refusal", "refusal": ""})
     );
     assert_eq!(received[6]["refusal"], "I won't.");
-    let whole = &received[9]["response"];
-    assert_eq!(whole["output"][0]["content"], json!([part]));
+    let response = &received[9]["response"];
+    assert_eq!(response["output"][0]["content"], json!([part]));
     assert_eq!(
-        whole["usage"]["output_tokens_details"]["reasoning_tokens"],
+        response["usage"]["output_tokens_details"]["reasoning_tokens"],
         7
     );
-    assert_eq!(whole["service_tier"], "flex");
+    assert_eq!(response["service_tier"], "flex");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn logprobs_and_annotations_come_with_their_text() {
         chunk(cited, Value::Null),
         end(usage()),
     ])));
-    let mut body = ask(json!("hi"));
+    let mut body = request_body(json!("hi"));
     body["stream"] = json!(true);
     body["include"] = json!([
         "message.output_text.logprobs",
@@ -128,14 +128,14 @@ fn logprobs_and_annotations_come_with_their_text() {
 #[test]
 fn images_files_and_audio_convert_to_chat_completions() {
     let alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Nice."));
+    alice.outbound.answer(unstreamed_text("Nice."));
     let content = json!([
         {"type": "input_text", "text": "Look:"},
         {"type": "input_image", "image_url": "https://e.com/a.png", "detail": "high"},
         {"type": "input_file", "file_id": "file-1"},
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     ]);
-    let body = ask(json!([{"role": "user", "content": content}]));
+    let body = request_body(json!([{"role": "user", "content": content}]));
     let (session, _) = alice.complete_with(API, &headers(&[]), &body).unwrap();
     assert_eq!(
         alice.last_sent()["messages"][0]["content"],
@@ -179,7 +179,7 @@ fn fields_without_an_equivalent_are_refused_by_name() {
         ),
         ("tools", json!([tool]), "tools[0].output_schema"),
     ] {
-        let mut body = ask(json!("hi"));
+        let mut body = request_body(json!("hi"));
         body[name] = value;
         let refused = alice.complete_with(API, &headers(&[]), &body).unwrap_err();
         assert_eq!(refused.field.as_deref(), Some(field));

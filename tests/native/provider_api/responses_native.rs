@@ -17,11 +17,11 @@ fn native() -> Alice {
 }
 
 impl Alice {
-    fn ask_native(&self, body: &Value) -> (String, Value) {
+    fn respond_native(&self, body: &Value) -> (String, Value) {
         self.complete_with(API, &headers(&[]), body).unwrap()
     }
 
-    fn refuse_native(&self, body: &Value) -> Error {
+    fn get_refusal(&self, body: &Value) -> Error {
         self.complete_with(API, &headers(&[]), body).unwrap_err()
     }
 
@@ -58,7 +58,7 @@ fn response(status: &str, output: &Value) -> Value {
     })
 }
 
-fn whole(output: Value) -> Result<ScriptedAnswer, CallFailure> {
+fn completed(output: Value) -> Result<ScriptedAnswer, CallFailure> {
     Ok(ScriptedAnswer::json(&response("completed", &output)).unwrap())
 }
 
@@ -94,11 +94,11 @@ fn call(call_id: &str, name: &str, arguments: &str) -> Value {
         "name": name, "arguments": arguments})
 }
 
-fn ask(input: Value) -> Value {
+fn request_body(input: Value) -> Value {
     json!({"model": "m", "input": input})
 }
 
-fn look() -> Value {
+fn look_tool() -> Value {
     json!({"type": "function", "name": "look", "description": "Looks.", "strict": true,
         "parameters": {"type": "object", "properties": {}}})
 }
@@ -163,8 +163,8 @@ fn streamed() -> Vec<Value> {
 #[test]
 fn a_request_is_forwarded_with_all_fields() {
     let alice = native();
-    alice.outbound.answer(whole(json!([message("Hello!")])));
-    let mut body = ask(json!("hi"));
+    alice.outbound.answer(completed(json!([message("Hello!")])));
+    let mut body = request_body(json!("hi"));
     let more = json!({
         "include": ["web_search_call.action.sources"],
         "text": {"verbosity": "low", "format": {"type": "text"}},
@@ -182,9 +182,10 @@ fn a_request_is_forwarded_with_all_fields() {
         body[name] = value.clone();
     }
     body["instructions"] = json!("Be kind.");
-    let tools = json!([{"type": "web_search", "user_location": {"type": "approximate"}}, look()]);
+    let tools =
+        json!([{"type": "web_search", "user_location": {"type": "approximate"}}, look_tool()]);
     body["tools"] = tools.clone();
-    let (_, answer) = alice.ask_native(&body);
+    let (_, answer) = alice.respond_native(&body);
     let sent = alice.last_sent();
     for (name, value) in more.as_object().unwrap() {
         assert_eq!(sent[name], *value, "{name}");
@@ -212,7 +213,7 @@ fn a_request_is_forwarded_with_all_fields() {
 fn a_stream_is_forwarded_event_by_event() {
     let alice = native();
     alice.outbound.answer(events(&streamed()));
-    let mut body = ask(json!("search"));
+    let mut body = request_body(json!("search"));
     body["stream"] = json!(true);
     body["include"] = json!(["reasoning.encrypted_content"]);
     body["tools"] = json!([{"type": "web_search"}]);
@@ -253,14 +254,14 @@ fn a_stream_is_forwarded_event_by_event() {
 fn reasoning_and_provider_calls_are_sent_back_unchanged() {
     let alice = native();
     let output = json!([thought("sealed"), search(), message("Found it.")]);
-    alice.outbound.answer(whole(output.clone()));
-    let mut body = ask(json!("search"));
+    alice.outbound.answer(completed(output.clone()));
+    let mut body = request_body(json!("search"));
     body["tools"] = json!([{"type": "web_search"}]);
-    let (first, answer) = alice.ask_native(&body);
-    alice.outbound.answer(whole(json!([message("Yes.")])));
+    let (first, answer) = alice.respond_native(&body);
+    alice.outbound.answer(completed(json!([message("Yes.")])));
     body["input"] = json!("Sure?");
     body["previous_response_id"] = answer["id"].clone();
-    let (second, next) = alice.ask_native(&body);
+    let (second, next) = alice.respond_native(&body);
     assert_eq!(first, second);
     assert_eq!(next["previous_response_id"], answer["id"]);
     let expected = json!([
@@ -270,22 +271,22 @@ fn reasoning_and_provider_calls_are_sent_back_unchanged() {
     assert!(alice.last_sent().get("previous_response_id").is_none());
 
     // The same by a history of items, which starts no branch.
-    alice.outbound.answer(whole(json!([message("Yes.")])));
+    alice.outbound.answer(completed(json!([message("Yes.")])));
     let mut history = vec![json!({"role": "user", "content": "search"})];
     history.extend(answer["output"].as_array().unwrap().iter().cloned());
     history.push(json!({"role": "user", "content": "And now?"}));
-    let (third, _) = alice.ask_native(&ask(json!(history)));
+    let (third, _) = alice.respond_native(&request_body(json!(history)));
     assert_eq!(first, third);
     let sent = alice.last_sent();
     assert_eq!(middle(&sent["input"]), middle(&expected));
 
     // The same by the items' ids.
-    alice.outbound.answer(whole(json!([message("Yes.")])));
+    alice.outbound.answer(completed(json!([message("Yes.")])));
     let mut history = vec![json!({"role": "user", "content": "search"})];
     let items = answer["output"].as_array().unwrap().iter();
     history.extend(items.map(|item| json!({"type": "item_reference", "id": item["id"]})));
     history.push(json!({"role": "user", "content": "By ids?"}));
-    let (fourth, _) = alice.ask_native(&ask(json!(history)));
+    let (fourth, _) = alice.respond_native(&request_body(json!(history)));
     assert_eq!(first, fourth);
     assert_eq!(middle(&alice.last_sent()["input"]), middle(&expected));
 }
@@ -294,10 +295,10 @@ fn reasoning_and_provider_calls_are_sent_back_unchanged() {
 fn an_answer_is_stored_with_all_of_its_items() {
     let alice = native();
     let output = json!([search(), message("Found."), call("call_1", "look", "{}")]);
-    alice.outbound.answer(whole(output));
-    let mut body = ask(json!("search"));
-    body["tools"] = json!([{"type": "web_search"}, look()]);
-    let (_, answer) = alice.ask_native(&body);
+    alice.outbound.answer(completed(output));
+    let mut body = request_body(json!("search"));
+    body["tools"] = json!([{"type": "web_search"}, look_tool()]);
+    let (_, answer) = alice.respond_native(&body);
     let read = alice.get_native(&answer["id"]);
     assert_eq!(read["output"], answer["output"]);
     assert_eq!(read["output"].as_array().unwrap().len(), 3);
@@ -309,18 +310,18 @@ fn internal_calls_are_hidden_and_the_rest_keeps_its_order() {
     let alice = native();
     remember(&alice);
     let arguments = r#"{"label":"memory","content":"tea"}"#;
-    alice.outbound.answer(whole(json!([
+    alice.outbound.answer(completed(json!([
         thought("one"),
         call("call_m", "set_context", arguments)
     ])));
-    alice.outbound.answer(whole(json!([
+    alice.outbound.answer(completed(json!([
         thought("two"),
         message("Noted."),
         call("call_1", "look", "{}")
     ])));
-    let mut body = ask(json!("I like tea."));
-    body["tools"] = json!([look()]);
-    let (_, answer) = alice.ask_native(&body);
+    let mut body = request_body(json!("I like tea."));
+    body["tools"] = json!([look_tool()]);
+    let (_, answer) = alice.respond_native(&body);
     let output = answer["output"].as_array().unwrap();
     let kinds: Vec<&str> = output
         .iter()
@@ -340,7 +341,7 @@ fn internal_calls_are_hidden_and_the_rest_keeps_its_order() {
     assert_eq!(sent["input"][1], thought("one"));
     assert_eq!(sent["input"][2], call("call_m", "set_context", arguments));
     assert_eq!(sent["input"][3]["type"], "function_call_output");
-    assert_eq!(sent["tools"].as_array().unwrap().last(), Some(&look()));
+    assert_eq!(sent["tools"].as_array().unwrap().last(), Some(&look_tool()));
     let ours = sent["tools"].as_array().unwrap();
     let ours = ours
         .iter()
@@ -348,12 +349,12 @@ fn internal_calls_are_hidden_and_the_rest_keeps_its_order() {
         .unwrap();
     assert_eq!(ours["strict"], false);
 
-    alice.outbound.answer(whole(json!([message("There.")])));
-    let mut next = ask(json!([{"type": "function_call_output", "call_id": "call_1",
+    alice.outbound.answer(completed(json!([message("There.")])));
+    let mut next = request_body(json!([{"type": "function_call_output", "call_id": "call_1",
         "output": [{"type": "input_image", "image_url": "https://e.com/a.png"}]}]));
     next["previous_response_id"] = answer["id"].clone();
-    next["tools"] = json!([look()]);
-    let (_, answer) = alice.ask_native(&next);
+    next["tools"] = json!([look_tool()]);
+    let (_, answer) = alice.respond_native(&next);
     assert_eq!(answer["output"][0]["content"][0]["text"], "There.");
     let sent = alice.last_sent();
     let sent = sent["input"].as_array().unwrap();
@@ -378,7 +379,7 @@ fn two_model_requests_form_one_streamed_answer() {
     ]);
     alice.outbound.answer(events(&first));
     alice.outbound.answer(events(&streamed()));
-    let mut body = ask(json!("search"));
+    let mut body = request_body(json!("search"));
     body["stream"] = json!(true);
     let received = alice.stream_api(API, &headers(&[]), &body);
     assert!(!json!(received).to_string().contains("set_context"));
@@ -395,10 +396,10 @@ fn two_model_requests_form_one_streamed_answer() {
         .map(|event| event["output_index"].as_i64().unwrap())
         .collect();
     assert_eq!(places, [0, 1, 2, 3]);
-    let begun = received
+    let added = received
         .iter()
         .filter(|event| event["type"] == "response.created");
-    assert_eq!(begun.count(), 1);
+    assert_eq!(added.count(), 1);
     let end = received.last().unwrap();
     assert_eq!(end["type"], "response.completed");
     assert_eq!(end["response"]["output"].as_array().unwrap().len(), 4);
@@ -425,10 +426,10 @@ fn encrypted_reasoning_is_requested() {
         let asks = include.to_string().contains("encrypted");
         alice
             .outbound
-            .answer(whole(json!([thought("sealed"), message("Hi.")])));
+            .answer(completed(json!([thought("sealed"), message("Hi.")])));
         let mut body = json!({"model": "gpt-5-mini", "input": "hi"});
         body["include"] = include;
-        let (_, answer) = alice.ask_native(&body);
+        let (_, answer) = alice.respond_native(&body);
         assert_eq!(alice.last_sent()["include"], expected);
         let shown = answer["output"][0].get("encrypted_content");
         assert_eq!(shown.is_some(), asks);
@@ -440,23 +441,25 @@ fn unknown_provider_calls_are_left_to_the_caller() {
     let alice = native();
     let custom = json!({"id": "ctc_a", "type": "custom_tool_call", "status": "completed",
         "call_id": "call_c", "name": "apply_patch", "input": "*** Begin"});
-    alice.outbound.answer(whole(json!([custom])));
-    let mut body = ask(json!("patch"));
+    alice.outbound.answer(completed(json!([custom])));
+    let mut body = request_body(json!("patch"));
     body["tools"] = json!([{"type": "custom", "name": "apply_patch"}]);
-    let (first, answer) = alice.ask_native(&body);
+    let (first, answer) = alice.respond_native(&body);
     assert_eq!(answer["output"][0]["input"], "*** Begin");
     let result = json!({"type": "custom_tool_call_output", "call_id": "call_c", "output": "Done"});
     for input in [
         json!([result]),
         json!([{"role": "user", "content": "patch"}, answer["output"][0], result]),
     ] {
-        alice.outbound.answer(whole(json!([message("Patched.")])));
-        let mut next = ask(input.clone());
+        alice
+            .outbound
+            .answer(completed(json!([message("Patched.")])));
+        let mut next = request_body(input.clone());
         next["tools"] = body["tools"].clone();
         if input.as_array().unwrap().len() == 1 {
             next["previous_response_id"] = answer["id"].clone();
         }
-        let (second, _) = alice.ask_native(&next);
+        let (second, _) = alice.respond_native(&next);
         assert_eq!(first, second);
         let expected = json!([{"role": "user", "content": "patch"}, custom, result]);
         assert_eq!(alice.last_sent()["input"], expected);
@@ -466,30 +469,32 @@ fn unknown_provider_calls_are_left_to_the_caller() {
 #[test]
 fn a_request_for_approval_keeps_its_id() {
     let alice = native();
-    let asked = json!({"id": "mcpr_a", "type": "mcp_approval_request", "name": "buy",
+    let approval_request = json!({"id": "mcpr_a", "type": "mcp_approval_request", "name": "buy",
         "server_label": "shop", "arguments": "{}"});
-    alice.outbound.answer(whole(json!([asked])));
-    let (first, answer) = alice.ask_native(&ask(json!("buy")));
-    assert_eq!(answer["output"][0], asked);
-    let said =
+    alice.outbound.answer(completed(json!([approval_request])));
+    let (first, answer) = alice.respond_native(&request_body(json!("buy")));
+    assert_eq!(answer["output"][0], approval_request);
+    let approval =
         json!({"type": "mcp_approval_response", "approval_request_id": "mcpr_a", "approve": true});
-    alice.outbound.answer(whole(json!([message("Bought.")])));
+    alice
+        .outbound
+        .answer(completed(json!([message("Bought.")])));
     let history = json!([{"role": "user", "content": "buy"},
-        {"type": "item_reference", "id": "mcpr_a"}, said]);
-    let (second, _) = alice.ask_native(&ask(history));
+        {"type": "item_reference", "id": "mcpr_a"}, approval]);
+    let (second, _) = alice.respond_native(&request_body(history));
     assert_eq!(first, second);
-    let expected = json!([{"role": "user", "content": "buy"}, asked, said]);
+    let expected = json!([{"role": "user", "content": "buy"}, approval_request, approval]);
     assert_eq!(alice.last_sent()["input"], expected);
 }
 
 #[test]
 fn a_foreign_history_is_sent_with_its_items() {
     let alice = native();
-    alice.outbound.answer(whole(json!([message("Yes.")])));
+    alice.outbound.answer(completed(json!([message("Yes.")])));
     let unsealed = json!({"id": "rs_b", "type": "reasoning", "summary": []});
     let history = json!([{"role": "user", "content": "search"}, unsealed, thought("sealed"), search(),
         message("Found."), {"role": "user", "content": "Sure?"}]);
-    let (session, _) = alice.ask_native(&ask(history.clone()));
+    let (session, _) = alice.respond_native(&request_body(history.clone()));
     let expected = json!([history[0], history[2], history[3], history[4], history[5]]);
     assert_eq!(alice.last_sent()["input"], expected);
     let shown = alice.shown_in(&session);
@@ -502,13 +507,13 @@ fn without_storage_unencrypted_reasoning_is_omitted() {
     let unsealed = json!({"id": "rs_b", "type": "reasoning", "summary": []});
     alice
         .outbound
-        .answer(whole(json!([unsealed, message("Hi.")])));
-    let (_, answer) = alice.ask_native(&ask(json!("hi")));
-    alice.outbound.answer(whole(json!([message("Yes.")])));
-    let mut body = ask(json!("And now?"));
+        .answer(completed(json!([unsealed, message("Hi.")])));
+    let (_, answer) = alice.respond_native(&request_body(json!("hi")));
+    alice.outbound.answer(completed(json!([message("Yes.")])));
+    let mut body = request_body(json!("And now?"));
     body["previous_response_id"] = answer["id"].clone();
     body["store"] = json!(false);
-    alice.ask_native(&body);
+    alice.respond_native(&body);
     let expected = json!([{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Hi."},
         {"role": "user", "content": "And now?"}]);
     assert_eq!(alice.last_sent()["input"], expected);
@@ -523,7 +528,7 @@ fn a_failure_is_reported_by_the_providers_own_event() {
     sent.truncate(6);
     sent.push(json!({"type": "response.failed", "response": failed}));
     alice.outbound.answer(events(&sent));
-    let mut body = ask(json!("hi"));
+    let mut body = request_body(json!("hi"));
     body["stream"] = json!(true);
     let received = alice.stream_api(API, &headers(&[]), &body);
     assert_eq!(received.len(), 7);
@@ -534,14 +539,14 @@ fn a_failure_is_reported_by_the_providers_own_event() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::json(&failed).unwrap()));
-    let (_, answer) = alice.ask_native(&ask(json!("ho")));
+    let (_, answer) = alice.respond_native(&request_body(json!("ho")));
     assert_eq!(answer["status"], "failed");
     assert_eq!(answer["error"], failed["error"]);
     alice.outbound.answer(Ok(ScriptedAnswer::text(
         400,
         r#"{"error":{"message":"No.","type":"invalid_request_error","param":"input","code":"bad"}}"#,
     )));
-    let refused = alice.refuse_native(&ask(json!("no")));
+    let refused = alice.get_refusal(&request_body(json!("no")));
     assert_eq!(refused.details()["status"], 400);
 }
 
@@ -553,7 +558,7 @@ fn a_truncated_answer_is_incomplete() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::json(&cut).unwrap()));
-    let (_, answer) = alice.ask_native(&ask(json!("hi")));
+    let (_, answer) = alice.respond_native(&request_body(json!("hi")));
     assert_eq!(answer["status"], "incomplete");
     assert_eq!(answer["incomplete_details"], cut["incomplete_details"]);
 }
@@ -582,9 +587,9 @@ fn unsupported_features_are_refused_by_name() {
         ("tools", json!([{"name": "look"}]), "tools[0].type"),
         ("include", json!([1]), "include[0]"),
     ] {
-        let mut body = ask(json!("hi"));
+        let mut body = request_body(json!("hi"));
         body[name] = value;
-        assert_eq!(alice.refuse_native(&body).field.as_deref(), Some(field));
+        assert_eq!(alice.get_refusal(&body).field.as_deref(), Some(field));
     }
     assert_eq!(alice.session_count(), 0);
 }
@@ -598,8 +603,8 @@ fn images_and_files_are_forwarded_as_written() {
         {"type": "input_file", "file_url": "https://e.com/a.pdf"},
         {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
     ]);
-    let said = json!({"role": "user", "content": content});
-    alice.outbound.answer(whole(json!([message("Nice.")])));
-    alice.ask_native(&ask(json!([said])));
-    assert_eq!(alice.last_sent()["input"], json!([said]));
+    let user_message = json!({"role": "user", "content": content});
+    alice.outbound.answer(completed(json!([message("Nice.")])));
+    alice.respond_native(&request_body(json!([user_message])));
+    assert_eq!(alice.last_sent()["input"], json!([user_message]));
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{assistant, chat, headers, in_session, remember, said_whole, tool, user};
+use super::{assistant, chat, headers, in_session, remember, tool, unstreamed_text, user};
 use crate::Alice;
 use access::{Allow, Caller, TokenScope};
 use api::operations::tokens::MintToken;
@@ -21,15 +21,15 @@ fn scoped(session: Option<&str>, allow: Allow) -> Caller {
 
 /// What the model is sent of the memory: the prompt, and whether there are tools.
 fn memory_sent(alice: &Alice, header: Option<&str>) -> (bool, bool) {
-    alice.outbound.answer(said_whole("Hello."));
+    alice.outbound.answer(unstreamed_text("Hello."));
     let pairs: Vec<(&str, &str)> = header
         .map(|it| ("x-session-memory", it))
         .into_iter()
         .collect();
     alice.complete(&headers(&pairs), chat(json!([user("hi")])));
-    let asked = alice.last_sent();
-    let has_prompt = asked.to_string().contains("Likes tea.");
-    (has_prompt, asked.get("tools").is_some())
+    let request = alice.last_sent();
+    let has_prompt = request.to_string().contains("Likes tea.");
+    (has_prompt, request.get("tools").is_some())
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn memory_mode_is_set_by_configuration_token_and_header() {
             ProviderApi::Responses => json!({"model": "m", "input": "hi"}),
             _ => chat(json!([user("hi")])),
         };
-        let asked = alice.begin_api(api, &headers(&[("x-session-memory", "on")]), &body);
-        let error = asked.err().unwrap();
+        let result = alice.begin_api(api, &headers(&[("x-session-memory", "on")]), &body);
+        let error = result.err().unwrap();
         assert_eq!(error.code.name(), "forbidden");
         assert_eq!(error.field.as_deref(), Some("x-session-memory"));
     }
@@ -97,7 +97,7 @@ fn a_token_sets_model_prompt_and_tools_only_if_allowed() {
         let (code, named) = refused(&alice, body);
         assert_eq!((code, named.as_deref()), ("forbidden", Some(*field)));
     }
-    alice.outbound.answer(said_whole("Hello!"));
+    alice.outbound.answer(unstreamed_text("Hello!"));
     alice.complete(&headers(&[]), plain);
 
     alice.caller = scoped(
@@ -110,7 +110,7 @@ fn a_token_sets_model_prompt_and_tools_only_if_allowed() {
         },
     );
     for (body, _) in cases {
-        alice.outbound.answer(said_whole("Hello!"));
+        alice.outbound.answer(unstreamed_text("Hello!"));
         alice.complete(&headers(&[]), body);
     }
 }
@@ -118,14 +118,14 @@ fn a_token_sets_model_prompt_and_tools_only_if_allowed() {
 #[test]
 fn a_session_token_is_confined_to_its_session() {
     let mut alice = Alice::with_model();
-    alice.outbound.answer(said_whole("Secret."));
+    alice.outbound.answer(unstreamed_text("Secret."));
     alice.complete(&in_session("other"), chat(json!([user("hi")])));
     alice.caller = scoped(Some("mine"), Allow::default());
     let api = ProviderApi::ChatCompletions;
     let named = alice.begin_api(api, &in_session("other"), &chat(json!([user("hi")])));
     assert_eq!(named.err().unwrap().code.name(), "forbidden");
     // Knowing another session's history gives no access to it.
-    alice.outbound.answer(said_whole("Mine."));
+    alice.outbound.answer(unstreamed_text("Mine."));
     let history = json!([user("hi"), assistant("Secret."), user("More?")]);
     let (session, _) = alice.complete(&headers(&[]), chat(history));
     assert_eq!(session, "mine");

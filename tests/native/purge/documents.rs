@@ -31,8 +31,8 @@ fn load(alice: &Alice) {
 }
 
 fn purge(alice: &Alice) -> Value {
-    let gone = json!({"label": "skills", "key": "k", "purge": true});
-    alice.ok("deleteSkill", gone)
+    let input = json!({"label": "skills", "key": "k", "purge": true});
+    alice.ok("deleteSkill", input)
 }
 
 fn assert_erased(alice: &Alice) {
@@ -54,7 +54,7 @@ fn loads_other(id: &str) -> Value {
     json!({"id": id, "name": "load_context", "arguments": {"label": "skills", "key": "other"}})
 }
 
-fn asks(id: &str) -> Value {
+fn user_event(id: &str) -> Value {
     json!({"id": id, "name": "weather", "arguments": {}})
 }
 
@@ -84,7 +84,7 @@ fn contents(alice: &Alice) -> Vec<String> {
 fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
     let of = |name: &str, content: &str| result("c", name, content);
     let document = || of("load_context", NEEDLE);
-    let kept = || of("weather", "sunny");
+    let is_stored = || of("weather", "sunny");
     let other = || of("load_context", "Other.");
     let cases: [(Vec<Value>, &[&str]); 6] = [
         // One after the other.
@@ -92,8 +92,8 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
             vec![
                 event_of(&[loads("c")]),
                 document(),
-                event_of(&[asks("c")]),
-                kept(),
+                event_of(&[user_event("c")]),
+                is_stored(),
                 event_of(&[loads_other("c")]),
                 other(),
                 event_of(&[loads("c")]),
@@ -104,16 +104,20 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
         // The newest open call is answered first.
         (
             vec![
-                event_of(&[asks("c")]),
+                event_of(&[user_event("c")]),
                 event_of(&[loads("c")]),
                 document(),
-                kept(),
+                is_stored(),
             ],
             &[ERASED, "sunny"],
         ),
         // Of one event's calls, the first.
         (
-            vec![event_of(&[loads("c"), asks("c")]), document(), kept()],
+            vec![
+                event_of(&[loads("c"), user_event("c")]),
+                document(),
+                is_stored(),
+            ],
             &[ERASED, "sunny"],
         ),
         (
@@ -126,13 +130,13 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
         ),
         // One result twice, and one whose call was deleted.
         (
-            vec![event_of(&[loads("c")]), document(), document(), kept()],
+            vec![event_of(&[loads("c")]), document(), document(), is_stored()],
             &[ERASED, ERASED, "sunny"],
         ),
         // Other ids in between.
         (
             vec![
-                event_of(&[loads("c"), asks("d")]),
+                event_of(&[loads("c"), user_event("d")]),
                 result("d", "weather", "sunny"),
                 document(),
             ],
@@ -142,10 +146,10 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
     for (events, left) in cases {
         let alice = with_document();
         append(&alice, json!(events));
-        let gone = purge(&alice);
+        let receipt = purge(&alice);
         assert_eq!(contents(&alice), left, "{events:?}");
         let copies = left.iter().filter(|text| **text == ERASED).count();
-        assert_eq!(gone["erased"]["loadedDocuments"], json!(copies + 1));
+        assert_eq!(receipt["erased"]["loadedDocuments"], json!(copies + 1));
         assert_erased(&alice);
     }
 }
@@ -153,17 +157,17 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
 #[test]
 fn the_result_of_another_branchs_call_is_kept() {
     let alice = with_document();
-    let root = alice.say(&["root"]).remove(0);
+    let root = alice.append_texts(&["root"]).remove(0);
     log_copy(&alice, NEEDLE);
-    let mut beside = event_of(&[asks("c")]);
+    let mut beside = event_of(&[user_event("c")]);
     beside["parentId"] = json!(root);
     let events = json!([beside, result("c", "weather", "sunny")]);
     let beside = append(&alice, events);
     let summary = json!({"sessionId": "s", "summary": "It is sunny.", "fromId": beside[0], "toId": beside[1]});
     let summary = alice.ok("addCompaction", summary);
-    let gone = purge(&alice);
+    let receipt = purge(&alice);
     assert_eq!(contents(&alice), [ERASED, "sunny"]);
-    assert_eq!(gone["erased"]["summaries"], 0, "{gone}");
+    assert_eq!(receipt["erased"]["summaries"], 0, "{receipt}");
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
     assert_eq!(left["compactions"][0]["id"], summary["id"], "{left}");
     assert_erased(&alice);
@@ -221,15 +225,15 @@ fn a_sessions_own_loaded_copy_is_kept_in_any_order() {
     {
         let alice = with_document();
         let own = json!({"sessionId": "s"});
-        let mut said = "Its own.";
+        let mut text = "Its own.";
         for step in order {
             alice.host.advance(pause_ms);
             match *step {
                 "define" => define_own(&alice),
-                "put" => put(&alice, own.clone(), said),
+                "put" => put(&alice, own.clone(), text),
                 "put the same" => {
-                    said = NEEDLE;
-                    put(&alice, own.clone(), said);
+                    text = NEEDLE;
+                    put(&alice, own.clone(), text);
                 }
                 "put more" => put(&alice, own.clone(), "Its own, and more."),
                 "load" => load(&alice),
@@ -245,7 +249,7 @@ fn a_sessions_own_loaded_copy_is_kept_in_any_order() {
         purge(&alice);
         let sql = "SELECT content FROM cf_agents_loaded_skills WHERE session_id = 's'";
         let left: Option<String> = base::columns::find_value(&alice.db, sql, &[]).unwrap();
-        assert_eq!(left.as_deref(), Some(said), "{order:?}, {pause_ms} ms");
+        assert_eq!(left.as_deref(), Some(text), "{order:?}, {pause_ms} ms");
     }
 }
 
@@ -356,8 +360,8 @@ fn a_result_merged_into_a_message_is_purged_and_the_rest_kept() {
         let append = json!({"sessionId": "s", "message": message(json!(parts))});
         alice.ok("appendMessage", append);
         let feed = alice.ok("getChanges", json!({"sessionId": "s"}));
-        let gone = purge(&alice);
-        assert_eq!(gone["erased"]["loadedDocuments"], 3, "{gone}");
+        let receipt = purge(&alice);
+        assert_eq!(receipt["erased"]["loadedDocuments"], 3, "{receipt}");
         let (mut erased, mut failed) = (part("c", named.clone()), dynamic.clone());
         erased["output"] = json!(ERASED);
         failed["errorText"] = json!(ERASED);
@@ -375,7 +379,7 @@ fn a_result_merged_into_a_message_is_purged_and_the_rest_kept() {
 #[test]
 fn a_run_updated_to_a_message_is_found() {
     let alice = with_document();
-    let mut run = event_of(&[loads("c"), asks("d")]);
+    let mut run = event_of(&[loads("c"), user_event("d")]);
     run["id"] = json!("m");
     let events = [
         run,
@@ -387,8 +391,8 @@ fn a_run_updated_to_a_message_is_found() {
     updated["metadata"] = json!({"liked": true});
     let update = json!({"sessionId": "s", "message": updated});
     alice.ok("updateMessage", update);
-    let gone = purge(&alice);
-    assert_eq!(gone["erased"]["loadedDocuments"], 2, "{gone}");
+    let receipt = purge(&alice);
+    assert_eq!(receipt["erased"]["loadedDocuments"], 2, "{receipt}");
     updated["parts"][0]["output"] = json!(ERASED);
     assert_eq!(shown(&alice), updated);
     assert_erased(&alice);
@@ -424,7 +428,7 @@ fn a_result_in_another_message_than_its_call_is_found() {
 #[test]
 fn the_calls_of_a_long_event_are_read() {
     let alice = with_document();
-    let mut long = asks("d");
+    let mut long = user_event("d");
     long["arguments"] = json!({"text": "x".repeat(2_000_000)});
     let events = [
         event_of(&[loads("c"), long]),

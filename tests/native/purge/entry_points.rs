@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::Alice;
-use crate::shared::turns::{calls, said};
+use crate::shared::turns::{calls, text_answer};
 use base::outbound::CallFailure;
 use base::testing::ScriptedAnswer;
 
@@ -25,7 +25,7 @@ fn append(alice: &Alice, session: &str, events: Value) -> Vec<String> {
 fn agent() -> Alice {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
-    alice.say(&["before"]);
+    alice.append_texts(&["before"]);
     alice.ok("search", json!({"query": "before"}));
     alice
 }
@@ -48,9 +48,9 @@ fn purge(alice: &Alice, operation: &str, mut body: Value) -> Value {
     let way = test.name().unwrap_or_default().rsplit("::").next();
     println!("purge: {way:?} by {operation}: {}", places.join(", "));
     body["purge"] = json!(true);
-    let gone = alice.ok(operation, body);
+    let receipt = alice.ok(operation, body);
     assert_erased(alice);
-    gone
+    receipt
 }
 
 #[test]
@@ -65,13 +65,13 @@ fn events_of_every_action_are_purged() {
     for event in events {
         let alice = agent();
         let ids = append(&alice, "s", json!([event]));
-        let gone = purge(
+        let receipt = purge(
             &alice,
             "deleteEvents",
             json!({"sessionId": "s", "eventIds": ids}),
         );
         assert_eq!(
-            (&gone["deleted"], &gone["erased"]["events"]),
+            (&receipt["deleted"], &receipt["erased"]["events"]),
             (&json!(1), &json!(1))
         );
     }
@@ -97,19 +97,19 @@ fn a_long_event_is_purged_with_its_slices() {
 fn messages_are_purged_with_media_and_updates() {
     let alice = agent();
     let picture = format!("data:image/png;base64,{}", NEEDLE.repeat(500));
-    let message = |said: &str| {
+    let message = |content: &str| {
         json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": [
-            {"type": "text", "text": said}, {"type": "file", "mediaType": "image/png", "url": picture}]}})
+            {"type": "text", "text": content}, {"type": "file", "mediaType": "image/png", "url": picture}]}})
     };
     alice.ok("appendMessage", message(&text("first")));
     alice.ok("updateMessage", message(&text("again")));
-    let gone = purge(
+    let receipt = purge(
         &alice,
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": ["m"]}),
     );
-    assert_eq!(gone["erased"]["media"], 1);
-    assert_eq!(gone["deleted"], 1);
+    assert_eq!(receipt["erased"]["media"], 1);
+    assert_eq!(receipt["deleted"], 1);
 }
 
 #[test]
@@ -123,13 +123,13 @@ fn media_used_by_another_message_is_kept() {
             {"type": "file", "mediaType": "image/png", "url": picture}]}}),
         );
     }
-    let gone = alice.ok(
+    let receipt = alice.ok(
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": ["a"], "purge": true}),
     );
-    assert_eq!(gone["erased"]["media"], 0);
-    let kept = alice.ok("getMessage", json!({"sessionId": "s", "messageId": "b"}));
-    assert_eq!(kept["parts"][0]["url"], json!(picture));
+    assert_eq!(receipt["erased"]["media"], 0);
+    let message = alice.ok("getMessage", json!({"sessionId": "s", "messageId": "b"}));
+    assert_eq!(message["parts"][0]["url"], json!(picture));
 }
 
 #[test]
@@ -142,16 +142,16 @@ fn a_turn_is_purged_with_reasoning_tools_and_record() {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, &text("echoed"))));
-    alice.outbound.answer(said(&text("answered")));
-    alice.says("asked");
+    alice.outbound.answer(text_answer(&text("answered")));
+    alice.chat_text("asked");
     let page = alice.ok("getHistory", json!({"sessionId": "s"}));
     let ids = crate::ids(&page["messages"]);
-    let gone = purge(
+    let receipt = purge(
         &alice,
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": &ids[1..]}),
     );
-    assert_eq!(gone["erased"]["turns"], 1);
+    assert_eq!(receipt["erased"]["turns"], 1);
 }
 
 #[test]
@@ -159,16 +159,16 @@ fn a_pending_callback_is_purged_with_its_message() {
     let alice = agent();
     let url = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", url);
-    alice.outbound.answer(said(&text("answered")));
-    alice.says("hi");
+    alice.outbound.answer(text_answer(&text("answered")));
+    alice.chat_text("hi");
     let page = alice.ok("getHistory", json!({"sessionId": "s"}));
     let ids = crate::ids(&page["messages"]);
-    let gone = purge(
+    let receipt = purge(
         &alice,
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": &ids[1..]}),
     );
-    assert_eq!(gone["erased"]["callbacks"], 1);
+    assert_eq!(receipt["erased"]["callbacks"], 1);
 }
 
 #[test]
@@ -189,17 +189,17 @@ fn only_summaries_that_covered_a_purged_event_are_deleted() {
         )
     };
     compaction(&text("in the summary"), 0, 1);
-    let kept = compaction("later", 2, 3);
-    let gone = purge(
+    let later = compaction("later", 2, 3);
+    let receipt = purge(
         &alice,
         "deleteEvents",
         json!({"sessionId": "s", "eventIds": [ids[1]]}),
     );
-    assert_eq!(gone["erased"]["summaries"], 1);
+    assert_eq!(receipt["erased"]["summaries"], 1);
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
     let left = &left["compactions"];
     assert_eq!(left.as_array().map_or(0, Vec::len), 1, "{left}");
-    assert_eq!(left[0]["id"], kept["id"]);
+    assert_eq!(left[0]["id"], later["id"]);
 }
 
 #[test]
@@ -228,18 +228,18 @@ fn a_summary_of_another_branch_is_kept() {
         "addCompaction",
         json!({"sessionId": "s", "summary": "x", "fromId": ids[0], "toId": on[0]}),
     );
-    let gone = purge(
+    let receipt = purge(
         &alice,
         "deleteEvents",
         json!({"sessionId": "s", "eventIds": branch}),
     );
-    assert_eq!(gone["erased"]["summaries"], 0);
+    assert_eq!(receipt["erased"]["summaries"], 0);
 }
 
 #[test]
 fn an_imported_session_is_purged() {
     let other = Alice::with_session();
-    other.say(&[&text("imported")]);
+    other.append_texts(&[&text("imported")]);
     let file = other.export("s").unwrap();
     let alice = agent();
     alice.import("imported", &file).unwrap();
@@ -265,9 +265,9 @@ fn a_session_is_purged_with_name_metadata_and_memory() {
         json!({"sessionId": "t", "label": "memory", "content": text("block")}),
     );
     alice.ok("freezePrompt", json!({"sessionId": "t"}));
-    let gone = purge(&alice, "deleteSession", json!({"sessionId": "t"}));
-    assert_eq!(gone["erased"]["sessions"], 1);
-    assert_eq!(gone["erased"]["prompts"], 1);
+    let receipt = purge(&alice, "deleteSession", json!({"sessionId": "t"}));
+    assert_eq!(receipt["erased"]["sessions"], 1);
+    assert_eq!(receipt["erased"]["prompts"], 1);
 }
 
 fn with_blocks() -> Alice {
@@ -287,16 +287,16 @@ fn a_deleted_entry_is_purged_with_its_versions() {
     for is_deleted in [false, true] {
         for way in ["setEntry", "set_context"] {
             let alice = with_blocks();
-            for said in ["first", "second"] {
+            for content in ["first", "second"] {
                 match way {
                     "setEntry" => alice.ok(
                         "setEntry",
-                        json!({"label": "kb", "key": "k", "title": NEEDLE, "content": text(said)}),
+                        json!({"label": "kb", "key": "k", "title": NEEDLE, "content": text(content)}),
                     ),
                     _ => alice.ok(
                         "callTool",
                         json!({"name": "set_context", "arguments": {
-                        "label": "kb", "content": text(said), "metadata": {"title": "k"}}}),
+                        "label": "kb", "content": text(content), "metadata": {"title": "k"}}}),
                     ),
                 };
             }
@@ -304,10 +304,10 @@ fn a_deleted_entry_is_purged_with_its_versions() {
             if is_deleted {
                 assert_eq!(alice.ok("deleteEntry", entry.clone())["versionsKept"], 2);
             }
-            let gone = purge(&alice, "deleteEntry", entry.clone());
-            assert_eq!(gone["deleted"], !is_deleted);
-            assert_eq!(gone["erased"]["entries"], i64::from(!is_deleted));
-            assert_eq!(gone["versionsKept"], Value::Null);
+            let receipt = purge(&alice, "deleteEntry", entry.clone());
+            assert_eq!(receipt["deleted"], !is_deleted);
+            assert_eq!(receipt["erased"]["entries"], i64::from(!is_deleted));
+            assert_eq!(receipt["versionsKept"], Value::Null);
             let versions = alice.ok("getBlockVersions", json!({"label": "kb", "key": "k"}));
             assert_eq!(versions["versions"], json!([]), "{versions}");
             // The counts are those of the rows that are left.
@@ -323,7 +323,7 @@ fn a_deleted_entry_is_purged_with_its_versions() {
 #[test]
 fn a_document_is_purged_with_copies_in_contexts_and_logs() {
     let alice = with_blocks();
-    let document = |said: &str| json!({"label": "skills", "key": "k", "description": NEEDLE, "content": text(said)});
+    let document = |content: &str| json!({"label": "skills", "key": "k", "description": NEEDLE, "content": text(content)});
     alice.ok("putSkill", document("first"));
     alice.ok("freezePrompt", json!({"sessionId": "s"}));
     alice.outbound.answer(calls(&[(
@@ -331,8 +331,8 @@ fn a_document_is_purged_with_copies_in_contexts_and_logs() {
         "load_context",
         json!({"label": "Skills", "key": "k"}),
     )]));
-    alice.outbound.answer(said("Read."));
-    alice.says("load it");
+    alice.outbound.answer(text_answer("Read."));
+    alice.chat_text("load it");
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok(
         "loadSkill",
@@ -340,14 +340,14 @@ fn a_document_is_purged_with_copies_in_contexts_and_logs() {
     );
     alice.ok("putSkill", document("second"));
     let before = alice.ok("getHistory", json!({"sessionId": "s"}));
-    let gone = purge(
+    let receipt = purge(
         &alice,
         "deleteSkill",
         json!({"label": "skills", "key": "k"}),
     );
-    assert_eq!(gone["erased"]["documents"], 1);
-    assert_eq!(gone["erased"]["loadedDocuments"], 3);
-    assert_eq!(gone["erased"]["prompts"], 1);
+    assert_eq!(receipt["erased"]["documents"], 1);
+    assert_eq!(receipt["erased"]["loadedDocuments"], 3);
+    assert_eq!(receipt["erased"]["prompts"], 1);
     let after = alice.ok("getHistory", json!({"sessionId": "s"}));
     let [before, after] = [before, after].map(|page| crate::ids(&page["messages"]));
     assert_eq!(before, after);
@@ -365,57 +365,58 @@ fn a_document_is_purged_with_summaries_and_callbacks_of_its_copies() {
     alice
         .outbound
         .answer(calls(&[("c1", "load_context", load)]));
-    alice.outbound.answer(said("Read."));
-    alice.outbound.answer(said("Then nothing."));
-    alice.says("load it");
-    alice.says("and then?");
+    alice.outbound.answer(text_answer("Read."));
+    alice.outbound.answer(text_answer("Then nothing."));
+    alice.chat_text("load it");
+    alice.chat_text("and then?");
     let page = alice.ok("getHistory", json!({"sessionId": "s"}));
     let ids = crate::ids(&page["messages"]);
     let ids = &ids[ids.len() - 4..];
-    let summary = |said: &str, from: usize, to: usize| {
-        let body = json!({"sessionId": "s", "summary": said, "fromId": ids[from], "toId": ids[to]});
+    let summary = |content: &str, from: usize, to: usize| {
+        let body =
+            json!({"sessionId": "s", "summary": content, "fromId": ids[from], "toId": ids[to]});
         alice.ok("addCompaction", body)
     };
     summary(&text("in short"), 0, 1);
-    let kept = summary("later", 2, 3);
-    let gone = purge(
+    let later = summary("later", 2, 3);
+    let receipt = purge(
         &alice,
         "deleteSkill",
         json!({"label": "skills", "key": "k"}),
     );
-    assert_eq!(gone["erased"]["summaries"], 1, "{gone}");
-    assert_eq!(gone["erased"]["callbacks"], 1, "{gone}");
+    assert_eq!(receipt["erased"]["summaries"], 1, "{receipt}");
+    assert_eq!(receipt["erased"]["callbacks"], 1, "{receipt}");
     let left = alice.ok("getCompactions", json!({"sessionId": "s"}));
-    assert_eq!(left["compactions"][0]["id"], kept["id"], "{left}");
+    assert_eq!(left["compactions"][0]["id"], later["id"], "{left}");
 }
 
 #[test]
 fn a_block_is_purged_with_its_versions_and_prompts() {
     let alice = with_blocks();
-    for said in ["first", "second"] {
+    for content in ["first", "second"] {
         alice.ok(
             "setBlock",
-            json!({"label": "memory", "content": text(said), "reason": NEEDLE}),
+            json!({"label": "memory", "content": text(content), "reason": NEEDLE}),
         );
     }
     alice.ok("freezePrompt", json!({}));
     alice.ok("freezePrompt", json!({"sessionId": "s"}));
-    let gone = purge(&alice, "removeBlock", json!({"label": "memory"}));
+    let receipt = purge(&alice, "removeBlock", json!({"label": "memory"}));
     assert_eq!(
-        (&gone["removed"], &gone["erased"]["versions"]),
+        (&receipt["removed"], &receipt["erased"]["versions"]),
         (&json!(true), &json!(2))
     );
-    assert_eq!(gone["erased"]["prompts"], 2);
+    assert_eq!(receipt["erased"]["prompts"], 2);
 }
 
 #[test]
 fn blocks_are_purged_with_their_items() {
     for (label, operation) in [("kb", "setEntry"), ("skills", "putSkill")] {
         let alice = with_blocks();
-        for said in ["first", "second"] {
+        for content in ["first", "second"] {
             alice.ok(
                 operation,
-                json!({"label": label, "key": "k", "content": text(said)}),
+                json!({"label": label, "key": "k", "content": text(content)}),
             );
         }
         purge(&alice, "removeBlock", json!({"label": label}));
@@ -429,11 +430,11 @@ fn without_purge_versions_stay_and_there_is_no_receipt() {
         "setEntry",
         json!({"label": "kb", "key": "k", "content": text("x")}),
     );
-    let gone = alice.ok(
+    let receipt = alice.ok(
         "deleteEntry",
         json!({"label": "kb", "key": "k", "purge": false}),
     );
-    assert_eq!(gone, json!({"deleted": true, "versionsKept": 1}));
+    assert_eq!(receipt, json!({"deleted": true, "versionsKept": 1}));
     is_there(&alice);
 }
 
@@ -481,19 +482,19 @@ fn a_remote_backend_deletes_first_and_is_named_in_the_receipt() {
     })
     .unwrap();
     alice.outbound.answer(ScriptedAnswer::json(&json!({"deleted": true, "erased": erased, "at": 1, "digest": "d", "agent": "user:42", "operation": "deleteEntry"})));
-    let gone = alice.ok(
+    let receipt = alice.ok(
         "deleteEntry",
         json!({"label": "theirs", "key": "k", "purge": true}),
     );
-    assert_eq!(gone["deleted"], true);
+    assert_eq!(receipt["deleted"], true);
     assert_eq!(
-        gone["home"],
+        receipt["home"],
         json!({"kind": "agent", "name": "user:42", "deleted": true, "erased": erased, "digest": "d"})
     );
-    assert_eq!(gone["erased"]["entries"], 0);
-    let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
-    let asked: Value = serde_json::from_str(&asked).unwrap();
-    assert_eq!(asked, json!({"label": "kb", "key": "k", "purge": true}));
+    assert_eq!(receipt["erased"]["entries"], 0);
+    let request = alice.outbound.calls.borrow().last().unwrap().body.clone();
+    let request: Value = serde_json::from_str(&request).unwrap();
+    assert_eq!(request, json!({"label": "kb", "key": "k", "purge": true}));
     // The backend is unavailable: nothing is erased, and nothing is signed.
     alice
         .outbound
@@ -521,12 +522,12 @@ fn a_service_that_deletes_nothing_is_reported() {
     alice.outbound.answers.borrow_mut().clear();
     for (status, deleted) in [(200, true), (404, false), (405, false)] {
         alice.outbound.answer(Ok(ScriptedAnswer::text(status, "")));
-        let gone = alice.ok(
+        let receipt = alice.ok(
             "deleteEntry",
             json!({"label": "notes", "key": "k", "purge": true}),
         );
         assert_eq!(
-            gone["home"],
+            receipt["home"],
             json!({"kind": "service", "name": "NOTES", "deleted": deleted})
         );
     }

@@ -50,20 +50,20 @@ fn populated() -> Alice {
     ] {
         alice.ok("defineBlock", json!({"label": label, "kind": kind}));
     }
-    let ids = alice.say(&[
+    let ids = alice.append_texts(&[
         "one",
         &format!("It was {} itself.", NEEDLE.to_uppercase()),
         "three",
     ]);
     alice.ok("addCompaction", json!({"sessionId": "s", "summary": format!("They said {NEEDLE}."), "fromId": ids[0], "toId": ids[1]}));
-    for said in [NEEDLE, "other"] {
+    for text in [NEEDLE, "other"] {
         alice.ok(
             "setBlock",
-            json!({"label": "memory", "content": format!("Likes {said}.")}),
+            json!({"label": "memory", "content": format!("Likes {text}.")}),
         );
         alice.ok(
             "setEntry",
-            json!({"label": "kb", "key": "a", "content": format!("Of {said}.")}),
+            json!({"label": "kb", "key": "a", "content": format!("Of {text}.")}),
         );
     }
     alice.ok(
@@ -229,7 +229,7 @@ fn locations_of_events_are_copies_summaries_and_memories() {
 #[test]
 fn a_summary_of_another_branch_is_not_a_location() {
     let alice = Alice::with_session();
-    let ids = alice.say(&["1", "2", "3"]);
+    let ids = alice.append_texts(&["1", "2", "3"]);
     let say_below = |parent: &str, text: &str| {
         let event = json!({"action": "user_message", "content": text, "parentId": parent});
         let appended = alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
@@ -334,8 +334,8 @@ fn a_session_token_erases_no_proposal_and_no_callback() {
     for learnt_from in ["s", "t"] {
         let mut alice = Alice::learner(json!({}));
         alice.ok("createSession", json!({"id": "t"}));
-        let said = json!([{"id": "e1", "action": "user_message", "content": "I like tea."}]);
-        let body = json!({"sessionId": learnt_from, "events": said});
+        let events = json!([{"id": "e1", "action": "user_message", "content": "I like tea."}]);
+        let body = json!({"sessionId": learnt_from, "events": events});
         alice.ok("appendEvents", body);
         alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
         alice.ok("learn", json!({"sessionId": learnt_from}));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{NEEDLE, places_after_purge};
 use crate::Alice;
 use crate::shared::bucket::with_bucket;
-use crate::shared::turns::{calls, said};
+use crate::shared::turns::{calls, text_answer};
 use base::columns::find_value;
 use base::testing::ScriptedAnswer;
 use store::erased::Erased;
@@ -34,8 +34,8 @@ fn text_erased_during_a_backend_read_is_in_no_frozen_prompt() {
         let alice = with_backend();
         let other = Rc::clone(&alice);
         *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
-            let gone = other.ok("removeBlock", json!({"label": "notes", "purge": true}));
-            assert_eq!(gone["removed"], true);
+            let receipt = other.ok("removeBlock", json!({"label": "notes", "purge": true}));
+            assert_eq!(receipt["removed"], true);
         }));
         let frozen = alice.ok(operation, json!({"sessionId": "s"}));
         assert!(
@@ -68,10 +68,10 @@ fn forgotten(operation: &str, body: Value) -> Value {
 
 #[test]
 fn a_purge_of_hidden_text_keeps_frozen_prompts() {
-    let gone = |label: &str| json!({"label": label, "purge": true});
-    assert_eq!(forgotten("removeBlock", gone("never")), 0);
+    let input = |label: &str| json!({"label": label, "purge": true});
+    assert_eq!(forgotten("removeBlock", input("never")), 0);
     // It was removed before, and prompts still show it.
-    assert_eq!(forgotten("removeBlock", gone("Notes")), 2);
+    assert_eq!(forgotten("removeBlock", input("Notes")), 2);
     let entry = json!({"label": "kb", "key": "none", "purge": true});
     assert_eq!(forgotten("deleteEntry", entry), 0);
 }
@@ -85,11 +85,11 @@ fn load_while(erase: &str, load: &str) -> Value {
     alice.outbound.answer(ScriptedAnswer::json(&json!({})));
     alice.ok("defineBlock", block);
     alice.outbound.answers.borrow_mut().clear();
-    let gone = json!({"deleted": true, "erased": Erased::default(), "digest": "d"});
+    let deletion = json!({"deleted": true, "erased": Erased::default(), "digest": "d"});
     if erase == "deleteSkill" {
-        alice.outbound.answer(ScriptedAnswer::json(&gone));
+        alice.outbound.answer(ScriptedAnswer::json(&deletion));
     }
-    let document = |said: &str| json!({"key": "k", "content": said});
+    let document = |content: &str| json!({"key": "k", "content": content});
     alice
         .outbound
         .answer(ScriptedAnswer::json(&document(NEEDLE)));
@@ -147,10 +147,10 @@ fn a_turns_writes_after_a_purge_are_found_by_the_next_purge() {
     alice
         .outbound
         .answer(calls(&[("c", "load_context", place)]));
-    alice.outbound.answer(said("Read."));
+    alice.outbound.answer(text_answer("Read."));
     let other = Rc::clone(&alice);
-    let gone = json!({"label": "skills", "key": "k", "purge": true});
-    let purged = gone.clone();
+    let input = json!({"label": "skills", "key": "k", "purge": true});
+    let purged = input.clone();
     // The first request asks for the document, the second has it.
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
         let again = Rc::clone(&other);
@@ -161,10 +161,10 @@ fn a_turns_writes_after_a_purge_are_found_by_the_next_purge() {
             );
         }));
     }));
-    alice.says("load it");
+    alice.chat_text("load it");
     assert!(alice.outbound.meanwhile.borrow().is_none());
     assert_ne!(places_after_purge(&alice.db), Vec::<String>::new());
-    alice.ok("deleteSkill", gone);
+    alice.ok("deleteSkill", input);
     assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());
 }
 
@@ -177,8 +177,8 @@ fn a_listing_requested_before_a_purge_is_not_cached() {
     alice.host.advance(120_000);
     let other = Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
-        let gone = json!({"label": "skills", "key": "k", "purge": true});
-        assert_eq!(other.ok("deleteSkill", gone)["deleted"], true);
+        let input = json!({"label": "skills", "key": "k", "purge": true});
+        assert_eq!(other.ok("deleteSkill", input)["deleted"], true);
     }));
     alice.ok("listSkills", json!({"label": "skills"}));
     assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());

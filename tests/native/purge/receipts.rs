@@ -7,7 +7,7 @@ use crate::Alice;
 use access::Policy;
 
 fn purged(alice: &Alice) -> Value {
-    let ids = alice.say(&["a secret"]);
+    let ids = alice.append_texts(&["a secret"]);
     alice.ok(
         "deleteEvents",
         json!({"sessionId": "s", "eventIds": ids, "purge": true}),
@@ -17,12 +17,12 @@ fn purged(alice: &Alice) -> Value {
 #[test]
 fn the_digest_covers_the_receipt_with_sorted_keys() {
     let alice = Alice::with_session();
-    let gone = purged(&alice);
+    let receipt = purged(&alice);
     assert_eq!(
-        (&gone["agent"], &gone["operation"]),
+        (&receipt["agent"], &receipt["operation"]),
         (&json!("alice"), &json!("deleteEvents"))
     );
-    let counts: Vec<String> = gone["erased"]
+    let counts: Vec<String> = receipt["erased"]
         .as_object()
         .unwrap()
         .iter()
@@ -32,19 +32,19 @@ fn the_digest_covers_the_receipt_with_sorted_keys() {
     sorted.sort();
     let text = format!(
         "{{\"agent\":\"alice\",\"at\":{},\"erased\":{{{}}},\"operation\":\"deleteEvents\"}}",
-        gone["at"],
+        receipt["at"],
         sorted.join(",")
     );
-    assert_eq!(gone["digest"], format!("{:x}", Sha256::digest(text)));
-    assert!(!gone.to_string().contains("a secret"));
+    assert_eq!(receipt["digest"], format!("{:x}", Sha256::digest(text)));
+    assert!(!receipt.to_string().contains("a secret"));
 }
 
 #[test]
 fn a_changed_receipt_is_invalid() {
     let alice = Alice::with_session();
-    let gone = purged(&alice);
+    let receipt = purged(&alice);
     let check = |receipt: &Value| alice.ok("verifyReceipt", json!({"receipt": receipt}));
-    assert_eq!(check(&gone), json!({"valid": true, "signed": true}));
+    assert_eq!(check(&receipt), json!({"valid": true, "signed": true}));
     for (pointer, value) in [
         ("/erased/events", json!(7)),
         ("/at", json!(1)),
@@ -54,7 +54,7 @@ fn a_changed_receipt_is_invalid() {
         ("/signature", json!("é")),
         ("/digest", json!("00")),
     ] {
-        let mut changed = gone.clone();
+        let mut changed = receipt.clone();
         *changed.pointer_mut(pointer).unwrap() = value;
         assert_eq!(
             check(&changed),
@@ -125,10 +125,10 @@ fn without_a_secret_a_receipt_is_unsigned_and_cannot_be_verified() {
         policy: Policy::new(None, Some("open")),
         ..Alice::with_session()
     };
-    let gone = purged(&alice);
-    assert_eq!(gone["signature"], Value::Null);
+    let receipt = purged(&alice);
+    assert_eq!(receipt["signature"], Value::Null);
     assert_eq!(
-        alice.ok("verifyReceipt", json!({"receipt": gone})),
+        alice.ok("verifyReceipt", json!({"receipt": receipt})),
         json!({"valid": false, "signed": false})
     );
 }
@@ -136,13 +136,13 @@ fn without_a_secret_a_receipt_is_unsigned_and_cannot_be_verified() {
 #[test]
 fn another_workers_signature_is_invalid() {
     let alice = Alice::with_session();
-    let gone = purged(&alice);
+    let receipt = purged(&alice);
     let other = Alice {
         policy: Policy::new(Some("another secret of these tests, long".to_owned()), None),
         ..Alice::default()
     };
     assert_eq!(
-        other.ok("verifyReceipt", json!({"receipt": gone})),
+        other.ok("verifyReceipt", json!({"receipt": receipt})),
         json!({"valid": false, "signed": false})
     );
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::shared::turns::{calls, define, said};
+use crate::shared::turns::{calls, define, text_answer};
 use crate::{Alice, ids};
 use base::testing::ScriptedAnswer;
 
@@ -54,11 +54,11 @@ fn a_purge_deletes_the_message_as_shown() {
     ];
     for (summarized, messages, events) in cases {
         let alice = split_by_summary(summarized);
-        let gone = purge(&alice, messages);
-        let case = format!("{summarized} is summarized, {messages:?} purged: {gone}");
-        assert_eq!(gone["deleted"], json!((4 - events.len()) / 2), "{case}");
+        let receipt = purge(&alice, messages);
+        let case = format!("{summarized} is summarized, {messages:?} purged: {receipt}");
+        assert_eq!(receipt["deleted"], json!((4 - events.len()) / 2), "{case}");
         let taken_back = i64::from(messages.contains(&summarized));
-        assert_eq!(gone["erased"]["summaries"], json!(taken_back), "{case}");
+        assert_eq!(receipt["erased"]["summaries"], json!(taken_back), "{case}");
         assert_eq!(left(&alice), events, "{case}");
     }
 }
@@ -75,8 +75,8 @@ fn with_report() -> (Alice, Vec<String>) {
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, "found")));
-    alice.outbound.answer(said("answered"));
-    alice.says("hi");
+    alice.outbound.answer(text_answer("answered"));
+    alice.chat_text("hi");
     let events = left(&alice);
     assert_eq!(events.len(), 4, "{events:?}");
     (alice, events[1..].to_vec())
@@ -89,11 +89,11 @@ fn the_callback_of_a_sibling_message_is_kept() {
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
     summarize(&alice, "c");
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["u"]}));
-    let gone = purge(&alice, &["c"]);
-    assert_eq!(gone["deleted"], json!(1), "{gone}");
-    assert_eq!(gone["erased"]["callbacks"], json!(0), "{gone}");
-    let gone = purge(&alice, &[&run[0]]);
-    assert_eq!(gone["erased"]["callbacks"], json!(1), "{gone}");
+    let receipt = purge(&alice, &["c"]);
+    assert_eq!(receipt["deleted"], json!(1), "{receipt}");
+    assert_eq!(receipt["erased"]["callbacks"], json!(0), "{receipt}");
+    let receipt = purge(&alice, &[&run[0]]);
+    assert_eq!(receipt["erased"]["callbacks"], json!(1), "{receipt}");
 }
 
 #[test]
@@ -105,6 +105,6 @@ fn the_callback_of_a_rewritten_message_is_purged_with_it() {
         "updateMessage",
         json!({"sessionId": "s", "message": message}),
     );
-    let gone = purge(&alice, &[&run[0]]);
-    assert_eq!(gone["erased"]["callbacks"], json!(1), "{gone}");
+    let receipt = purge(&alice, &[&run[0]]);
+    assert_eq!(receipt["erased"]["callbacks"], json!(1), "{receipt}");
 }

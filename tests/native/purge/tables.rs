@@ -183,12 +183,12 @@ fn after_purging_everything_no_table_contains_its_text() {
     let mut sessions: Vec<String> = listed.map(|row| row.text(0).unwrap().to_owned()).collect();
     sessions.push(HALF_IMPORTED.to_owned());
     for session in sessions {
-        let gone = alice.ok(
+        let receipt = alice.ok(
             "deleteSession",
             json!({"sessionId": session, "purge": true}),
         );
-        sum += gone["erased"]["events"].as_i64().unwrap();
-        assert!(gone["digest"].is_string());
+        sum += receipt["erased"]["events"].as_i64().unwrap();
+        assert!(receipt["digest"].is_string());
     }
     assert!(sum > 500, "{sum} events");
     let blocks = alice.ok("getBlocks", json!({}));
@@ -242,11 +242,11 @@ fn a_purge_changes_text_only_through_typed_calls() {
             ));
         }
         // A text that is NULL in each row is nothing to erase.
-        let said = texts.iter().filter(|text| {
+        let filled = texts.iter().filter(|text| {
             let sql = format!("SELECT 1 FROM {name} WHERE trim({text}, '0') <> '' LIMIT 1");
             !alice.db.rows(&sql, &[]).unwrap().is_empty()
         });
-        for text in said {
+        for text in filled {
             others.push(format!("UPDATE {name} SET {text} = 'x'"));
             // Zeros, as an overwritten text has them, but of another length.
             others.push(format!(
@@ -266,7 +266,7 @@ fn a_purge_changes_text_only_through_typed_calls() {
 #[test]
 fn text_is_overwritten_in_place_and_deletions_are_counted() {
     let alice = Alice::with_session();
-    alice.say(&["one", "two"]);
+    alice.append_texts(&["one", "two"]);
     let erasing = ErasingDatabase::of_purge(&alice.db).unwrap();
     let contents = Overwrite {
         table: EVENTS,
@@ -290,7 +290,7 @@ fn text_is_overwritten_in_place_and_deletions_are_counted() {
 #[test]
 fn ordinary_deletions_are_typed_too() {
     let alice = Alice::with_session();
-    alice.say(&["one", "two"]);
+    alice.append_texts(&["one", "two"]);
     let events = "cf_agents_events";
     for other in [
         format!("DELETE FROM {events} WHERE seq = 1"),
@@ -337,7 +337,7 @@ fn rewriting_tables_does_not_change_reads() {
         assert_eq!(reads(&alice), before);
     }
     // The tables accept more rows, and find each by its keys and indexes.
-    let id = alice.say(&["after"]).remove(0);
+    let id = alice.append_texts(&["after"]).remove(0);
     alice.ok(
         "deleteEvents",
         json!({"sessionId": "s", "eventIds": [id], "purge": true}),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::shared::searches::say_many;
+use crate::shared::searches::append_many;
 use crate::{Alice, Dice, ids};
 use search::words::words;
 
@@ -27,10 +27,10 @@ fn holds(text: &str, query: &str) -> bool {
         let holds = |phrase: &Vec<String>| all.windows(phrase.len()).any(|row| row == phrase);
         return phrases.iter().all(holds);
     }
-    query.split(' ').any(|asked| match asked.strip_suffix('*') {
+    query.split(' ').any(|term| match term.strip_suffix('*') {
         Some(prefix) if prefix.len() > 1 => all.iter().any(|word| word.starts_with(prefix)),
         Some(word) => all.iter().any(|one| one == word),
-        None => all.iter().any(|word| word == asked),
+        None => all.iter().any(|word| word == term),
     })
 }
 
@@ -64,7 +64,7 @@ fn search_results_match_a_full_scan() {
         alice.ok("createSession", json!({"id": "t"}));
         let mut texts = Vec::new();
         for session in ["s", "t"] {
-            let said: Vec<String> = (0..40)
+            let messages: Vec<String> = (0..40)
                 .map(|_| {
                     let text: Vec<&str> = (0..1 + dice.roll(5))
                         .map(|_| WORDS[dice.roll(WORDS.len())])
@@ -72,8 +72,8 @@ fn search_results_match_a_full_scan() {
                     text.join(" ")
                 })
                 .collect();
-            say_many(&alice, session, &said);
-            texts.push(said);
+            append_many(&alice, session, &messages);
+            texts.push(messages);
         }
         indexed(&alice);
         for _ in 0..100 {
@@ -119,7 +119,7 @@ fn omitting_common_words_is_reported_and_rare_ones_are_found() {
     let texts: Vec<String> = (0..50_000)
         .map(|n| format!("common{} rare{n} always", n % 300))
         .collect();
-    say_many(&alice, "s", &texts);
+    append_many(&alice, "s", &texts);
     indexed(&alice);
     for (query, is_cut, expected) in [
         ("rare7", false, Some(8)),
@@ -153,7 +153,7 @@ fn omitting_common_words_is_reported_and_rare_ones_are_found() {
 fn a_filtered_search_reports_what_it_omits() {
     let alice = Alice::with_session();
     let texts: Vec<String> = (0..12_000).map(|n| format!("word {n}")).collect();
-    say_many(&alice, "s", &texts);
+    append_many(&alice, "s", &texts);
     indexed(&alice);
     let found = |more: Value| {
         let mut body = json!({"query": "word"});

@@ -39,9 +39,9 @@ fn with_embeddings() -> Alice {
 fn with_vectors() -> Alice {
     let alice = with_embeddings();
     alice.embeds(&[RAIN]);
-    alice.keep("umbrella", "Take it when it drizzles.");
+    alice.add_entry("umbrella", "Take it when it drizzles.");
     alice.embeds(&[CATS]);
-    alice.keep("kitten", "It purrs.");
+    alice.add_entry("kitten", "It purrs.");
     alice
 }
 
@@ -54,7 +54,7 @@ fn an_entry_is_found_by_meaning() {
     assert_eq!(found["results"][0]["content"], "Take it when it drizzles.");
     assert_eq!(found["vectors"], json!({"pending": false}));
     assert_eq!(
-        alice.asked(),
+        alice.embedding_requests(),
         [
             json!(["Take it when it drizzles."]),
             json!(["It purrs."]),
@@ -67,7 +67,7 @@ fn an_entry_is_found_by_meaning() {
 fn results_found_by_words_and_meaning_come_first() {
     let alice = with_vectors();
     alice.embeds(&[MONEY]);
-    alice.keep("tax", "Drizzles of forms.");
+    alice.add_entry("tax", "Drizzles of forms.");
     alice.embeds(&[RAIN]);
     assert_eq!(keys(&alice.look_up("drizzling"))[0], "umbrella");
 }
@@ -76,7 +76,7 @@ fn results_found_by_words_and_meaning_come_first() {
 fn without_a_model_only_words_are_searched_and_no_vector_is_stored() {
     let alice = Alice::with_session();
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
-    alice.keep("umbrella", "Take it when it drizzles.");
+    alice.add_entry("umbrella", "Take it when it drizzles.");
     assert_eq!(
         alice.look_up("drizzle")["results"][0]["key"],
         json!("umbrella")
@@ -89,7 +89,7 @@ fn without_a_model_only_words_are_searched_and_no_vector_is_stored() {
 fn a_write_survives_an_embedding_failure_and_a_search_adds_the_vector() {
     let alice = with_embeddings();
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-    alice.keep("umbrella", "Take it when it drizzles.");
+    alice.add_entry("umbrella", "Take it when it drizzles.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
     // The vector of the query, then the vector of the entry that has none.
     alice.embeds(&[RAIN]);
@@ -123,7 +123,7 @@ fn an_embedding_failure_leaves_word_results_and_is_reported() {
 fn a_failed_embedding_still_compares_existing_vectors() {
     let alice = with_vectors();
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-    alice.keep("tax", "Forms.");
+    alice.add_entry("tax", "Forms.");
     alice.embeds(&[CATS]);
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     let found = alice.look_up("animals");
@@ -136,18 +136,18 @@ fn a_failed_embedding_still_compares_existing_vectors() {
 fn a_changed_entry_never_keeps_its_old_vector() {
     let alice = with_vectors();
     alice.embeds(&[MONEY]);
-    alice.keep("umbrella", "Costs ten euros.");
+    alice.add_entry("umbrella", "Costs ten euros.");
     alice.embeds(&[RAIN]);
     assert_eq!(keys(&alice.look_up("wet weather"))[0], "kitten");
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-    alice.keep("umbrella", "Costs twelve euros.");
+    alice.add_entry("umbrella", "Costs twelve euros.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
     // Writing the same text again creates only the missing vector.
     alice.embeds(&[MONEY]);
-    alice.keep("umbrella", "Costs twelve euros.");
-    let asked = alice.asked().len();
-    alice.keep("umbrella", "Costs twelve euros.");
-    assert_eq!(alice.asked().len(), asked);
+    alice.add_entry("umbrella", "Costs twelve euros.");
+    let requests_before = alice.embedding_requests().len();
+    alice.add_entry("umbrella", "Costs twelve euros.");
+    assert_eq!(alice.embedding_requests().len(), requests_before);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn changing_the_model_recreates_all_vectors() {
     // The model gets the entries in the order of their keys: kitten, umbrella.
     assert_eq!(keys(&alice.look_up("animals"))[0], "kitten");
     assert_eq!(
-        *alice.asked().last().unwrap(),
+        *alice.embedding_requests().last().unwrap(),
         json!(["It purrs.", "Take it when it drizzles."])
     );
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 2);
@@ -189,7 +189,7 @@ fn a_search_creates_a_bounded_number_of_vectors() {
     let alice = with_embeddings();
     for n in 0..100 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-        alice.keep(&format!("k{n:03}"), &format!("text {n}"));
+        alice.add_entry(&format!("k{n:03}"), &format!("text {n}"));
     }
     alice.embeds(&[CATS]);
     alice.embeds(&[RAIN; 64]);
@@ -206,15 +206,15 @@ fn long_texts_are_embedded_in_small_batches_stored_as_they_arrive() {
     let alice = with_embeddings();
     for number in 0..20 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-        alice.keep(&format!("k{number:02}"), &"rain ".repeat(400)[..2_000]);
+        alice.add_entry(&format!("k{number:02}"), &"rain ".repeat(400)[..2_000]);
     }
-    let before = alice.asked().len();
+    let before = alice.embedding_requests().len();
     alice.embeds(&[RAIN]);
     alice.embeds(&[RAIN; 16]);
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     let found = alice.look_up("umbrella");
-    let asked = alice.asked().split_off(before);
-    let sizes: Vec<usize> = asked
+    let requests = alice.embedding_requests().split_off(before);
+    let sizes: Vec<usize> = requests
         .iter()
         .map(|texts| texts.as_array().unwrap().len())
         .collect();
@@ -228,14 +228,14 @@ fn long_texts_are_embedded_in_small_batches_stored_as_they_arrive() {
 #[test]
 fn required_phrases_are_matched_by_words_alone() {
     let alice = with_vectors();
-    let asked = alice.asked().len();
+    let requests_before = alice.embedding_requests().len();
     assert_eq!(
         keys(&alice.look_up("\"when it drizzles\" weather")),
         ["umbrella"]
     );
     assert_eq!(keys(&alice.look_up("drizz*")), ["umbrella"]);
     assert_eq!(keys(&alice.look_up("")), [""; 0]);
-    assert_eq!(alice.asked().len(), asked);
+    assert_eq!(alice.embedding_requests().len(), requests_before);
 }
 
 #[test]
@@ -264,7 +264,10 @@ fn the_models_tools_search_by_meaning_too() {
         json!({"name": "set_context", "arguments": {"label": "kb", "content": "Forms.", "metadata": {"title": "Tax"}}}),
     );
     alice.make_vectors(&alice.db);
-    assert_eq!(*alice.asked().last().unwrap(), json!(["Tax\nForms."]));
+    assert_eq!(
+        *alice.embedding_requests().last().unwrap(),
+        json!(["Tax\nForms."])
+    );
     alice.embeds(&[MONEY]);
     let found = alice.ok(
         "callTool",
@@ -321,7 +324,7 @@ fn with_two_messages() -> Alice {
 #[test]
 fn messages_are_found_by_meaning_once_vectors_are_enabled() {
     let alice = with_two_messages();
-    assert_eq!(alice.asked(), [json!(null); 0]);
+    assert_eq!(alice.embedding_requests(), [json!(null); 0]);
     alice.embeds(&[RAIN]);
     // The model gets the newest message first.
     alice.embeds(&[CATS, RAIN]);
@@ -329,7 +332,7 @@ fn messages_are_found_by_meaning_once_vectors_are_enabled() {
     assert_eq!(ids(&found["results"]), ["a", "b"]);
     assert_eq!(found["vectors"], json!({"pending": false}));
     assert_eq!(
-        alice.asked(),
+        alice.embedding_requests(),
         [
             json!(["wet weather"]),
             json!(["The kitten purrs.", "Take an umbrella."])
@@ -340,7 +343,10 @@ fn messages_are_found_by_meaning_once_vectors_are_enabled() {
     alice.embeds(&[MONEY]);
     alice.embeds(&[MONEY]);
     assert_eq!(alice.found("cash"), ["c", "b", "a"]);
-    assert_eq!(*alice.asked().last().unwrap(), json!(["Pay the bill."]));
+    assert_eq!(
+        *alice.embedding_requests().last().unwrap(),
+        json!(["Pay the bill."])
+    );
 }
 
 #[test]
@@ -350,7 +356,7 @@ fn an_agent_without_vectors_has_no_cost_for_them() {
     let found = alice.ok("search", json!({"query": "umbrellas"}));
     assert_eq!(ids(&found["results"]), ["a"]);
     assert_eq!(found.get("vectors"), None);
-    assert_eq!(alice.asked(), [json!(null); 0]);
+    assert_eq!(alice.embedding_requests(), [json!(null); 0]);
     assert_eq!(alice.rows_in("cf_agents_event_vectors"), 0);
 }
 
@@ -536,7 +542,7 @@ fn vectors_of_an_earlier_build_are_compared_and_converted() {
     let stored: Vec<(&str, &str)> = stored.iter().map(|row| row.read().unwrap()).collect();
     assert_eq!(stored, [("blob", "01"), ("blob", "02")]);
     // The model was asked for the query alone.
-    assert_eq!(alice.asked(), [json!(["wet weather"])]);
+    assert_eq!(alice.embedding_requests(), [json!(["wet weather"])]);
     alice.embeds(&[CATS]);
     assert_eq!(alice.found("animals"), ["b", "a"]);
 }
@@ -577,15 +583,18 @@ fn new_vectors_are_stored_all_or_none() {
         if let Ok(found) = outcome {
             assert_eq!(found["vectors"]["error"]["code"], "storage_failed");
         }
-        let kept = alice.rows_in("cf_agents_event_vectors");
-        assert!(kept == 2 || alice.db.dump() == before, "statement {tried}");
+        let stored = alice.rows_in("cf_agents_event_vectors");
+        assert!(
+            stored == 2 || alice.db.dump() == before,
+            "statement {tried}"
+        );
         tried += 1;
     }
     assert!(tried > 8);
 }
 
 /// Runs `act` while the next request to the model is under way.
-fn meanwhile(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
+fn during_next_call(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
     let same = Rc::clone(alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || act(&same)));
 }
@@ -593,24 +602,24 @@ fn meanwhile(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
 #[test]
 fn an_entry_changed_during_embedding_gets_the_new_texts_vector() {
     let alice = Rc::new(with_embeddings());
-    meanwhile(&alice, |alice| {
+    during_next_call(&alice, |alice| {
         alice.embeds(&[MONEY]);
-        alice.keep("umbrella", "Costs ten euros.");
+        alice.add_entry("umbrella", "Costs ten euros.");
         alice.embeds(&[RAIN]);
     });
-    alice.keep("umbrella", "Take it when it drizzles.");
+    alice.add_entry("umbrella", "Take it when it drizzles.");
     let sql = "SELECT vector FROM cf_agents_entry_vectors";
-    let kept = alice.db.rows(sql, &[]).unwrap();
-    assert_eq!(kept.len(), 1);
-    assert_eq!(kept[0].text(0).unwrap(), "OO~");
+    let stored = alice.db.rows(sql, &[]).unwrap();
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].text(0).unwrap(), "OO~");
     // The vector of a deleted entry is not stored, not even for an entry that reuses its number.
-    meanwhile(&alice, |alice| {
+    during_next_call(&alice, |alice| {
         alice.ok("deleteEntry", json!({"label": "kb", "key": "umbrella"}));
         alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-        alice.keep("kitten", "It purrs.");
+        alice.add_entry("kitten", "It purrs.");
         alice.embeds(&[RAIN]);
     });
-    alice.keep("umbrella", "Take it when it drizzles.");
+    alice.add_entry("umbrella", "Take it when it drizzles.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
 }
 
@@ -620,9 +629,9 @@ fn an_event_deleted_during_embedding_gets_no_vector() {
     let again = Rc::clone(&alice);
     // Nothing happens during the query's embedding. During the messages' embedding, one message is
     // deleted.
-    meanwhile(&alice, move |alice| {
+    during_next_call(&alice, move |alice| {
         alice.embeds(&[RAIN]);
-        meanwhile(&again, |alice| {
+        during_next_call(&again, |alice| {
             alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["a"]}));
             alice.embeds(&[CATS, RAIN]);
         });
@@ -648,7 +657,7 @@ fn a_write_does_not_wait_for_a_stalled_model() {
         };
         assert!(written.is_ok());
     }
-    assert!(alice.asked().is_empty());
+    assert!(alice.embedding_requests().is_empty());
     assert_eq!(keys(&alice.look_up("drizzle")).len(), 3);
 }
 
@@ -664,7 +673,7 @@ fn no_write_calls_the_embedding_model_before_responding() {
         }
         let alice = populated().embedding_by("workers-ai:@cf/m");
         drop(alice.call(operation, body));
-        assert!(alice.asked().is_empty(), "{operation}");
+        assert!(alice.embedding_requests().is_empty(), "{operation}");
         tried += 1;
     }
     assert!(tried > 50, "{tried}");

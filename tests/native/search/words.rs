@@ -288,8 +288,8 @@ fn answers_are_among_the_first_ten_results() {
                 }
             }
         } else {
-            let (id, said) = line.split_once(' ').unwrap();
-            let (speaker, text) = said.split_once(": ").unwrap();
+            let (id, content) = line.split_once(' ').unwrap();
+            let (speaker, text) = content.split_once(": ").unwrap();
             at += 60_000;
             let role = if speaker == "Nora" {
                 "user"

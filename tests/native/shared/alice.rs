@@ -205,7 +205,7 @@ impl Alice {
     }
 
     /// Appends user messages with these texts, and returns their ids.
-    pub fn say(&self, texts: &[&str]) -> Vec<String> {
+    pub fn append_texts(&self, texts: &[&str]) -> Vec<String> {
         let events: Vec<Value> = texts
             .iter()
             .map(|text| json!({"action": "user_message", "content": text}))

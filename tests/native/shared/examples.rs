@@ -153,8 +153,8 @@ fn keep_backup(alice: &Alice, file: Vec<u8>) {
 }
 
 fn populate_tables(alice: &Alice) {
-    let said = alice.say(&["1", "2", "3", "4"]);
-    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "My parcel is late."}]}));
+    let event_ids = alice.append_texts(&["1", "2", "3", "4"]);
+    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": event_ids[1], "events": [{"id": "b1", "action": "user_message", "content": "My parcel is late."}]}));
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [
@@ -179,7 +179,8 @@ fn populate_tables(alice: &Alice) {
         json!({"name": "echo", "description": "Says it again.", "url": "https://tools.example/echo"}),
     );
     remove_deployed_tool(alice);
-    let compaction = json!({"sessionId": "s", "summary": "x", "fromId": said[1], "toId": "b1"});
+    let compaction =
+        json!({"sessionId": "s", "summary": "x", "fromId": event_ids[1], "toId": "b1"});
     alice.ok("addCompaction", compaction);
     let settings =
         json!({"sessionId": "s", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});

@@ -86,7 +86,7 @@ impl Alice {
 /// An agent whose session `s` has three messages.
 pub fn small() -> Alice {
     let alice = Alice::with_session();
-    alice.say(&["one", "two"]);
+    alice.append_texts(&["one", "two"]);
     alice.ok(
         "appendMessage",
         json!({"sessionId": "s", "message": {"id": "m", "role": "assistant", "parts": []}}),

@@ -32,10 +32,10 @@ impl Alice {
 
     /// The next answer of the model.
     pub fn model_proposes(&self, changes: Value) {
-        self.model_says(&json!({ "changes": changes }).to_string());
+        self.model_answers(&json!({ "changes": changes }).to_string());
     }
 
-    pub fn model_says(&self, text: &str) {
+    pub fn model_answers(&self, text: &str) {
         let answer = json!({
             "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 100, "completion_tokens": 10},
@@ -90,7 +90,7 @@ impl Alice {
 }
 
 /// A user's event.
-pub fn user_said(text: &str) -> Value {
+pub fn user_event(text: &str) -> Value {
     json!({"action": "user_message", "content": text})
 }
 

@@ -40,9 +40,17 @@ pub fn read(answer: McpAnswer) -> (u16, Value) {
 }
 
 /// A request of a client that has shaken hands.
-pub fn ask_in(alice: &Alice, session_id: Option<&str>, method: &str, params: &Value) -> Value {
+pub fn send_request_in(
+    alice: &Alice,
+    session_id: Option<&str>,
+    method: &str,
+    params: &Value,
+) -> Value {
     let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
-    let (_, said) = read(post(alice, session_id, json_headers(), &body.to_string()));
-    assert_eq!((&said["jsonrpc"], &said["id"]), (&json!("2.0"), &json!(7)));
-    said
+    let (_, reply) = read(post(alice, session_id, json_headers(), &body.to_string()));
+    assert_eq!(
+        (&reply["jsonrpc"], &reply["id"]),
+        (&json!("2.0"), &json!(7))
+    );
+    reply
 }

@@ -37,7 +37,7 @@ impl Naive {
     pub fn of(alice: &Alice) -> Self {
         let mut naive = Self::default();
         // The append ends the choice of a leaf, and its `seq` is the newest.
-        alice.say(&["the next game"]);
+        alice.append_texts(&["the next game"]);
         for event in alice.events() {
             let seq = event["seq"].as_u64().unwrap() as usize;
             let parent = naive.find(&event["parentId"]);
@@ -274,7 +274,7 @@ pub fn compare(alice: &Alice, naive: &Naive, dice: &mut Dice, game: &str) {
 fn compare_cached_end(alice: &Alice, game: &str) {
     let session = Id::parse("s".to_owned()).unwrap();
     let cache = alice.db.read_cache().unwrap();
-    let Some(kept) = cache.get::<AppendTip>("s") else {
+    let Some(cached) = cache.get::<AppendTip>("s") else {
         return;
     };
     cache.clear();
@@ -285,10 +285,10 @@ fn compare_cached_end(alice: &Alice, game: &str) {
         tip.ends.truncate(1);
         format!("{tip:?}")
     };
-    assert_eq!(with_newest_end(&kept), with_newest_end(&stored), "{game}");
+    assert_eq!(with_newest_end(&cached), with_newest_end(&stored), "{game}");
     let tip = get_tip(&alice.db, &session).unwrap();
-    assert_eq!(format!("{tip:?}"), format!("{:?}", kept.tip), "{game}");
-    cache.put("s", AppendTip::clone(&kept));
+    assert_eq!(format!("{tip:?}"), format!("{:?}", cached.tip), "{game}");
+    cache.put("s", AppendTip::clone(&cached));
 }
 
 pub struct Rules {

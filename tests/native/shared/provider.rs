@@ -33,7 +33,7 @@ impl Alice {
     ) -> Result<StartedAnswer, Error> {
         let agent = self.agent(&self.db);
         match begin(&agent, api, None, headers, body.to_string().as_bytes())? {
-            Beginning::Answer(begun) => Ok(begun),
+            Beginning::Answer(started) => Ok(started),
             Beginning::Busy(_) => Err(turn_in_progress()),
         }
     }
@@ -45,13 +45,13 @@ impl Alice {
         headers: &ApiHeaders,
         body: &Value,
     ) -> Result<(String, Value), Error> {
-        let begun = self.begin_api(api, headers, body)?;
-        if let Some(work) = begun.work {
+        let started = self.begin_api(api, headers, body)?;
+        if let Some(work) = started.work {
             self.run_work(work);
         }
-        let answer = wait_for(begun.listener.whole())?;
+        let answer = wait_for(started.listener.whole())?;
         Ok((
-            begun.session_id.as_str().to_owned(),
+            started.session_id.as_str().to_owned(),
             serde_json::from_str(&answer).unwrap(),
         ))
     }
@@ -68,11 +68,11 @@ impl Alice {
 
     /// Runs a turn, and returns the events of its answer.
     pub fn stream_api(&self, api: ProviderApi, headers: &ApiHeaders, body: &Value) -> Vec<Value> {
-        let begun = self.begin_api(api, headers, body).unwrap();
-        if let Some(work) = begun.work {
+        let started = self.begin_api(api, headers, body).unwrap();
+        if let Some(work) = started.work {
             self.run_work(work);
         }
-        let mut listener = begun.listener;
+        let mut listener = started.listener;
         wait_for(listener.begins()).unwrap();
         let mut received = Vec::new();
         while let Some(events) = wait_for(listener.next_events()) {

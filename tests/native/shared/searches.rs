@@ -30,7 +30,7 @@ impl Alice {
 }
 
 /// Messages of a few words, a thousand per request.
-pub fn say_many(alice: &Alice, session: &str, texts: &[String]) {
+pub fn append_many(alice: &Alice, session: &str, texts: &[String]) {
     for texts in texts.chunks(1_000) {
         let events: Vec<Value> = texts
             .iter()

@@ -45,14 +45,14 @@ impl Alice {
 
     /// Runs a whole turn, and returns the chunks that its client gets.
     pub fn chat(&self, body: Value) -> Vec<Value> {
-        let begun = self.begin(&body).unwrap();
-        if let Some(work) = begun.work {
+        let started = self.begin(&body).unwrap();
+        if let Some(work) = started.work {
             self.run_work(work);
         }
-        receive(begun.listener)
+        receive(started.listener)
     }
 
-    pub fn says(&self, text: &str) -> Vec<Value> {
+    pub fn chat_text(&self, text: &str) -> Vec<Value> {
         self.chat(json!({"id": "s", "message": user(text)}))
     }
 
@@ -100,7 +100,7 @@ pub fn user(text: &str) -> Value {
 }
 
 /// An answer of a model, streamed in OpenAI's shape.
-pub fn said(text: &str) -> Result<ScriptedAnswer, CallFailure> {
+pub fn text_answer(text: &str) -> Result<ScriptedAnswer, CallFailure> {
     let chunk = json!({"choices": [{"delta": {"content": text}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 2}});
@@ -154,8 +154,8 @@ impl Alice {
 impl Alice {
     /// A turn that is stopped before its model is asked, if one begins.
     pub fn stop_in(&self, session: &str, text: &str) {
-        if let Ok(begun) = self.begin(&json!({"id": session, "message": user(text)}))
-            && let Some(work) = begun.work
+        if let Ok(started) = self.begin(&json!({"id": session, "message": user(text)}))
+            && let Some(work) = started.work
         {
             self.ok("cancelTurn", json!({"sessionId": session}));
             self.run_work(work);
@@ -167,8 +167,8 @@ impl Alice {
         self.outbound.answer(Err(CallFailure::Unreachable {
             cause: "away".to_owned(),
         }));
-        if let Ok(begun) = self.begin(&json!({"id": session, "message": user(text)}))
-            && let Some(work) = begun.work
+        if let Ok(started) = self.begin(&json!({"id": session, "message": user(text)}))
+            && let Some(work) = started.work
         {
             self.run_work(work);
         }

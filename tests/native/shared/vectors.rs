@@ -22,7 +22,7 @@ impl Alice {
     }
 
     /// The texts of each request that the model got.
-    pub fn asked(&self) -> Vec<Value> {
+    pub fn embedding_requests(&self) -> Vec<Value> {
         let calls = self.outbound.ai_calls.borrow();
         let texts = |input: &String| serde_json::from_str::<Value>(input).unwrap()["text"].clone();
         calls.iter().map(|(_, input)| texts(input)).collect()
@@ -34,14 +34,18 @@ impl Alice {
     }
 
     /// Writes an entry and creates its vector, as the object does after the answer.
-    pub fn keep(&self, key: &str, content: &str) -> Value {
+    pub fn add_entry(&self, key: &str, content: &str) -> Value {
         self.set_entry(json!({"label": "kb", "key": key, "content": content}))
     }
 
     pub fn set_entry(&self, entry: Value) -> Value {
-        let asked = self.asked().len();
+        let requests_before = self.embedding_requests().len();
         let written = self.ok("setEntry", entry);
-        assert_eq!(self.asked().len(), asked, "a write asks no model");
+        assert_eq!(
+            self.embedding_requests().len(),
+            requests_before,
+            "a write asks no model"
+        );
         self.make_vectors(&self.db);
         written
     }

@@ -81,9 +81,9 @@ fn a_replacement_after_the_clock_moved_back_applies() {
 #[test]
 fn deleting_the_newest_event_does_not_make_a_session_older() {
     let alice = populated();
-    let first = alice.say(&["one"]);
+    let first = alice.append_texts(&["one"]);
     alice.host.advance(1_000);
-    let newest = alice.say(&["two"]);
+    let newest = alice.append_texts(&["two"]);
     let at = || {
         alice.ok("getSession", json!({"sessionId": "s"}))["updatedAt"]
             .as_i64()
@@ -100,7 +100,7 @@ fn deleting_the_newest_event_does_not_make_a_session_older() {
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": first}),
     );
-    alice.say(&["three"]);
+    alice.append_texts(&["three"]);
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     assert!(at() >= before);
 }
@@ -180,7 +180,7 @@ fn random_clocks_never_revive_or_age_anything() {
             let any = |dice: &mut Dice| some.get(dice.roll(some.len().max(1))).cloned();
             let what = format!("text {step}");
             match dice.roll(18) {
-                0 | 1 => drop(alice.say(&[&what])),
+                0 | 1 => drop(alice.append_texts(&[&what])),
                 2 => {
                     let parts = json!([{"type": "text", "text": what}]);
                     let message = json!({"id": format!("m{step}"), "role": "user", "parts": parts});

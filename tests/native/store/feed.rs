@@ -26,8 +26,8 @@ struct Follower {
 impl Follower {
     /// Reads one page of the feed. `false`: the page was empty.
     fn follow(&mut self, alice: &Alice, limit: usize) -> bool {
-        let asked = json!({"sessionId": "s", "since": self.cursor, "limit": limit});
-        let page = alice.ok("getChanges", asked.clone());
+        let input = json!({"sessionId": "s", "since": self.cursor, "limit": limit});
+        let page = alice.ok("getChanges", input.clone());
         let changes = page["changes"].as_array().unwrap();
         assert!(changes.len() <= limit);
         for change in changes {
@@ -36,7 +36,7 @@ impl Follower {
         let last = changes
             .last()
             .map_or(self.cursor, |change| change["cursor"].as_i64().unwrap());
-        assert_eq!(page["cursor"], last, "{asked}");
+        assert_eq!(page["cursor"], last, "{input}");
         self.cursor = last;
         !changes.is_empty()
     }
@@ -126,8 +126,8 @@ fn compactions(alice: &Alice) -> BTreeMap<String, Value> {
 
 /// The changes after `since`, each as `type:id`, and the cursor after them.
 fn changes_since(alice: &Alice, since: i64) -> (Vec<String>, i64) {
-    let asked = json!({"sessionId": "s", "since": since, "limit": 1000});
-    let page = alice.ok("getChanges", asked);
+    let input = json!({"sessionId": "s", "since": since, "limit": 1000});
+    let page = alice.ok("getChanges", input);
     let render = |change: &Value| {
         let id = change["id"].as_str().unwrap_or("-");
         format!("{}:{id}", change["type"].as_str().unwrap())
@@ -136,7 +136,7 @@ fn changes_since(alice: &Alice, since: i64) -> (Vec<String>, i64) {
     (changes.collect(), page["cursor"].as_i64().unwrap())
 }
 
-fn said(id: &str, text: &str) -> Value {
+fn agent_message(id: &str, text: &str) -> Value {
     json!({"id": id, "action": "agent_message", "content": text})
 }
 
@@ -147,7 +147,7 @@ fn called(id: &str) -> [Value; 2] {
     ]
 }
 
-fn asked(id: &str) -> Value {
+fn user_message(id: &str) -> Value {
     json!({"id": id, "action": "user_message", "content": id})
 }
 
@@ -172,7 +172,13 @@ impl Alice {
 fn with_a_run() -> Alice {
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[asked("u1"), call, result, said("a", "done"), asked("u2")]);
+    alice.adds(&[
+        user_message("u1"),
+        call,
+        result,
+        agent_message("a", "done"),
+        user_message("u2"),
+    ]);
     alice
 }
 
@@ -219,7 +225,7 @@ fn deleting_events_of_a_run_reports_its_message() {
     ];
     for (doomed, expected) in table {
         let alice = with_a_run();
-        alice.adds(&[said("b", "more")]);
+        alice.adds(&[agent_message("b", "more")]);
         let (_, cursor) = changes_since(&alice, 0);
         alice.ok(
             "deleteEvents",
@@ -244,9 +250,9 @@ fn events_appended_to_a_run_report_its_message_once_per_append() {
         ]
     );
     let (_, cursor) = changes_since(&alice, 0);
-    alice.adds(&[said("b", "1")]);
+    alice.adds(&[agent_message("b", "1")]);
     assert_eq!(changes_since(&alice, cursor).0, ["append:b"]);
-    alice.adds(&[said("b2", "2")]);
+    alice.adds(&[agent_message("b2", "2")]);
     let (changes, end) = changes_since(&alice, cursor);
     assert_eq!(changes, ["append:b", "update:b", "append:b2"]);
     // Pages of one change lead to the same end as one page.
@@ -262,7 +268,7 @@ fn events_appended_to_a_run_report_its_message_once_per_append() {
 fn a_late_result_has_its_own_cursors() {
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[asked("u"), call, asked("v")]);
+    alice.adds(&[user_message("u"), call, user_message("v")]);
     alice.adds_after("c-call", &[result]);
     let expected = [
         "append:u",
@@ -286,13 +292,13 @@ fn a_run_too_long_for_a_message_is_reported_within_bounds() {
     let alice = Alice::with_session();
     for batch in 0..3 {
         let run: Vec<Value> = (0..900)
-            .map(|n| said(&format!("{batch}-{n}"), "x"))
+            .map(|n| agent_message(&format!("{batch}-{n}"), "x"))
             .collect();
         alice.adds(&run);
     }
     let (_, cursor) = changes_since(&alice, 0);
     assert_eq!(changes_since(&alice, cursor).0.len(), 1000);
-    alice.adds(&[said("last", "x")]);
+    alice.adds(&[agent_message("last", "x")]);
     // The message that began at this cursor ended long before.
     let (changes, _) = changes_since(&alice, 2_700 << 20);
     assert_eq!(changes, ["append:last"]);
@@ -302,8 +308,8 @@ fn a_run_too_long_for_a_message_is_reported_within_bounds() {
 fn deleting_a_run_keeps_events_written_in_between() {
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[asked("u1"), call]);
-    alice.adds_after("u1", &[asked("elsewhere")]);
+    alice.adds(&[user_message("u1"), call]);
+    alice.adds_after("u1", &[user_message("elsewhere")]);
     alice.adds_after("c-call", &[result]);
     alice.ok(
         "deleteMessages",
@@ -313,8 +319,8 @@ fn deleting_a_run_keeps_events_written_in_between() {
 
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[asked("u1"), call]);
-    alice.adds_after("u1", &[asked("elsewhere")]);
+    alice.adds(&[user_message("u1"), call]);
+    alice.adds_after("u1", &[user_message("elsewhere")]);
     alice.adds_after("c-call", &[result]);
     alice.ok(
         "updateMessage",
@@ -326,7 +332,7 @@ fn deleting_a_run_keeps_events_written_in_between() {
 #[test]
 fn a_moved_overlay_is_reported() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3", "4"].map(asked));
+    alice.adds(&["1", "2", "3", "4"].map(user_message));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
     let overlay = alice.ok("addCompaction", cover);
     let overlay = format!("compaction:{}", overlay["id"].as_str().unwrap());
@@ -343,7 +349,7 @@ fn a_moved_overlay_is_reported() {
 #[test]
 fn a_forks_feed_reports_its_overlays() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3", "4"].map(asked));
+    alice.adds(&["1", "2", "3", "4"].map(user_message));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
     alice.ok("addCompaction", cover);
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
@@ -363,7 +369,7 @@ fn a_forks_feed_reports_its_overlays() {
 #[test]
 fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3"].map(asked));
+    alice.adds(&["1", "2", "3"].map(user_message));
     let (_, mut old) = changes_since(&alice, 0);
     let mut given = vec![1, 1 << 20, (1 << 20) + 1, 3 << 20, old];
     for lives in 1..=5 {
@@ -374,7 +380,7 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
             changes_since(&alice, old),
             (vec!["clear:-".to_owned()], first_cursor(&alice))
         );
-        alice.adds(&["1", "2", "3", "4", "5"].map(asked));
+        alice.adds(&["1", "2", "3", "4", "5"].map(user_message));
         alice.ok(
             "updateMessage",
             json!({"sessionId": "s", "message": message("1", "user", "new")}),
@@ -404,14 +410,14 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
 #[test]
 fn a_restored_session_has_a_new_lifetime() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3"].map(asked));
+    alice.adds(&["1", "2", "3"].map(user_message));
     let file = alice.export("s").unwrap();
     let mut early = Follower::default();
     early.catch_up(&alice, 2);
-    alice.adds(&["4", "5"].map(asked));
+    alice.adds(&["4", "5"].map(user_message));
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     alice.import("s", &file).unwrap();
-    alice.adds(&["6", "7", "8"].map(asked));
+    alice.adds(&["6", "7", "8"].map(user_message));
     early.catch_up(&alice, 1);
     early.check(&alice, "from before");
     let mut late = Follower::default();
@@ -440,7 +446,7 @@ fn file_up_to(file: &str, seq: i64) -> String {
 #[test]
 fn imports_and_deletions_appear_only_in_their_sessions_feed() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2"].map(asked));
+    alice.adds(&["1", "2"].map(user_message));
     let file = alice.export("s").unwrap();
     let mut follower = Follower::default();
     follower.catch_up(&alice, 2);
@@ -449,7 +455,7 @@ fn imports_and_deletions_appear_only_in_their_sessions_feed() {
         for _ in 0..3 {
             alice.import("other", &file_up_to(&file, seq)).unwrap();
             alice.ok("deleteSession", json!({"sessionId": "other"}));
-            alice.adds(&[said("said", "x")]);
+            alice.adds(&[agent_message("said", "x")]);
             follower.catch_up(&alice, 2);
             follower.check(&alice, "beside an import");
             alice.ok(
@@ -470,7 +476,7 @@ fn imports_and_deletions_appear_only_in_their_sessions_feed() {
         .unwrap();
     alice.ok("deleteSession", json!({"sessionId": "other"}));
     alice.ok("createSession", json!({"id": "s"}));
-    alice.adds(&["3", "4", "5"].map(asked));
+    alice.adds(&["3", "4", "5"].map(user_message));
     for follower in [&mut follower, &mut other] {
         follower.catch_up(&alice, 2);
         follower.check(&alice, "in the next life");
@@ -481,7 +487,7 @@ fn imports_and_deletions_appear_only_in_their_sessions_feed() {
 #[test]
 fn a_million_changes_without_an_append_keep_cursors_ordered() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2"].map(asked));
+    alice.adds(&["1", "2"].map(user_message));
     // As after 2^20 - 3 changes.
     alice
         .db
@@ -499,7 +505,7 @@ fn a_million_changes_without_an_append_keep_cursors_ordered() {
             json!({"sessionId": "s", "message": message("1", "user", &format!("{n}"))}),
         );
         if n % 2 == 0 {
-            alice.adds(&[said(&format!("a{n}"), "x")]);
+            alice.adds(&[agent_message(&format!("a{n}"), "x")]);
         }
         follower.catch_up(&alice, 10);
     }
@@ -512,7 +518,7 @@ fn a_million_changes_without_an_append_keep_cursors_ordered() {
 #[test]
 fn the_feed_keeps_only_the_newest_change_of_a_message() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3"].map(asked));
+    alice.adds(&["1", "2", "3"].map(user_message));
     let (_, start) = changes_since(&alice, 0);
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
     let mut slow = Follower {
@@ -526,8 +532,8 @@ fn the_feed_keeps_only_the_newest_change_of_a_message() {
         );
     }
     let rows = |sql: &str| alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap();
-    let kept = rows("SELECT count(*) FROM cf_agents_changes");
-    assert!(kept <= 2_000, "{kept}");
+    let stored = rows("SELECT count(*) FROM cf_agents_changes");
+    assert!(stored <= 2_000, "{stored}");
     slow.catch_up(&alice, 1000);
     assert!(slow.messages.len() == 1 && slow.seen.len() <= 2_000);
     let deletes = rows("SELECT count(*) FROM cf_agents_changes WHERE type = 'delete'");
@@ -559,9 +565,9 @@ fn play(seed: u64, moves: usize) {
         let there = ids(&json!(alice.events()));
         let any = |dice: &mut Dice| there.get(dice.roll(there.len().max(1))).cloned();
         let [call, result] = called(&format!("c{turn}"));
-        let run = [call, result, said(&format!("a{turn}"), "done")];
+        let run = [call, result, agent_message(&format!("a{turn}"), "done")];
         match (dice.roll(20), any(&mut dice)) {
-            (0 | 1, _) => alice.adds(&[asked(&format!("u{turn}"))]),
+            (0 | 1, _) => alice.adds(&[user_message(&format!("u{turn}"))]),
             (2..=4, _) => alice.adds(&run[..1 + dice.roll(3)]),
             (5 | 6, Some(parent)) => alice.adds_after(&parent, &run[dice.roll(2)..]),
             (7, Some(parent)) => {
@@ -624,7 +630,7 @@ fn play(seed: u64, moves: usize) {
             // A single event of any kind after any other, including a late result.
             (16.., Some(parent)) => {
                 let alone = match dice.roll(4) {
-                    0 => asked(&format!("u{turn}")),
+                    0 => user_message(&format!("u{turn}")),
                     n => run[n - 1].clone(),
                 };
                 alice.adds_after(&parent, &[alone]);
@@ -659,8 +665,8 @@ fn play(seed: u64, moves: usize) {
 /// Each cursor of the feed is higher than the previous one, and pages of any size return the same.
 fn assert_ordered(alice: &Alice, game: &str) {
     let page = |since: i64, limit: usize| {
-        let asked = json!({"sessionId": "s", "since": since, "limit": limit});
-        let page = alice.ok("getChanges", asked);
+        let input = json!({"sessionId": "s", "since": since, "limit": limit});
+        let page = alice.ok("getChanges", input);
         page["changes"].as_array().unwrap().clone()
     };
     let cursor = |change: &Value| change["cursor"].as_i64().unwrap();

@@ -27,12 +27,12 @@ fn full(is_searched: bool) -> (Alice, usize) {
         alice.ok("search", json!({"query": "parcel"}));
     }
     alice.db.leave_room(PAGES);
-    let mut taken = 50;
+    let mut appended = 50;
     while alice.call("appendEvents", append()).is_ok() {
-        taken += 1;
-        assert!(taken < 10_000, "the storage is never full");
+        appended += 1;
+        assert!(appended < 10_000, "the storage is never full");
     }
-    (alice, taken)
+    (alice, appended)
 }
 
 fn event() -> Value {
@@ -45,7 +45,7 @@ fn append() -> Value {
 
 #[test]
 fn a_write_to_a_full_object_is_refused_with_advice() {
-    let (alice, taken) = full(true);
+    let (alice, appended) = full(true);
     let before = alice.db.dump();
     let many: Vec<Value> = (0..100).map(|_| event()).collect();
     for (operation, body) in [
@@ -65,13 +65,13 @@ fn a_write_to_a_full_object_is_refused_with_advice() {
         assert_eq!(alice.db.dump(), before, "{operation}");
     }
     let path = alice.ok("getPathLength", json!({"sessionId": "s"}));
-    assert_eq!(path["length"], taken);
+    assert_eq!(path["length"], appended);
 }
 
 #[test]
 fn a_full_object_can_be_read() {
-    let (alice, taken) = full(true);
-    assert_eq!(alice.events().len(), taken);
+    let (alice, appended) = full(true);
+    assert_eq!(alice.events().len(), appended);
     let page = alice.ok("getHistory", json!({"sessionId": "s", "limit": 10}));
     assert_eq!(page["messages"].as_array().unwrap().len(), 10);
     let found = alice.ok("search", json!({"query": "parcel", "sessionId": "t"}));

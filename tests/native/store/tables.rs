@@ -248,9 +248,12 @@ fn a_cleared_session_leaves_no_rows_of_its_messages() {
         let before = names(rows_of(&alice.db, session));
         alice.ok("clearMessages", json!({"sessionId": session}));
         let after = names(rows_of(&alice.db, session));
-        let gone: BTreeSet<&str> = before.difference(&after).map(String::as_str).collect();
+        let deleted: BTreeSet<&str> = before.difference(&after).map(String::as_str).collect();
         let expected = before.iter().map(String::as_str);
         let expected: BTreeSet<&str> = expected.filter(|name| cleared.contains(name)).collect();
-        assert!(gone == expected, "{session}: {gone:?}, not {expected:?}");
+        assert!(
+            deleted == expected,
+            "{session}: {deleted:?}, not {expected:?}"
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::Alice;
 use crate::Dice;
 use crate::shared::naive_tree::{Naive, Rules};
 use crate::shared::provider::in_session;
-use crate::shared::turns::{calls, define, said, user};
+use crate::shared::turns::{calls, define, text_answer, user};
 use crate::store::sdk_migration::DOCUMENTS_DDL;
 use access::{MemoryScope, Principal, PrincipalKind};
 use api::transfer::begin_import;
@@ -149,9 +149,9 @@ fn learn(alice: &Alice) {
     let fact = json!({"changes": [
         {"action": "add", "key": "greeting", "content": "The user greets.", "events": ["e1"]}
     ]});
-    alice.model_says(&fact.to_string());
+    alice.model_answers(&fact.to_string());
     alice.ok("learn", json!({"sessionId": "carried"}));
-    alice.model_says("No.");
+    alice.model_answers("No.");
     alice.refused("learn", json!({"sessionId": "talked"}));
 }
 
@@ -285,8 +285,8 @@ fn fill_blocks(alice: &Alice) {
             json!({"sessionId": session, "label": "kb", "key": "work", "title": "Work",
                    "content": "By the harbour", "supersedes": ["home"]}),
         );
-        let gone = json!({"sessionId": session, "label": "kb", "key": "gone"});
-        alice.ok("deleteEntry", gone);
+        let input = json!({"sessionId": session, "label": "kb", "key": "gone"});
+        alice.ok("deleteEntry", input);
         alice
             .outbound
             .settings
@@ -329,14 +329,13 @@ fn play(alice: &Alice) {
     };
     rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
     // One row of each kind, after any random moves.
-    let said = alice.say(&["first", "second", "between", "third", "fourth"]);
+    let event_ids = alice.append_texts(&["first", "second", "between", "third", "fourth"]);
     // One in the middle, and the last one.
-    let doomed = json!({"sessionId": "s", "messageIds": [said[2], said[4]]});
+    let doomed = json!({"sessionId": "s", "messageIds": [event_ids[2], event_ids[4]]});
     alice.ok("deleteMessages", doomed);
-    let compaction =
-        json!({"sessionId": "s", "summary": "Counted.", "fromId": said[0], "toId": said[1]});
+    let compaction = json!({"sessionId": "s", "summary": "Counted.", "fromId": event_ids[0], "toId": event_ids[1]});
     alice.ok("addCompaction", compaction);
-    alice.ok("setLeaf", json!({"sessionId": "s", "id": said[1]}));
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": event_ids[1]}));
 }
 
 fn fill_session(alice: &Alice) {
@@ -398,7 +397,9 @@ fn fill_session(alice: &Alice) {
     let settings =
         json!({"sessionId": "mixed", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);
-    alice.outbound.answer(said("They spoke of zeppelins."));
+    alice
+        .outbound
+        .answer(text_answer("They spoke of zeppelins."));
     let compacted = alice.ok("compact", json!({"sessionId": "mixed"}));
     assert!(compacted["compaction"].is_object(), "{compacted}");
     append(json!({"id": "after", "action": "user_message", "content": "after it"}));
@@ -423,7 +424,7 @@ fn split_a_run(alice: &Alice) {
 /// A turn that a request in a provider's API began.
 fn run_provider_turns(alice: &Alice) {
     alice.outbound.answers.borrow_mut().clear();
-    alice.outbound.answer(said("You spoke another API."));
+    alice.outbound.answer(text_answer("You spoke another API."));
     let body = json!({"model": "default", "messages": [{"role": "user", "content": "spoken"}]});
     alice.complete(&in_session("spoken"), body);
 }
@@ -438,7 +439,7 @@ fn talk(alice: &Alice) {
         ),
     ]));
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "hi")));
-    alice.outbound.answer(said("You like fog."));
+    alice.outbound.answer(text_answer("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
     // The usage of the first of these turns is in the row of the second.
     alice.ok(
@@ -474,8 +475,8 @@ fn search(alice: &Alice) {
         .insert(name.clone(), model);
     // Each round answers the requests for vectors that the round before has shown.
     for _ in 0..4 {
-        for asked in alice.asked() {
-            let vectors = vec![[1.0, 0.5, 0.25]; asked.as_array().unwrap().len()];
+        for request in alice.embedding_requests() {
+            let vectors = vec![[1.0, 0.5, 0.25]; request.as_array().unwrap().len()];
             alice
                 .outbound
                 .answer(ScriptedAnswer::json(&json!({"data": vectors})));
@@ -525,9 +526,9 @@ fn interrupt_turns(alice: &mut Alice) {
     drop(alice.begin(&body("cut-before-the-answer")).unwrap());
 
     let cut = |body: Value| {
-        let begun = alice.begin(&body).unwrap();
+        let started = alice.begin(&body).unwrap();
         alice.outbound.falls_silent.set(true);
-        cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
+        cut_off(run(&alice.agent(&alice.db), started.work.unwrap()));
         alice.outbound.falls_silent.set(false);
         assert!(alice.outbound.answers.borrow().is_empty());
     };
@@ -567,7 +568,7 @@ fn interrupt_turns(alice: &mut Alice) {
 fn add_failed_callback(alice: &Alice) {
     let callback = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", callback);
-    alice.outbound.answer(said("Told."));
+    alice.outbound.answer(text_answer("Told."));
     alice.chat(json!({"id": "told", "message": user("tell")}));
     alice.fail_callbacks();
     alice.ok("configureAgent", json!({"onTurnEnd": null}));
@@ -607,7 +608,7 @@ fn answer_early(alice: &Alice, session: &str) {
 fn import_half(alice: &Alice) {
     let other = Alice::with_session();
     let texts: Vec<String> = (0..600).map(|n| n.to_string()).collect();
-    other.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    other.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let file = other.export("s").unwrap();
     let mut import =
         begin_import(&alice.agent(&alice.db), HALF_IMPORTED.to_owned(), false).unwrap();
@@ -658,5 +659,5 @@ fn build_half_of_the_index(run: &dyn Fn(&str)) {
 
 /// The model's answer to a resumed turn.
 pub fn resumed_answer() -> Result<ScriptedAnswer, outbound::CallFailure> {
-    said("Here I am again.")
+    text_answer("Here I am again.")
 }

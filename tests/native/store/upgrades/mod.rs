@@ -276,7 +276,8 @@ fn reads_return_what_the_writing_build_returned() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         for read in fixture.reads.as_array().unwrap() {
-            let mut now = reads::ask(&alice, read["operation"].as_str().unwrap(), &read["body"]);
+            let mut now =
+                reads::answer_of(&alice, read["operation"].as_str().unwrap(), &read["body"]);
             if read["operation"] == "getChanges" && fixture.name.as_str() < "0012" {
                 let then = read["answer"]["changes"].as_array().unwrap();
                 leave_out_joined(&mut now, then);
@@ -339,7 +340,7 @@ fn an_older_object_is_exported_and_copied_byte_for_byte() {
 fn a_failed_migration_leaves_the_old_object_unchanged() {
     let tried = if is_long() { usize::MAX } else { 2 };
     for fixture in fixtures().into_iter().take(tried) {
-        let (before, whole) = (fixture.stored().dump(), fixture.opened().db.dump());
+        let (before, migrated) = (fixture.stored().dump(), fixture.opened().db.dump());
         for passing in 0.. {
             let db = fixture.stored();
             let failing = Failing::after(&db, passing);
@@ -351,7 +352,11 @@ fn a_failed_migration_leaves_the_old_object_unchanged() {
             outcome.unwrap_err();
             assert!(db.dump() == before, "{}, statement {passing}", fixture.name);
             schema::migrate(&db, &FixedHost::later()).unwrap();
-            assert!(db.dump() == whole, "{}, statement {passing}", fixture.name);
+            assert!(
+                db.dump() == migrated,
+                "{}, statement {passing}",
+                fixture.name
+            );
         }
     }
 }
@@ -369,7 +374,7 @@ fn interrupted_turns_end_and_no_tool_runs_twice() {
             alice.outbound.answer(make::resumed_answer());
         }
         let before = |session: &str| messages(&alice, session).len();
-        let asked: Vec<usize> = CUT_OFF.iter().map(|session| before(session)).collect();
+        let calls_before: Vec<usize> = CUT_OFF.iter().map(|session| before(session)).collect();
         let mut looks = 0;
         while alice.has_turn_rows() || alice.waiting_rows() > 0 {
             looks += 1;
@@ -391,11 +396,11 @@ fn interrupted_turns_end_and_no_tool_runs_twice() {
             let reply = messages(&alice, WAITING);
             assert_eq!(reply.len(), 2, "{}: one question, one answer", fixture.name);
         }
-        for (session, asked) in CUT_OFF.iter().zip(asked) {
+        for (session, calls_before) in CUT_OFF.iter().zip(calls_before) {
             let name = format!("{}, {session}", fixture.name);
             let messages = messages(&alice, session);
             assert_eq!(messages.len(), 2, "{name}: one question, one answer");
-            assert!(asked <= 2, "{name}");
+            assert!(calls_before <= 2, "{name}");
             assert!(
                 messages[1].to_string().contains("Here I am again."),
                 "{name}"
@@ -450,7 +455,7 @@ fn pending_calls_can_still_be_answered() {
 fn an_unfinished_import_is_invisible_and_cleaned_up() {
     for fixture in fixtures() {
         let small = Alice::with_session();
-        small.say(&["a small file"]);
+        small.append_texts(&["a small file"]);
         let file = small.export("s").unwrap();
 
         let alice = fixture.opened();
@@ -505,7 +510,7 @@ fn an_older_object_is_searched_completely() {
             // The message `fourth` was deleted.
             assert_eq!(is_found, query != "fourth", "{}: {query}", fixture.name);
         }
-        alice.say(&["a pelican since the upgrade"]);
+        alice.append_texts(&["a pelican since the upgrade"]);
         let found = alice.ok("search", json!({"query": "pelican"}));
         assert_eq!(ids(&found["results"]).len(), 1, "{}", fixture.name);
         let block = json!({"label": "kb", "query": "drizzle"});
@@ -601,8 +606,8 @@ fn an_unreadable_turn_is_migrated_and_closed() {
     alice.crash();
     for session in CUT_OFF {
         let page = alice.ok("getHistory", json!({"sessionId": session}));
-        let said = page["messages"][1].to_string();
-        let is_closed = said.contains("could not be finished");
-        assert_eq!(is_closed, *session == damaged, "{session}: {said}");
+        let message = page["messages"][1].to_string();
+        let is_closed = message.contains("could not be finished");
+        assert_eq!(is_closed, *session == damaged, "{session}: {message}");
     }
 }

@@ -66,14 +66,14 @@ pub fn read_all(alice: &Alice) -> Vec<Value> {
     }
     reads.push(("listSkills", json!({"label": "runbooks"})));
     let answered = reads.into_iter().map(|(operation, body)| {
-        let answer = ask(alice, operation, &body);
+        let answer = answer_of(alice, operation, &body);
         json!({"operation": operation, "body": body, "answer": answer})
     });
     answered.collect()
 }
 
 /// The answer, without what another build may order or phrase differently.
-pub fn ask(alice: &Alice, operation: &str, body: &Value) -> Value {
+pub fn answer_of(alice: &Alice, operation: &str, body: &Value) -> Value {
     // A search builds the index, and `freezePrompt` freezes. No read here depends on
     // that, so all reads share one object.
     let answer = alice.ok(operation, body.clone());

@@ -11,7 +11,7 @@ use session_agent_client::{
 use worker::{Context, Env, Request, Response, Result, event};
 
 #[derive(Deserialize)]
-struct Asked {
+struct TestRequest {
     way: String,
     agent: String,
     token: Option<String>,
@@ -41,14 +41,14 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
         let elsewhere = request.url()?.join("/elsewhere?secret=1")?;
         return Response::redirect_with_status(elsewhere, 307);
     }
-    let asked: Asked = request.json().await?;
-    let answer = match open(&env, &asked, &asked.agent) {
-        Ok(agent) => run(&env, &asked, &agent).await,
+    let request: TestRequest = request.json().await?;
+    let answer = match open(&env, &request, &request.agent) {
+        Ok(agent) => run(&env, &request, &agent).await,
         Err(error) => Err(error),
     };
     Response::from_json(&match answer {
         Ok(answer) => json!({ "answer": answer }),
-        Err(error) => json!({ "error": told(&error) }),
+        Err(error) => json!({ "error": describe_error(&error) }),
     })
 }
 
@@ -56,22 +56,26 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     clippy::disallowed_methods,
     reason = "this Worker has bindings of its own"
 )]
-fn open(env: &Env, asked: &Asked, name: &str) -> session_agent_client::Result<Agent> {
+fn open(env: &Env, request: &TestRequest, name: &str) -> session_agent_client::Result<Agent> {
     let missing = |_| Error::Invalid {
         message: "no such binding".to_owned(),
     };
-    let agent = match asked.way.as_str() {
+    let agent = match request.way.as_str() {
         "namespace" => Agent::object(env.durable_object("OBJECT").map_err(missing)?, name)?,
         way => Agent::service(env.service(way).map_err(missing)?, name)?,
     };
-    Ok(match &asked.token {
+    Ok(match &request.token {
         Some(token) => agent.with_token(token),
         None => agent,
     })
 }
 
-async fn run(env: &Env, asked: &Asked, agent: &Agent) -> session_agent_client::Result<Value> {
-    match &asked.what {
+async fn run(
+    env: &Env,
+    request: &TestRequest,
+    agent: &Agent,
+) -> session_agent_client::Result<Value> {
+    match &request.what {
         What::Call { operation, input } => agent.call_by_name(operation, input).await,
         What::Append { expected } => {
             let event = NewEvent::new(Action::UserMessage).content("Hello");
@@ -86,7 +90,7 @@ async fn run(env: &Env, asked: &Asked, agent: &Agent) -> session_agent_client::R
         }
         What::Tour => tour::run(agent).await,
         What::Copy { to } => {
-            let other = open(env, asked, to)?;
+            let other = open(env, request, to)?;
             let file = agent.export_session("s").await?.into_body().into_stream();
             let file = file.ok_or_else(|| Error::Invalid {
                 message: "no file".to_owned(),
@@ -104,7 +108,7 @@ async fn run(env: &Env, asked: &Asked, agent: &Agent) -> session_agent_client::R
 }
 
 /// What a program sees of an error.
-fn told(error: &Error) -> Value {
+fn describe_error(error: &Error) -> Value {
     let (kind, refusal) = match error {
         Error::Refused(refusal) => ("refused", Some(refusal.as_ref())),
         Error::Unreached { .. } => ("unreached", None),

@@ -7,9 +7,11 @@ pub async fn run(agent: &Agent) -> Result<Value> {
     let session = agent
         .call(&CreateSession::new().id("s").name("A tour"))
         .await?;
-    let asked = NewMessage::user("Penguins swim.").id("q");
-    let appended = agent.call(&AppendMessage::new("s", asked.clone())).await?;
-    let again = agent.call(&AppendMessage::new("s", asked)).await?;
+    let new_message = NewMessage::user("Penguins swim.").id("q");
+    let appended = agent
+        .call(&AppendMessage::new("s", new_message.clone()))
+        .await?;
+    let again = agent.call(&AppendMessage::new("s", new_message)).await?;
     let call = ToolCall::new("t", "look", Object::new());
     let events = vec![
         NewEvent::new(Action::ToolCallRequest).tool_calls(vec![call]),
@@ -25,7 +27,7 @@ pub async fn run(agent: &Agent) -> Result<Value> {
     let history = agent.call(&GetHistory::new("s").limit(10)).await?;
     let first = history.messages.first().cloned();
     let first = first.map(|message| UpdateMessage::new("s", message));
-    let kept = match &first {
+    let updated = match &first {
         Some(update) => agent.call(update).await?,
         None => None,
     };
@@ -105,7 +107,7 @@ pub async fn run(agent: &Agent) -> Result<Value> {
         "inserted": [appended.inserted, again.inserted],
         "seqs": outcome.events.iter().map(|event| event.seq).collect::<Vec<_>>(),
         "history": history.messages.iter().map(UiMessage::text).collect::<Vec<_>>(),
-        "kept": kept == history.messages.first().cloned(),
+        "kept": updated == history.messages.first().cloned(),
         "found": found.results.iter().map(|hit| hit.id.as_str()).collect::<Vec<_>>(),
         "actions": actions,
         "texts": texts,
