@@ -32,7 +32,7 @@ const MARK: &str = "@player@";
 /// The maximum rounds in which interrupted turns are resumed.
 const MAX_ROUNDS: usize = 20;
 
-/// Both directions of the conversation with the player.
+/// The two directions of communication with the player.
 struct Wire {
     input: Box<dyn BufRead>,
     output: Box<dyn Write>,
@@ -131,7 +131,7 @@ impl Alice {
         json!({"status": status, "body": body, "failed": has_failed})
     }
 
-    /// The status and the answer; `None`: the object died on the way.
+    /// The status and the answer; `None`: the object was evicted during the request.
     fn act(&self, db: &dyn Database, request: &Value) -> Option<(u16, Value)> {
         let text = |field: &str| request[field].as_str().map(str::to_owned);
         let answer = if let Some(session_id) = text("export") {
@@ -229,7 +229,7 @@ impl Alice {
         }
     }
 
-    /// The act of an alarm in the object's next life.
+    /// The work of an alarm in the object's next activation.
     fn wake(&self) {
         for _ in 0..MAX_ROUNDS {
             let works = resume_some_turns(&self.agent(&self.db)).works;
@@ -277,7 +277,7 @@ fn the_random_player_is_served() {
     );
 }
 
-/// The bytes that were written, for the holder of another handle.
+/// The written bytes, shared with another handle.
 #[derive(Clone, Default)]
 struct Heard(Rc<RefCell<Vec<u8>>>);
 

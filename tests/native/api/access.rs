@@ -42,7 +42,7 @@ fn a_session_token_sees_only_its_session() {
         ),
         ("loadEvents", json!({"sessionId": "t"})),
         ("deleteEvents", json!({"sessionId": "t", "eventIds": []})),
-        // The answer for a session that doesn't exist is the same as for one that exists.
+        // A session that doesn't exist gets the same answer as one that exists.
         ("loadEvents", json!({"sessionId": "nobody"})),
         ("createSession", json!({})),
         ("createSession", json!({"id": "u"})),
@@ -239,7 +239,7 @@ pub fn forgeries() -> Vec<(&'static str, Value, &'static str)> {
     }
     for operation in ["appendMessage", "upsertMessage", "updateMessage"] {
         for role in ["assistant", "system"] {
-            // The id of no message, of the user's message, and of the agent's message.
+            // An unknown id, the id of the user's message, and the id of the agent's message.
             for id in ["new", "mine", "its"] {
                 forgeries.push((operation, message(id, role), "message.role"));
             }

@@ -70,7 +70,7 @@ pub const KINDS: [Kind; 15] = [
 
 const SECRET: &str = "the secret of these attacks, long enough";
 
-/// The session and the operations that the token of this kind is limited to.
+/// The session and the operations to which a token of this kind is limited.
 fn scope_of(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String>>) {
     let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     match kind {
@@ -102,7 +102,7 @@ pub fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
                 Kind::Expired => now_ms,
                 _ => now_ms + 1000,
             },
-            // Naming an operation that purges is not enough: `access/lib.rs` tests that.
+            // A token that names a purging operation doesn't allow it by that alone: `access/lib.rs` tests this.
             allow: Allow {
                 purge: matches!(kind, Kind::SessionThatNamesIt | Kind::AgentThatNamesIt),
                 ..Allow::default()
@@ -214,7 +214,7 @@ fn try_entry_point(
         }
         EntryPoint::Socket => {
             let state = SocketState::new(id("s"), &alice.caller);
-            // As after hibernation: the socket's state was stored and read back.
+            // After hibernation, the socket's state is read back from storage.
             let stored: SocketState =
                 serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
             let caller = stored.caller();
@@ -710,7 +710,7 @@ fn a_socket_turn_is_limited_by_its_token() {
         );
         assert_eq!(alice.db.dump(), before, "{field}");
     }
-    // An answer to a tool call can't bring tools either.
+    // An answer to a tool call can't define tools either.
     let answer = json!({"type": "cf_agent_tool_result", "toolCallId": "c", "toolName": "t", "output": 1, "autoContinue": true, "clientTools": tools});
     let error = frame_of_a_page(&mut populated(), &answer).unwrap_err();
     assert_eq!(
@@ -768,7 +768,7 @@ fn no_entry_point_exceeds_a_tokens_limits() {
     let first = json!({"message": message("first")}).to_string();
     let started = begin_chat(&agent, "s", first.as_bytes()).unwrap();
     let before = alice.db.dump();
-    // While the turn runs, and once it is over.
+    // During the turn, and after it.
     for work in [None, started.work] {
         let is_over = work.is_some();
         let before = match work {

@@ -22,7 +22,7 @@ impl Alice {
         self.audience.frames.borrow_mut().clear();
         let agent = self.agent(&self.db);
         let throttle = BroadcastThrottle::default();
-        // The session was shown a moment ago.
+        // The session was broadcast a moment ago.
         throttle.plan(&MessageChange::of_all(session()), 0);
         for (operation, body) in operations {
             let reply = wait_for(dispatch(&agent, operation, body.to_string())).unwrap();
@@ -97,7 +97,7 @@ fn an_added_or_removed_message_broadcasts_the_list() {
     let changed = ("updateMessage", message("u1", "user", "third"));
     let answer = alice.shows(&[("deleteMessages", delete), changed]);
     assert_eq!(answer, frames(&[(LIST, ALL)]));
-    // A message that is there no more when it is sent.
+    // A message that is deleted before the broadcast.
     let delete = json!({"sessionId": "s", "messageIds": ["u1"]});
     alice.ok("deleteMessages", delete);
     alice.audience.frames.borrow_mut().clear();
@@ -106,7 +106,7 @@ fn an_added_or_removed_message_broadcasts_the_list() {
     assert!(alice.audience.frames.borrow()[0].contains(LIST));
 }
 
-/// A client merges a message with a call into the message that has a call of this id.
+/// A client merges a message that contains a call into the message with the same call id.
 #[test]
 fn a_message_with_calls_broadcasts_the_list() {
     let alice = conversation();

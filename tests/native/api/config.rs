@@ -122,7 +122,7 @@ fn an_empty_object_overrides_the_deployed_default() {
     assert_eq!(config["onTurnEnd"]["service"], "LISTENER");
     alice.append_texts(&["I like tea."]);
     assert_eq!(waiting(&alice), 1);
-    // More than nothing, and less than a block, is refused.
+    // A value above 0 but below one block is refused.
     for learn in [
         json!({"review": "auto"}),
         json!({"into": "facts", "profile": ""}),

@@ -42,7 +42,7 @@ fn labels(alice: &Alice) -> Vec<String> {
         .collect()
 }
 
-/// The places of the problems that `getConfig` names.
+/// The paths of the problems that `getConfig` names.
 fn problems(alice: &Alice) -> Vec<String> {
     let config = alice.ok("getConfig", json!({}));
     let problems = config["problems"].as_array().unwrap().iter();
@@ -187,7 +187,7 @@ fn an_agents_tool_overrides_the_deployed_one_and_can_hide_it() {
     let first = &alice.ok("listTools", json!({}))["tools"][0]["url"];
     assert_eq!(first, "https://tools.example/own");
 
-    // The deployed tool does not show again under the agent's own.
+    // The deployed tool is not listed again below the agent's own.
     let removed = |name: &str| alice.ok("removeTool", json!({"name": name}))["removed"].clone();
     assert_eq!(removed("a"), true);
     assert_eq!(removed("a"), false);
@@ -226,7 +226,7 @@ fn a_deployed_tool_is_marked_and_can_be_restored() {
     assert_eq!(shown("a"), (json!(true), Value::Null));
     assert_eq!(restore("a")["restored"], false);
 
-    // A tool of the agent's own in its place is not deployed, and nothing is hidden then.
+    // The agent's own tool replaces the deployed one, so nothing is hidden.
     alice.ok("removeTool", json!({"name": "a"}));
     alice.ok("defineTool", tool("a", "https://tools.example/own"));
     assert_eq!(shown("a"), (Value::Null, Value::Null));
@@ -308,7 +308,7 @@ fn deployed_limits_apply_until_the_agent_sets_its_own() {
     assert_eq!(problems(&alice), [""; 0]);
 }
 
-/// Whether a turn begins, or the binding that it lacks.
+/// Whether a turn starts, or else the missing binding.
 fn turn(alice: &Alice) -> Result<(), Value> {
     let parts = json!([{"type": "text", "text": "hi"}]);
     let body = json!({"id": "s", "message": {"id": "u", "role": "user", "parts": parts}});
@@ -360,7 +360,7 @@ fn unreadable_limits_block_every_turn() {
         alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
         assert_eq!(turn(&alice), Ok(()), "{file}");
     }
-    // A variable that is broken and speaks of no limits costs no turn.
+    // A broken variable that sets no limits blocks no turn.
     let alice = deployed(json!({}), &[("AGENT_DEFAULTS", json!([1]))]);
     assert_eq!(turn(&alice), Ok(()));
 }

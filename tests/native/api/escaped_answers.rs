@@ -23,15 +23,15 @@ const WORST: &[(&str, &str)] = &[
     ),
 ];
 
-/// The parts around the texts of an answer: names, ids, numbers.
+/// The parts of an answer besides texts: names, ids, numbers.
 const AROUND_BYTES: usize = 512 << 10;
 
-/// A text of about so many bytes as it is stored.
+/// A text of about this many stored bytes.
 fn of(worst: &str, bytes: usize) -> String {
     worst.repeat(bytes / worst.len())
 }
 
-/// This many characters, in a text that may not contain control characters.
+/// A text of this many characters without control characters.
 fn line(worst: &str, chars: usize) -> String {
     if worst.chars().any(|c| c.is_control() || c == '\u{2028}') {
         "\"".repeat(chars)
@@ -95,7 +95,7 @@ fn populate_log(alice: &Alice, worst: &str) {
     }
 }
 
-/// A session whose summaries are as long as summaries may be.
+/// A session with summaries of the maximum length.
 fn populate_summaries(alice: &Alice, worst: &str) {
     alice.ok("createSession", json!({"id": "c"}));
     for n in 0..20 {
@@ -160,7 +160,7 @@ fn populate_memory(alice: &Alice, worst: &str) {
             alice.ok("putSkill", of_session(json!({"label": "skills", "key": format!("d{n}"), "description": description, "content": content})));
         }
     }
-    // As many as the session accepts: at worst a byte is written as six.
+    // As many as the session accepts: in the worst case one byte is written as six.
     for n in 0..4 {
         alice.ok(
             "loadSkill",
@@ -176,7 +176,7 @@ fn requests() -> Vec<(&'static str, Value)> {
         body
     };
     let mut requests = vec![
-        // Before a read freezes a prompt, which the backup does not have.
+        // This runs before a read freezes a prompt, because the backup contains none.
         (
             "restoreBackup",
             json!({"key": BACKUP, "allowSources": true}),
@@ -263,7 +263,7 @@ fn requests() -> Vec<(&'static str, Value)> {
             ));
             for memory in [false, true] {
                 for format in ["workers-ai", "openai", "anthropic"] {
-                    // A budget of tokens is another way to the same context.
+                    // A token budget results in the same context.
                     let max_tokens = if format == "openai" {
                         json!(10_000_000)
                     } else {
@@ -339,8 +339,8 @@ fn no_answer_exceeds_its_bound() {
                 {
                     0
                 }
-                // This agent does not learn. What the two answer are proposals, as `getProposals`
-                // shows them.
+                // This agent does not learn. Both operations return proposals, as `getProposals`
+                // does.
                 Err(error)
                     if error.code.name() == "not_configured"
                         && matches!(operation, "learn" | "consolidate") =>

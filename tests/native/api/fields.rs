@@ -97,19 +97,19 @@ const SHAPE: &[&str] = &[
     "status",
 ];
 
-/// The callers that may flip a switch.
+/// The callers that may set a switch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Who {
-    /// Everybody who may run the operation: the switch is about its own request or
+    /// Every caller that may run the operation: the switch concerns only its own request or
     /// session, or a token has to name the operation.
     Runs,
     /// The holder of the secret. From others the field is refused.
     Secret,
     /// The holder of a token that allows this. From others the field is refused.
     Allowed(&'static str),
-    /// The field counts if it is true, from any caller, and not otherwise.
+    /// The field has an effect only if it is true, for any caller.
     True,
-    /// For all others the field changes nothing.
+    /// For other callers the field has no effect.
     IgnoredWithout(&'static str),
 }
 
@@ -221,12 +221,12 @@ const FRAME_CONTENT: &[&str] = &[
     "reason",
 ];
 
-/// What a header of a request is for, and from whom it counts.
+/// The purpose of a request's header, and the callers from which it is accepted.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum HeaderUse {
     /// It identifies the caller: the secret or a token, which are verified.
     Credential,
-    /// It can only have a request refused, or answered in another shape.
+    /// It can only cause a refusal or change the answer's format.
     Shape,
     /// It is trusted information about the caller, accepted from the secret alone:
     /// `memory/unavailable_reasons.rs` and `api/rights.rs` test each with every kind of caller.
@@ -238,9 +238,9 @@ const HEADERS: &[(&str, HeaderUse)] = &[
     ("authorization", HeaderUse::Credential),
     ("sec-websocket-protocol", HeaderUse::Credential),
     ("x-api-key", HeaderUse::Credential),
-    // Signed by the Worker in front.
+    // Signed by the Worker that forwards the request.
     ("FRONT_HEADER", HeaderUse::Credential),
-    // Counts only together with that signature.
+    // Accepted only with that signature.
     ("LEASE_HEADER", HeaderUse::Shape),
     ("host", HeaderUse::Shape),
     ("origin", HeaderUse::Shape),
@@ -278,7 +278,7 @@ fn edge_sources() -> Vec<String> {
     let mut found = Vec::new();
     let edge = concat!(env!("CARGO_MANIFEST_DIR"), "/../../src/edge");
     walk(std::path::Path::new(edge), &mut found);
-    // Who asks is decided here, from the headers that the edge reads for it.
+    // The caller is identified here, from the headers that the edge reads.
     let request = include_str!("../../../crates/api/src/request.rs");
     let (request, _) = request.split_once("#[cfg(test)]").unwrap();
     found.push(request.to_owned());
@@ -296,7 +296,7 @@ fn every_trusted_header_depends_on_its_sender() {
                 .map(str::trim)
                 .find(|name| !name.is_empty());
             let name = name.unwrap_or_default().trim_matches('"');
-            // A variable, whose names are listed elsewhere.
+            // A variable; the names of variables are listed elsewhere.
             if !["name", "name: &str"].contains(&name) {
                 found.insert(name.to_owned());
             }
@@ -348,7 +348,7 @@ fn every_request_field_has_its_rule() {
     {
         let schema = (entry.input)(&mut schemars::SchemaGenerator::default());
         let schema = serde_json::to_value(&schema).unwrap();
-        // An input that is another operation's refers to it.
+        // An input shared with another operation is a reference.
         let named = schema["$ref"].as_str().unwrap_or("#");
         let schema = schema.pointer(named.trim_start_matches('#')).unwrap();
         for field in schema["properties"]
@@ -400,11 +400,11 @@ fn every_request_field_has_its_rule() {
     assert!(missing.is_empty(), "no field any more: {missing:?}");
 }
 
-/// The caller that asks.
+/// The caller of the request.
 #[derive(Clone, Debug, PartialEq)]
 enum Principal {
     Secret,
-    /// The session that the token is for, and the rights that it grants: none, all, or one.
+    /// The token's session, and the rights that it grants: none, all, or one.
     Token(Option<&'static str>, &'static str),
 }
 
@@ -474,7 +474,7 @@ fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
 }
 
-/// A way by which a turn is asked for.
+/// An entry point that starts a turn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum EntryPoint {
     RunTurn,
@@ -482,7 +482,7 @@ enum EntryPoint {
     Socket,
 }
 
-/// Asks for a turn of session `s` and runs it to its end, unless another one runs. An error
+/// Starts a turn of session `s` and runs it to its end, unless another one runs. An error
 /// names the field that it refuses.
 fn run_turn_with(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result<(), String> {
     let message = json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x"}]});
@@ -499,7 +499,7 @@ fn run_turn_with(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result
         EntryPoint::RunTurn => {
             body["sessionId"] = json!("s");
             let turn = dispatch(&agent, "runTurn", body.to_string());
-            // A turn that waits for another one is asked for, too.
+            // A turn that waits for another one was accepted, too.
             let mut turn = std::pin::pin!(turn);
             let mut context = std::task::Context::from_waker(std::task::Waker::noop());
             loop {
@@ -525,7 +525,7 @@ fn run_turn_with(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result
                 wait_for(handle_frame(&agent, &state, &frame.to_string())).map_err(named)?;
             if let Some(refusal) = received.replies.first() {
                 let field = more.as_object().unwrap().keys().next().unwrap();
-                // A frame has a sentence and no code.
+                // A frame contains a sentence instead of a code.
                 let is_about = refusal.contains(field.as_str()) || refusal.contains("cancelTurn");
                 return Err(if is_about {
                     field.clone()
@@ -585,7 +585,7 @@ fn each_turn_option_needs_its_listed_right() {
             .flat_map(|entry_point| principals().into_iter().map(move |a| (entry_point, a)))
         {
             let mut alice = asking(&asker);
-            // `whenBusy` is about a turn that runs.
+            // `whenBusy` applies only while a turn runs.
             if *field == "whenBusy" {
                 let other = json!({"message": {"id": "o", "role": "user", "parts": [{"type": "text", "text": "hi"}]}});
                 let caller = std::mem::replace(&mut alice.caller, Caller::Owner);

@@ -132,7 +132,7 @@ fn callers_text_never_becomes_sql() {
     );
 }
 
-/// Texts that no answer gave as a cursor, and some whose form is right.
+/// Texts that are not issued cursors, some of them well-formed.
 fn strange_cursors() -> Vec<String> {
     let mut cursors: Vec<String> = [
         "",

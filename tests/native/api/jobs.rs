@@ -20,7 +20,7 @@ use store::retention_progress::find_progress;
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
 
-/// An agent with the settings of all jobs, and no work.
+/// An agent with the settings of all jobs and without pending work.
 fn idle() -> Alice {
     let alice = Alice::learner(json!({}));
     alice.outbound.shelf.get_or_init(MemoryArchive::default);
@@ -118,7 +118,7 @@ fn run_turns(alice: &Alice, agent: &Agent<'_>) {
     }
 }
 
-/// The answer of the one that the job calls.
+/// The answer of the service or model that the job calls.
 fn answer(alice: &Alice, kind: JobKind) {
     match kind {
         JobKind::Callbacks => alice.outbound.answer(ok()),
@@ -267,7 +267,7 @@ fn a_failed_job_is_retried_and_blocks_no_other() {
         ("backups", JobKind::Backups, None),
     ] {
         let alice = idle();
-        // An embedding model would answer in place of the others.
+        // An embedding model would consume the other models' scripted answers.
         let without = [JobKind::Turns, JobKind::Vectors, JobKind::Index];
         for job in JOBS.iter().filter(|job| !without.contains(&job.kind)) {
             give_work(&alice, job.kind);
@@ -283,7 +283,7 @@ fn a_failed_job_is_retried_and_blocks_no_other() {
         assert!(!alice.starter.failures.take().is_empty());
         for job in JOBS {
             if job.kind == JobKind::Learning {
-                // Recent messages are learned from later.
+                // Recent messages are processed later.
                 let next = plan(&alice.agent(&alice.db), is_of(job.kind));
                 assert_eq!(next.due, []);
                 continue;

@@ -17,7 +17,7 @@ use base::testing::{ScriptedAnswer, wait_for};
 
 pub const NEWEST: &str = "2026-07-28";
 
-/// Sends a request as it is.
+/// Sends a request unchanged.
 pub fn send(alice: &Alice, request: &Value) -> u16 {
     post(alice, None, json_headers(), &request.to_string()).status
 }
@@ -32,7 +32,7 @@ pub fn result(alice: &Alice, method: &str, params: Value) -> Value {
     reply["result"].clone()
 }
 
-/// A request of the newest revision, with the headers that it wants.
+/// A request of the newest revision, with its required headers.
 pub fn send_newest_request(
     alice: &Alice,
     method: &str,
@@ -470,7 +470,7 @@ fn tool_errors_are_results_for_the_model() {
     let found: Value = serde_json::from_str(reply["content"][0]["text"].as_str().unwrap()).unwrap();
     assert_eq!(found["results"][0]["sessionId"], "s");
     assert_eq!(call("search", json!({"quarry": "x"}))["isError"], true);
-    // By the tags of sessions, as the operation.
+    // Filters by the tags of sessions, like the operation.
     let among = |tag: &str| {
         let reply = call(
             "search",
@@ -662,7 +662,7 @@ fn lists_are_paged_and_a_cursor_fits_only_its_list() {
         send_request(&alice, "resources/list", &json!({"cursor": 1}))["error"]["code"],
         -32602
     );
-    // Tools with long schemas end a page before its number of items does.
+    // Tools with long schemas end a page before it reaches its maximum number of items.
     let schema = json!({"type": "object", "description": "x".repeat(60_000)});
     for n in 0..40 {
         let tool = json!({"name": format!("t{n:02}"), "description": "", "url": "https://tools.example/t", "parameters": schema});
@@ -723,7 +723,7 @@ fn a_token_sees_only_what_it_may_use() {
     let hidden = send_request(&alice, "tools/call", &json!({"name": "echo"}));
     assert_eq!(hidden["error"]["message"], "There is no such tool.");
 
-    // Reading is not loading: a block's token reads no document.
+    // Reading does not load: a block's token reads no document.
     let alice = scoped(populated(), None, &["getBlock", "listSkills"], &[]);
     assert_eq!(offered(&alice), ["completions", "resources"]);
     assert_eq!(
@@ -804,7 +804,7 @@ fn a_session_token_writes_only_its_own_blocks() {
     assert_eq!(alice.db.dump(), before);
 }
 
-/// A client, the object's memory of it, and the messages that go before an answer.
+/// A client, the object's state about it, and the messages that precede an answer.
 #[derive(Default)]
 pub struct Client {
     pub clients: Clients,
@@ -813,7 +813,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client that has shaken hands with these capabilities.
+    /// A client that has completed the handshake with these capabilities.
     pub fn with(alice: &Alice, capabilities: &Value) -> Self {
         let mut client = Self::default();
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": capabilities});
@@ -823,7 +823,7 @@ impl Client {
         client
     }
 
-    /// The same client, and an object that has forgotten it.
+    /// The same client, with an object that has lost its state.
     pub fn after_eviction(&self) -> Self {
         Self {
             session: self.session.clone(),
@@ -855,7 +855,7 @@ impl Client {
         answer(&alice.agent(&alice.db), request).await
     }
 
-    /// The messages that were sent, and whether the answer is among them.
+    /// The sent messages, and whether they include the answer.
     fn received(&self) -> Vec<Value> {
         let events = self.outbox.borrow().take().unwrap_or_default();
         let data = events
@@ -961,7 +961,7 @@ fn completions_include_only_readable_data() {
         let reply = send_request(&alice, "completion/complete", &params);
         assert_eq!(reply["error"]["code"], -32602, "{params}");
     }
-    // A token completes what it may list.
+    // A token gets completions only of items that it may list.
     let alice = scoped(populated(), None, &["listSkills"], &[]);
     assert_eq!(
         complete(&alice, template(block), "label", "", json!({}))["values"],
@@ -1050,7 +1050,7 @@ fn a_tool_reports_progress_only_if_requested() {
         r#"{"sky":"clear"}"#
     );
 
-    // A client may ask for less.
+    // A client may request less.
     wait_for(client.send(&alice, "logging/setLevel", &json!({"level": "error"})));
     assert_eq!(
         methods(&progress(&json!({"name": "echo"}), &client)),
@@ -1072,7 +1072,7 @@ fn a_tool_reports_progress_only_if_requested() {
     let (_, reply) =
         send_newest_request(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
     assert_eq!(reply["result"]["content"][0]["text"], r#"{"sky":"clear"}"#);
-    // A stream without a result is a text.
+    // A stream without a result is returned as text.
     let stray = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":0}}\n\n";
     alice.outbound.answer(Ok(ScriptedAnswer::stream(stray)));
     let received = client.call(&alice, &json!({"name": "echo"}));
@@ -1080,7 +1080,7 @@ fn a_tool_reports_progress_only_if_requested() {
         received.last().unwrap()["result"]["content"][0]["text"],
         stray
     );
-    // A tool can't flood the client.
+    // The number of a tool's progress messages is limited.
     let flood = (0..2_000).map(|n| format!("data: {{\"method\":\"notifications/message\",\"params\":{{\"level\":\"error\",\"data\":{n}}}}}\n\n"));
     let flood: String = flood
         .chain(["data: {\"result\":1}\n\n".to_owned()])
@@ -1152,7 +1152,7 @@ fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
         }
         ask_user(alice, call, can.clone())
     };
-    // An approval without the state, or no approval, asks again.
+    // Without the state or without an approval, the question is repeated.
     for with in [
         json!({"inputResponses": yes()}),
         json!({"requestState": state}),
@@ -1187,7 +1187,7 @@ fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
         assert_eq!(reply["result"]["resultType"], "complete");
         assert_eq!(reply["result"]["content"][0]["text"], "paid");
     }
-    // A repeated request is known by its key.
+    // A repeated request is recognized by its key.
     let keys: Vec<_> = alice
         .outbound
         .calls
@@ -1245,7 +1245,7 @@ fn a_state_is_bound_to_its_caller_call_and_time() {
         &json!({"name": "echo", "arguments": {"sum": 5}}),
         &state,
     );
-    // Another caller, an older definition, another secret, a later time.
+    // The state is invalid for another caller, an older definition, another secret or a later time.
     let mut other = scoped(populated(), None, &[], &["pay"]);
     other.policy = policy.clone();
     refused(&other, &call, &state);
@@ -1269,7 +1269,7 @@ fn a_state_is_bound_to_its_caller_call_and_time() {
     let late = fresh(policy.clone());
     late.host.advance(10 * 60_000);
     refused(&late, &call, &state);
-    // While a secret is replaced, states of the older one still count.
+    // During rotation of the secret, states signed with the older one are still valid.
     let replaced = Policy::new(
         Some("another secret of 32 characters, yes".to_owned()),
         None,
@@ -1314,7 +1314,7 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
             (questions.len(), &questions[0]["method"]),
             (1, &json!("elicitation/create"))
         );
-        // Answers of a stranger, and answers to no question, change nothing.
+        // Answers of another client, and answers without a question, change nothing.
         answer_with(&client, &json!("t-unknown"), json!({"action": "accept"}));
         answer_with(&client, &json!(1), json!({"action": "accept"}));
         let stranger = scoped(populated(), None, &["search"], &[]);
@@ -1334,7 +1334,7 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
             expected
         );
     }
-    // Without the capability, or without a stream, there is no such tool.
+    // Without the capability or without a stream, the tool is not listed.
     for client in [Client::with(&alice, &json!({})), Client::default()] {
         let reply = client.call(&alice, &call);
         assert_eq!(reply[0]["error"]["message"], "There is no such tool.");
@@ -1361,7 +1361,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
         .outbound
         .answer(asks(json!({"name": name, "thought": thought})));
     let (_, reply) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
-    // Only what this client can answer is asked.
+    // Only questions that this client can answer are sent.
     assert_eq!(reply["result"]["inputRequests"], json!({"name": name}));
     let state = reply["result"]["requestState"].as_str().unwrap().to_owned();
     assert!(!state.contains("mine"));
@@ -1385,7 +1385,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
     assert_ne!(calls[0].headers, calls[1].headers);
     drop(calls);
 
-    // A client that knows the questions may answer them with its first call.
+    // A client that knows the questions may send the answers with its first call.
     let mut at_once = call.clone();
     at_once["inputResponses"] = json!({"name": {"action": "accept"}, "wrong": 7});
     alice
@@ -1438,7 +1438,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
         );
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
-    // A tool that asks endlessly is stopped over a stream.
+    // Over a stream, a tool that keeps asking is stopped.
     let client = Client::with(&alice, &json!({"elicitation": {}}));
     alice.outbound.answers.borrow_mut().clear();
     for _ in 0..8 {
@@ -1522,7 +1522,7 @@ fn a_servers_elicitation_is_forwarded_to_the_client_as_a_form() {
         let (_, reply) = ask_user(&alice, call.clone(), can.clone());
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
-    // A client that can't be asked: the server is informed, and a question is a failure.
+    // For a client without elicitation, the server is informed, and a question is an error.
     answer(1, asks("elicitation/create", json!({"message": "Who?"})));
     let (_, reply) = ask_user(&alice, call, json!({"sampling": {}}));
     assert_eq!(reply["result"]["isError"], true);

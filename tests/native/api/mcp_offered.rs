@@ -138,13 +138,13 @@ fn a_classs_resources_are_served_with_the_agents() {
         read_it(&alice, "docs://logo")["result"]["contents"],
         json!([{"uri": "docs://logo", "mimeType": "image/png", "blob": "eHg="}])
     );
-    // The class receives the session that the client means.
+    // The class receives the session that the client named.
     let params = json!({"uri": "tickets://session"});
     for (session, answer) in [(None, "-"), (Some("s"), "s")] {
         let read = send_request_in(&alice, session, "resources/read", &params);
         assert_eq!(read["result"]["contents"][0]["text"], answer);
     }
-    // The agent's own addresses are never the class's.
+    // The agent's own URIs are never forwarded to the class.
     alice.outbound.calls.borrow_mut().clear();
     for uri in [
         "memory://block/memory",
@@ -267,7 +267,7 @@ fn a_prompt_may_ask_for_input() {
         answer["result"]["messages"][0]["content"]["text"],
         r#"{"who":{"action":"accept"}} "mine""#
     );
-    // The state counts for these arguments alone.
+    // The state is valid only for these arguments.
     let more = json!({"requestState": state, "arguments": {"a": "b"}});
     assert_eq!(get(more, can.clone()).1["error"]["code"], -32602);
     let (_, answer) = get(json!({"inputResponses": who}), can);
@@ -317,7 +317,7 @@ fn an_agent_without_a_class_makes_no_call_to_one() {
     let (status, _) = send_newest_request(&alice, "resources/list", json!({}), None);
     assert_eq!(status, 200);
     assert!(alice.outbound.calls.borrow().is_empty());
-    // A class without the method `mcp` offers nothing.
+    // A class without the method `mcp` adds no resources or prompts.
     let mut alice = with_class();
     alice.outbound.replies = Some(Box::new(|_| Some(Ok(ScriptedAnswer::text(404, "")))));
     let list = result(&alice, "prompts/list", json!({}));

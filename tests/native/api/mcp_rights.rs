@@ -11,7 +11,7 @@ use crate::api::examples::populated;
 use api::mcp::{Clients, McpHeaders, McpRequest, answer};
 use base::testing::wait_for;
 
-/// The operations that a token may have been minted for.
+/// The operations for which a token may have been minted.
 const NAMED: &[&str] = &[
     "getBlock",
     "getBlocks",
@@ -51,7 +51,7 @@ fn standing() -> Alice {
     alice
 }
 
-/// The answer of a method, or the code of the error that it is refused with.
+/// The answer of a method, or the code of the error that refuses it.
 fn call_mcp(
     alice: &Alice,
     session: Option<&str>,
@@ -81,14 +81,14 @@ fn call_mcp(
     }
 }
 
-/// A caller at an address of the protocol.
+/// A caller at one of the protocol's URLs.
 struct Place<'a> {
     alice: &'a Alice,
     named: Option<&'a str>,
 }
 
 impl Place<'_> {
-    /// The session that the operations behind the methods are asked for.
+    /// The session of the operations behind the methods.
     fn session(&self) -> Option<String> {
         let only = self.alice.caller.only_session();
         let named = self.named.map(str::to_owned);
@@ -117,7 +117,7 @@ impl Place<'_> {
         self.operation(self.session().as_deref(), name, body)
     }
 
-    /// The block that `getBlock` shows: the session's, or else the agent's.
+    /// The block that `getBlock` returns: the session's, or else the agent's.
     fn block(&self, label: &str) -> Result<Value, String> {
         let body = json!({"label": label});
         if let Some(session) = self.session() {
@@ -206,7 +206,7 @@ fn blocks_are_those_of_get_block(place: &Place<'_>, what: &str) {
 }
 
 fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
-    // Of a label that both have, the session's block is listed.
+    // If the session and the agent have blocks of the same label, the session's is listed.
     let session = place.session();
     let own = session.as_deref().filter(|session| *session == "s");
     let is_agents = own.is_none() && place.alice.caller.only_session().is_none();
@@ -246,7 +246,7 @@ fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
 
 fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
     let listed = place.lists("tools/list", "tools", "name");
-    // The call of a name that no tool has shows who may call, and changes nothing.
+    // Calling an unknown tool shows whether the caller may call tools, and changes nothing.
     let called = place.here("callTool", json!({"name": "nothing", "arguments": {}}));
     if called == Err("session_not_found".to_owned()) {
         assert_eq!(place.call("tools/list", json!({})), called, "{what}");
@@ -258,7 +258,7 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
         .is_ok();
     let shown = match (place.here("getTools", json!({})), may_call) {
         (Ok(shown), true) => shown["tools"].as_array().unwrap().clone(),
-        // A token that only calls is shown the tools that it calls.
+        // A token that may only call tools sees the tools that it may call.
         (Err(_), true) => {
             assert!(listed.contains("search_context"), "{what}: {listed:?}");
             listed.iter().map(|name| json!({"name": name})).collect()

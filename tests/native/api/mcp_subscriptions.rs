@@ -33,7 +33,7 @@ fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
     let uri = json!({"uri": MEMORY});
     let answer = send(&client, &alice, "resources/subscribe", uri.clone());
     assert_eq!(answer["result"], json!({}));
-    // A change between the subscription and the first poll counts, too.
+    // A change between the subscription and the first poll is reported, too.
     write(&alice, "Likes coffee.");
     let answer = poll(&client, &alice, json!({}));
     assert_eq!(answer["changed"], json!([MEMORY]));
@@ -43,12 +43,12 @@ fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
         (&answer["changed"], &answer["resources"]),
         (&json!([]), &state)
     );
-    // Another life of the object learns from the stream.
+    // The object's next activation restores its state from the stream.
     let next = client.after_eviction();
     write(&alice, "Likes tea.");
     let answer = poll(&next, &alice, state.clone());
     assert_eq!(answer["changed"], json!([MEMORY]));
-    // Another stream of the session begins where this one was.
+    // Another stream of the session starts at this one's position.
     let answer = poll(&next, &alice, json!({}));
     assert_eq!(answer["resources"].as_object().unwrap().len(), 1);
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_client_with_a_handshake_subscribes_and_unsubscribes() {
         let answer = poll(&next, &alice, known);
         assert_eq!(answer, json!({"resources": {}, "changed": []}));
     }
-    // Removing a block is a change; defining it again is another.
+    // Removing a block is one change; defining it again is another.
     send(&next, &alice, "resources/subscribe", json!({"uri": MEMORY}));
     let mut state = poll(&next, &alice, json!({}))["resources"].clone();
     alice.ok("removeBlock", json!({"label": "memory"}));
@@ -135,7 +135,7 @@ fn a_client_of_the_newest_revision_lists_its_subscriptions() {
         let (status, answer) = poll(filter, Value::Null);
         assert_eq!((status, &answer["error"]["code"]), (400, &json!(-32602)));
     }
-    // The older methods do not exist there.
+    // The older methods are not available there.
     let params = json!({"uri": MEMORY});
     assert_eq!(
         send_newest_request(&alice, "resources/subscribe", params, None).0,
@@ -162,7 +162,7 @@ fn a_foreign_state_is_bounded_and_read_with_the_callers_rights() {
         let params = json!({"stream": stream.to_string()});
         send(&client, &alice, "session-agent/poll", params)["error"]["data"]["code"].clone()
     };
-    // One of 32 is open already.
+    // One of the 32 streams is already open.
     for stream in 0..31 {
         assert_eq!(open(stream), Value::Null);
     }
@@ -187,12 +187,12 @@ fn one_token_cannot_use_up_streams_and_subscriptions() {
     let token = alice.caller.clone();
     let mut alice = alice;
     alice.caller = Caller::Owner;
-    // A stream of the same name is another caller's.
+    // Another caller's stream of the same name is separate.
     for stream in 0..16 {
         assert_eq!(open(&alice, &stream.to_string()), Value::Null);
     }
     assert_eq!(open(&alice, "more"), "rate_limited");
-    // The subscriptions of the token's many sessions push out only its own.
+    // The subscriptions of the token's many sessions displace only its own.
     let uri = json!({"uri": MEMORY});
     send(&client, &alice, "resources/subscribe", uri.clone());
     alice.caller = token;
@@ -230,7 +230,7 @@ fn a_class_reports_a_changed_resource() {
     let uri = json!({"uri": "docs://readme"});
     send(&client, &alice, "resources/subscribe", uri);
     let mut state = json!({});
-    // A function that fails changes nothing.
+    // A failing function changes nothing.
     for (answer, changed) in [("1", false), ("fails", false), ("2", true), ("2", false)] {
         answers(&mut alice, answer);
         let reply = poll(&client, &alice, state);

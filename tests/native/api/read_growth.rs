@@ -16,14 +16,14 @@ use base::error::Error;
 const SHORT: usize = 1_000;
 const LONG: usize = 10_000;
 
-/// The newest events of the session, which no summary covers.
+/// The number of the newest events, which no summary covers.
 const TAIL: usize = 50;
 
-/// How many more steps the long one may take: an entry that isn't counted yet is read, and their
+/// How many more steps the longer data may take: an entry that isn't counted yet is read, and their
 /// number varies.
 const TOLERANCE: i32 = 1_000;
 
-/// Operations that read more the more there is. docs/costs.md names them too.
+/// Operations whose reads grow with the data. docs/costs.md lists them, too.
 const LINEAR: &[(&str, &str)] = &[
     ("deleteSession", "it deletes all that the session has"),
     ("clearMessages", "it deletes all that was said"),
@@ -70,7 +70,7 @@ const LINEAR: &[(&str, &str)] = &[
     ),
 ];
 
-/// Additional requests that read where there is a lot of data.
+/// Additional requests whose data is large.
 fn more_examples() -> Vec<Example> {
     let kb = |more: Value| {
         let mut body = json!({"sessionId": "s", "label": "kb"});
@@ -165,7 +165,7 @@ fn grown(count: usize) -> Alice {
          SELECT 'grown-' || n, 'alice', 1000000, 1000000, 1000000 FROM numbers"
     );
     db.run(&sql, &[]).unwrap();
-    // As the sessions' own writes do.
+    // The sessions' own writes do the same.
     for _ in 0..count / 16 {
         conversation::session::activity::trim_window(db).unwrap();
     }

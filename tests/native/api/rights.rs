@@ -80,7 +80,7 @@ fn an_invalid_right_is_refused_by_name() {
                     Ok(_) => accepted.push((field, value.to_string())),
                     Err(named) => {
                         let named = named.replace('.', "/");
-                        // An object in place of a name is no such body.
+                        // A body with an object in place of a name is invalid.
                         let is_named = named.starts_with(field) || named == "body";
                         assert!(is_named, "{field} {value}: {named}");
                     }
@@ -90,7 +90,7 @@ fn an_invalid_right_is_refused_by_name() {
         }
     }
     accepted.dedup();
-    // Names of one's own, and lists and objects that give nothing.
+    // Custom names, and empty lists and objects.
     let fine = [
         ("sessionId", "\" \""),
         ("operations", "[]"),
@@ -107,7 +107,7 @@ fn an_invalid_right_is_refused_by_name() {
     println!("{tried} rights");
 }
 
-/// Any mixture of fields: what is accepted restricts by every restriction that is written.
+/// Random combinations of fields: an accepted grant has every restriction that the body contains.
 #[test]
 fn every_accepted_grant_keeps_all_its_restrictions() {
     let alice = Alice::with_session();
@@ -181,7 +181,7 @@ fn every_accepted_grant_keeps_all_its_restrictions() {
                 Some(limits) => assert!(limits.most.turns_per_minute.is_some(), "{input}"),
                 None => assert!(!has("limits"), "{input}"),
             }
-            // Each request has its own grant, and none of them counts by itself.
+            // Each request has its own grant, so a grant has no count of its own.
             assert!(!is_grant || has("limits") == has("holder"), "{input}");
             if let Some(limits) = scope.limits.filter(|_| has("holder")) {
                 assert_eq!(limits.holder, "holder user-42");
@@ -197,7 +197,7 @@ fn limits_of_a_grant_need_a_holder() {
     let alice = Alice::with_session();
     let limited = json!({"preset": "read", "limits": {"turnsPerMinute": 1}, "expiresIn": 60});
     assert_eq!(granted(&alice, &limited).unwrap_err(), "holder");
-    // A token is one thing, which counts by itself.
+    // A token has its own count.
     assert!(minted(&alice, &limited).is_ok());
     let mut with_holder = limited;
     with_holder["holder"] = json!("user-42");
@@ -263,7 +263,7 @@ fn a_trace_sent_with_a_token_is_neither_recorded_nor_joined() {
                         assert_eq!(trace.state.as_deref(), Some("vendor=1"));
                         continue;
                     }
-                    // Without a receiver of spans there is no trace at all.
+                    // Without a span collector there is no trace.
                     assert_eq!(trace.is_some(), sampler.is_some(), "{what}");
                     let Some((trace, sampler)) = trace.zip(sampler) else {
                         continue;

@@ -36,7 +36,7 @@ const WORDS: [&str; 12] = [
 
 const OWN_WORDS: usize = WORDS.len() / 2;
 
-/// The most steps of the engine by which other sessions may change an operation.
+/// The maximum difference in SQLite steps that other sessions may cause in an operation.
 const MOST_STEPS: i32 = 400;
 
 fn id(text: &str) -> Id {
@@ -57,7 +57,7 @@ fn user_event(id: Option<String>, text: &str) -> Value {
     event
 }
 
-/// Session `s`, and the other things that every agent of this test has.
+/// Creates session `s` and the other data that every agent of this test has.
 fn populate_alike(alice: &Alice) {
     populate(alice);
     alice.ok(
@@ -80,7 +80,7 @@ fn populate_alike(alice: &Alice) {
     }
 }
 
-/// Other sessions, at random: some before session `s` in the order of names, some after.
+/// Creates random other sessions: some before session `s` in the order of names, some after.
 struct Neighbors<'a> {
     alice: &'a Alice,
     dice: Dice,
@@ -98,7 +98,7 @@ impl Neighbors<'_> {
         for _ in 0..moves {
             let name = self.name();
             self.alice.host.advance(1 + self.dice.roll(500) as i64);
-            // A request that is refused because the session isn't there changes nothing.
+            // A request that is refused because the session is missing changes nothing.
             let _ = self.step(&name);
         }
     }
@@ -162,7 +162,7 @@ impl Neighbors<'_> {
             16 => self.call("deleteSession", json!({"sessionId": session})),
             17 => self.call("forkSession", json!({"sessionId": session})),
             18 => {
-                // An import that moves the numbers up, whole or cut off.
+                // A complete or interrupted import that advances the row numbers.
                 let file = self.alice.export(name)?;
                 let copy = format!("{name}-{count}-{}", self.seed);
                 let mut import = begin_import(&self.alice.agent(&self.alice.db), copy, true)?;
@@ -196,7 +196,7 @@ impl Neighbors<'_> {
                 self.call("runTurn", json!({"sessionId": session, "message": message}))
             }
             _ => {
-                // As the holder of a token for that session, who may see no other.
+                // As the holder of a token for that session only.
                 let caller = Caller::Scoped(TokenScope {
                     session_id: Some(id(name)),
                     expires_at: i64::MAX,
@@ -436,7 +436,7 @@ fn requests() -> Vec<Request> {
     requests
 }
 
-/// The operations that a token for session `s` names, by the kind of token. `None`: the
+/// The operations named by a token for session `s`, by the kind of token. `None`: the
 /// token names none.
 fn tokens(operation: &str) -> [(&'static str, Option<Vec<String>>); 4] {
     let of = |preset: Preset| {
@@ -480,7 +480,7 @@ fn send(alice: &mut Alice, send: &Request, operations: Option<Vec<String>>) -> (
     alice.compactions = CompactionTracker::default();
     let (_, _) = (alice.db.take_costs(), alice.db.take_steps());
     let mut body = Err(Error::storage("not asked"));
-    // Nothing that the request wrote stays.
+    // The request's writes are rolled back.
     let _: Result<()> = atomically(&alice.db, || {
         body = send.of(&alice.agent(&alice.db), alice);
         Err(Error::storage("taken back"))

@@ -22,7 +22,7 @@ use api::transfer::begin_export;
 use base::ids::Id;
 use base::testing::Sqlite;
 
-/// Milliseconds of a request: a second in workerd.
+/// The maximum milliseconds of a request, equal to a second in workerd.
 const MOST_MS: f64 = 400.0;
 
 /// Operations that read a whole agent page by page and wait for a bucket between two pages: others
@@ -68,7 +68,7 @@ const ENTRIES: usize = 10_000;
 const DOCUMENTS: usize = 1_000;
 const VERSIONS: usize = 50;
 
-/// This thread's time on a processor.
+/// This thread's CPU time.
 fn cpu_ms(since: Instant) -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = stat.and_then(|stat| stat.split(' ').next()?.parse::<f64>().ok());
@@ -86,7 +86,7 @@ fn timed<T>(run: impl FnOnce() -> T) -> (f64, T) {
     (cpu_ms(started) - before, outcome)
 }
 
-/// A short message: a word for each letter from `a` on, and words that all messages share.
+/// A short message: one word per letter from `a` on, and words shared by all messages.
 fn short_message(dice: &mut Dice) -> String {
     let letters = ('a'..='m').map(|first| {
         let second = char::from(b'a' + dice.roll(26) as u8);
@@ -103,7 +103,7 @@ fn text_message(id: &str, text: &str) -> Value {
 fn fill(alice: &Alice) {
     let mut dice = Dice(5);
     populate(alice);
-    // Branches first: what follows continues from the newest.
+    // The branches come first, because later appends continue from the newest event.
     alice.ok("createSession", json!({"id": "tree"}));
     let root = json!({"sessionId": "tree", "message": text_message("root", "always")});
     alice.ok("appendMessage", root);
@@ -178,7 +178,7 @@ fn fill(alice: &Alice) {
     while conversation::index::build::build_batch(&alice.db).unwrap() {}
 }
 
-/// The queries of a search that cost most.
+/// The most expensive search queries.
 fn queries() -> Vec<Value> {
     let letters = || 'a'..='m';
     let every: Vec<String> = letters()
@@ -221,7 +221,7 @@ fn queries() -> Vec<Value> {
         .collect()
 }
 
-/// Filters as large as they may be.
+/// Filters of the maximum size.
 fn filters() -> Vec<Value> {
     let cities: Vec<String> = (0..32).map(|n| format!("city {n}")).collect();
     let many: serde_json::Map<String, Value> = (0..16)
@@ -393,7 +393,7 @@ fn writes() -> Vec<(&'static str, Value)> {
     writes
 }
 
-/// The longest request of each operation, with what it was.
+/// The slowest request of each operation, and its description.
 #[derive(Default)]
 struct Costs(BTreeMap<String, (f64, String)>);
 
@@ -465,7 +465,7 @@ fn no_request_blocks_an_agent_for_a_second() {
     {
         costs.run(&filled, example.operation, &example.body);
     }
-    // A caller of one session asks the same.
+    // A caller limited to one session sends the same requests.
     let scope = TokenScope {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         operations: None,
@@ -482,7 +482,7 @@ fn no_request_blocks_an_agent_for_a_second() {
         });
     }
     filled.caller = Caller::Owner;
-    // A file goes out page by page, and others are answered between two pages.
+    // A file is sent page by page, and other requests run between two pages.
     for session in ["s", "big", "folded", "tools"] {
         let mut export = begin_export(&filled.agent(&filled.db), session.to_owned()).unwrap();
         while {

@@ -11,7 +11,7 @@ use models::choice::Provider;
 
 const TURNS: usize = 20;
 
-/// The reminder's text about the block in each turn. No other text contains it.
+/// The text in each turn's reminder about the block. No other text contains it.
 fn reminder_text(turn: usize) -> String {
     format!("mood number {turn}")
 }
@@ -74,7 +74,7 @@ pub fn sent_requests(alice: &Alice, provider: Provider) -> Vec<Value> {
 }
 
 /// A request in the order in which the provider reads it: the tools, the system text, and
-/// the messages block by block. The provider does not read the marks for the cache.
+/// the messages block by block. The provider ignores the cache markers for matching.
 fn blocks(body: &Value) -> Vec<String> {
     fn unmarked(block: &Value) -> String {
         let mut block = block.clone();
@@ -195,7 +195,7 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
     let requests = sent_requests(&alice, provider);
     let bar = "═".repeat(12);
     assert_eq!(marked(&requests[0]), ["set_context", &bar, "one"]);
-    // The reminder after the question is not there in the next turn.
+    // The next turn omits the reminder after the question.
     assert_eq!(marked(&requests[1]), ["set_context", &bar, "two"]);
     assert!(
         blocks(&requests[1])
@@ -204,7 +204,7 @@ fn anthropic_caches_the_tools_the_system_text_and_the_unchanged_messages() {
             .contains(&reminder_text(1))
     );
     assert_eq!(marked(&requests[2]), ["set_context", &bar, "two", "c1"]);
-    // A caller that asks for the input sends it alone, and sees no marks.
+    // A caller that requests the input sends it itself, and gets no cache markers.
     let input = alice.ok(
         "buildWorkingContext",
         json!({"sessionId": "s", "format": "anthropic"}),

@@ -145,7 +145,7 @@ fn a_failing_callback_is_retried_then_stored_as_failed() {
                 .answer(Err(CallFailure::TimedOut { silence_ms: 10_000 })),
         }
         let next = alice.run_callbacks();
-        // It is not tried before it is due.
+        // It is not retried before it is due.
         assert_eq!(alice.run_callbacks(), next);
         if let Some(at_ms) = next {
             let pause_ms = at_ms - alice.host.now_ms();
@@ -233,7 +233,7 @@ fn every_kind_of_turn_end_is_reported() {
 #[test]
 fn a_turn_started_by_a_callback_sends_none() {
     let alice = Alice::with_turn_end_callback();
-    // The service names the call that it answers.
+    // The service's request contains the id of the callback.
     alice.outbound.answer(text_answer("Zero."));
     alice.chat_text("hello");
     alice.outbound.answer(ok());
@@ -259,7 +259,7 @@ fn a_turn_started_by_a_callback_sends_none() {
         json!({"sessionId": "s", "message": user("from within")}),
     );
     assert_eq!(alice.callback_rows(), 1, "nobody is told of this turn");
-    // A page's turn, and a turn of another session, are reported.
+    // A turn started by a page or in another session is reported.
     alice.outbound.answer(text_answer("Five."));
     alice.chat_text("a page");
     alice.outbound.answer(text_answer("Six."));
@@ -301,7 +301,7 @@ fn callbacks_go_only_to_allowed_urls() {
             "{callback}"
         );
     }
-    // The list of origins became shorter since.
+    // The list of allowed origins was shortened in the meantime.
     let alice = Alice::with_turn_end_callback();
     alice.outbound.answer(text_answer("Hello!"));
     alice.chat_text("hi");

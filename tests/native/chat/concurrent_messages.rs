@@ -10,14 +10,14 @@ use crate::chat::turns::{calls, define, receive, text_answer, user};
 use base::testing::Dice;
 use chat::run::resume::resume_some_turns;
 
-/// One moment of a turn at which others write.
+/// A moment in a turn at which another request writes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Moment {
-    /// The turn is stored, and its model is not yet asked.
+    /// The turn is stored, and its model is not yet called.
     BeforeTheModel,
-    /// The model is being asked.
+    /// The model call is pending.
     WhileAsked,
-    /// The model's tool runs; the model is asked again after it.
+    /// The model's tool runs; the model is called again afterwards.
     WhileTheToolRuns,
 }
 
@@ -55,7 +55,7 @@ fn log(alice: &Alice) -> Vec<String> {
         .collect()
 }
 
-/// The texts and outputs that the history shows.
+/// The texts and outputs in the history.
 fn view(alice: &Alice) -> Vec<String> {
     let mut texts = Vec::new();
     for message in alice.shown() {
@@ -357,7 +357,7 @@ fn a_regenerated_answer_is_a_sibling_of_the_old_one() {
     let leaf = json!({"sessionId": "s", "leafId": "note"});
     let page = alice.ok("getHistory", leaf);
     assert_eq!(page["messages"].as_array().unwrap().len(), 3);
-    // A message behind the user's message itself is in the way of the new answer.
+    // A message directly after the user's message conflicts with the new answer.
     let again = json!({"id": "s", "trigger": "regenerate-message", "messages": [user("hi")]});
     let started = alice.begin(&again).unwrap();
     append(
@@ -394,7 +394,7 @@ fn a_continued_turn_follows_messages_appended_meanwhile() {
         view(&alice),
         ["where", "Let me see.", "Rome", "note", "Let me see."]
     );
-    // The page has both calls in the message that it knows.
+    // The page's copy of the message contains both calls.
     let shown = alice.shown();
     let second = shown[3]["parts"][1].clone();
     assert_eq!(second["toolCallId"], "c2");
@@ -435,7 +435,7 @@ fn run_turn_returns_the_message_with_its_answer() {
     assert_eq!(alice.ok("runTurn", body), ran);
 }
 
-/// Plays turns with and without tools, appends at every moment and the object's death.
+/// Plays turns with and without tools, with appends and evictions at every moment.
 #[test]
 fn random_appends_stay_on_the_visible_path() {
     for seed in 1..=40_u64 {

@@ -51,7 +51,7 @@ impl Alice {
         self.chat(json!({"id": "s", "message": {"id": format!("u{number}"), "role": "user", "parts": parts}}))
     }
 
-    /// Turns that the model answers.
+    /// Runs turns that the model answers.
     fn talk(&self, turns: std::ops::Range<usize>) {
         for number in turns {
             self.outbound.answer(answered(&format!("Answer {number}.")));
@@ -63,7 +63,7 @@ impl Alice {
     /// The messages of every request so far.
     fn requests(&self) -> Vec<Vec<Value>> {
         let calls = self.outbound.calls.borrow();
-        // Calls of tools have no messages.
+        // Tool calls contain no `messages`.
         let messages = calls.iter().filter_map(|call| {
             let body: Value = serde_json::from_str(&call.body).unwrap();
             body["messages"].as_array().cloned()
@@ -100,7 +100,7 @@ fn the_prefix_is_stable_until_the_window_is_full() {
         let (before, now) = (&pair[0], &pair[1]);
         assert!(tokens(now) <= 1_500, "{number}: {}", tokens(now));
         if !now.starts_with(before) {
-            // The window was full, and is 70 % full at most.
+            // The window was full; after moving, it is at most 70 % full.
             assert!(tokens(before) > 1_300, "{number}: {}", tokens(before));
             assert!(tokens(now) <= 1_050 + 80, "{number}: {}", tokens(now));
             assert!(now[0]["content"].as_str().unwrap().contains(NOTICE));
@@ -193,7 +193,7 @@ fn a_length_error_triggers_one_compaction_and_one_retry() {
     );
     assert!(second.iter().any(|message| message["content"] == "SUMMARY"));
     assert_eq!(alice.compactions(), 1);
-    // The correction stays: the next turn is not refused.
+    // The correction persists: the next turn is not refused.
     alice.talk(30..31);
     assert!(tokens(alice.requests().last().unwrap()) * 2 <= tokens(first) + 40);
 }
@@ -271,7 +271,7 @@ fn a_crash_at_any_point_frees_capacity_and_ends_the_turn_once() {
         cut_off(run(&alice.agent(&alice.db), started.work.unwrap()));
         drop(started.listener);
         alice.crash();
-        // A compaction that was not finished begins again; the answers from before stay.
+        // An unfinished compaction restarts; earlier answers remain.
         let first = match lived {
             0 => 0,
             lived if lived <= PARTS => 1,
@@ -324,7 +324,7 @@ fn a_long_output_is_truncated_for_the_model_but_not_in_the_log() {
     assert!(text_of(&alice.chat_text("Read it.")).ends_with("Long."));
     let last = alice.requests().pop().unwrap();
     assert!(tokens(&last) <= 3_000, "{}", tokens(&last));
-    // The rest of the conversation stays.
+    // The rest of the conversation is unchanged.
     assert!(
         last.iter()
             .any(|message| message["content"] == long_text(0).as_str())

@@ -18,11 +18,11 @@ use store::schema::migrate;
 enum Phase {
     /// The model was called and has not answered.
     AwaitingModel,
-    /// The model is speaking.
+    /// The model is streaming its answer.
     Speaking,
     /// A tool was called.
     InTool,
-    /// A tool answered, and the model was asked again.
+    /// A tool answered, and the model was called again.
     AfterTool,
 }
 
@@ -61,7 +61,7 @@ const PHASES: [Phase; 4] = [
 
 fn destroy(alice: &Alice, is_used_again: bool) {
     alice.ok("destroy", json!({"confirm": "alice"}));
-    // Like the next request, which may arrive before the turn has noticed.
+    // The next request may arrive before the turn detects the destruction.
     if is_used_again {
         migrate(&alice.db, &alice.host).unwrap();
     }

@@ -31,7 +31,7 @@ const NOTHING: &[&str] = &[
     "x",
 ];
 
-/// A model that sends a letter now and then.
+/// A model that sends one letter at long intervals.
 const LETTER: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
 
 fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
@@ -44,7 +44,7 @@ fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
 /// An entry point's name, an agent for it, and the request that uses it.
 type EntryPoint = (&'static str, fn() -> Alice, fn(&Alice));
 
-/// The entry points from which an outgoing call is made.
+/// The entry points that make outgoing calls.
 const ENTRY_POINTS: &[EntryPoint] = &[
     ("a model of OpenAI's kind", Alice::with_model, talks),
     ("Anthropic", || with_model("anthropic:claude"), talks),
@@ -196,6 +196,6 @@ fn a_slow_model_is_read_for_up_to_half_an_hour() {
         "{error}"
     );
     assert_eq!(alice.outbound.trickled_ms.get(), LONGEST_MS);
-    // The model's text before the end is stored.
+    // The text that the model sent before the end is stored.
     assert_eq!(alice.events()[1]["content"], "a".repeat(36));
 }

@@ -92,7 +92,7 @@ fn bytes_of(answer: &ScriptedAnswer) -> Vec<u8> {
     chunks.flatten().collect()
 }
 
-/// A turn with a tool, as an ordinary turn.
+/// Starts an ordinary turn with a tool.
 fn ordinary(alice: &Alice) -> Vec<Value> {
     for answer in answers() {
         alice.outbound.answer(Ok(answer));
@@ -116,7 +116,7 @@ fn with_tool() -> Alice {
     alice
 }
 
-/// The chunks without the ids that each turn mints.
+/// The chunks without the ids that each turn generates.
 fn shape(chunks: &[Value]) -> Vec<Value> {
     let mut chunks = chunks.to_vec();
     for chunk in &mut chunks {
@@ -148,7 +148,7 @@ fn any_chunking_yields_the_same_stream_as_a_direct_call() {
             let mut rest = bytes.as_slice();
             while !rest.is_empty() {
                 let (piece, left) = rest.split_at(1 + dice.roll(rest.len().min(40)));
-                // Nothing after the answer's end is read.
+                // Data after the answer's end is ignored.
                 lease.arrive(number, Arrival::Bytes(piece.to_vec()));
                 if !is_over && (dice.roll(2) == 0 || left.is_empty()) {
                     is_over = !waits(&mut driven);

@@ -9,7 +9,7 @@ use base::database::Database as _;
 use base::testing::ScriptedAnswer;
 use chat::run::cycle::run;
 
-/// The pieces of a model's stream until the turn is stopped.
+/// The chunks of a model's stream until the turn is stopped.
 fn pieces() -> Vec<Value> {
     let delta = |delta: Value| json!({"choices": [{"delta": delta}]});
     let call = |id: &str, name: &str, arguments: &str| {
@@ -102,8 +102,8 @@ fn stopped(alice: &Alice) {
 #[test]
 fn a_stopped_turn_has_the_same_usage_in_every_total() {
     let pieces = pieces();
-    // Each order in which these chunks may have arrived, up to each of them; in the first step and
-    // in the one after a tool.
+    // Every prefix of the chunks, in every order of arrival; in the first step and
+    // in the step after a tool.
     for after_tool in [false, true] {
         for received in 0..=pieces.len() {
             for only in [false, true] {

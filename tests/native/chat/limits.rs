@@ -57,7 +57,7 @@ impl Alice {
         self.outbound.calls.borrow().len()
     }
 
-    /// A turn that is refused before anything is written.
+    /// Runs a turn that is refused before anything is written.
     fn assert_limited(&self, body: &Value) -> Error {
         let (before, calls) = (self.db.dump(), self.calls_sent());
         let error = self.begin(body).err().expect("the turn began");
@@ -66,7 +66,7 @@ impl Alice {
         error
     }
 
-    /// How long a refused turn has to wait, and by which limit.
+    /// The time that a refused turn has to wait, and the limit.
     fn waits(&self, text: &str) -> (i64, String) {
         let error = self.assert_limited(&json!({"id": "s", "message": user(text)}));
         let seconds = error.details()["retryAfter"].as_i64().unwrap();
@@ -74,7 +74,7 @@ impl Alice {
         (seconds, field)
     }
 
-    /// A turn of session `s` that is answered and spends 12 tokens.
+    /// Runs an answered turn of session `s` that spends 12 tokens.
     fn run_answered_turn(&self, text: &str) {
         self.is_answered_in("s", text);
     }
@@ -346,7 +346,7 @@ fn a_turn_that_exhausts_the_budget_ends_and_keeps_its_output() {
     );
     assert_eq!(shown[1]["parts"][1]["output"], "echoed");
     assert_eq!(alice.calls_sent(), 2, "the model once, and the tool");
-    // The same call returns the same, and runs nothing.
+    // The same call returns the same answer and runs nothing.
     assert_eq!(
         alice.call("runTurn", input).unwrap_err().code.name(),
         "rate_limited"
@@ -389,7 +389,7 @@ fn a_queued_message_counts_once_when_it_starts() {
     let second = alice.begin(&queued("two")).unwrap();
     assert!(second.work.is_none());
     alice.assert_limited(&queued("three"));
-    // The same message waits where it waits.
+    // A repeated message keeps its position in the queue.
     assert!(alice.begin(&queued("two")).unwrap().work.is_none());
     for _ in 0..2 {
         alice.outbound.answer(text_answer("Yes."));
@@ -646,8 +646,8 @@ fn tokens_of_one_principal_share_a_count() {
     }
 }
 
-/// Every statement of a limited turn fails once. A turn that is refused left nothing; a
-/// turn that began is counted.
+/// Every statement of a limited turn fails once. A refused turn leaves no rows; a
+/// started turn is counted.
 #[test]
 fn a_turn_and_its_usage_are_written_atomically() {
     for passing in 0.. {

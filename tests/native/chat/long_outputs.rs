@@ -22,7 +22,7 @@ fn answer(alice: &Alice, output: &str) {
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, output)));
 }
 
-/// What the model was sent last, as results of its calls.
+/// The call results in the newest request to the model.
 fn results(alice: &Alice) -> Vec<String> {
     let sent = alice.outbound.calls.borrow();
     let body: Value = serde_json::from_str(&sent.last().unwrap().body).unwrap();

@@ -321,7 +321,7 @@ fn defining_a_server_that_cannot_list_tools_writes_nothing() {
             vec![Ok(ScriptedAnswer::text(401, ""))],
             "it returned status 401",
         ),
-        // It is asked once more in the newest revision.
+        // The list is requested once more in the newest revision.
         (
             vec![
                 Ok(ScriptedAnswer::text(404, "")),
@@ -370,7 +370,7 @@ fn defining_a_server_that_cannot_list_tools_writes_nothing() {
         assert!(error.message.contains(expected), "{}", error.message);
         assert!(alice.outbound.answers.borrow().is_empty(), "{expected}");
     }
-    // A list without an end, and a server that never answers.
+    // An endless list, and a server that never answers.
     alice.answers([initialized(), note()]);
     for page in 2..40 {
         alice
@@ -487,7 +487,7 @@ fn arguments_mapped_to_headers_are_sent_there_too() {
     ] {
         assert_eq!(header(&call, name), value, "{name}");
     }
-    // A value that is too long for a header is no call.
+    // A value too long for a header prevents the call.
     let sent = alice.outbound.calls.borrow().len();
     let long = json!({"region": "x".repeat(5_000)});
     alice.outbound.answer(calls(&[("c2", "gh_t", long)]));
@@ -649,7 +649,7 @@ fn a_stale_list_is_fetched_again() {
     ]);
     alice.chat_text("2");
     let named = |name: &str, asks: bool| (name.to_owned(), asks);
-    // A tool that the operator has not seen needs approval; a tool that is as before does
+    // A tool that the operator has not seen needs approval; an unchanged tool does
     // not.
     let asks = [
         named("gh_a", true),
@@ -660,9 +660,9 @@ fn a_stale_list_is_fetched_again() {
     let listed = alice.ok("listTools", json!({}));
     assert_eq!(listed["tools"][0]["isChanged"], true);
     assert_eq!(listed["tools"][1]["isChanged"], Value::Null);
-    // The model of this very turn received the new list.
+    // The model of the same turn received the new list.
     assert_eq!(alice.sent_call(5).1["tools"][2]["function"]["name"], "gh_c");
-    // A tool that is as it was needs no approval again.
+    // An unchanged tool needs no new approval.
     alice.host.advance(REFRESH_EVERY_MS);
     alice.answers([result(1, json!({"tools": [tool("a")]})), text_answer("Hi.")]);
     alice.chat_text("3");
@@ -693,11 +693,11 @@ fn a_list_changed_notification_triggers_a_refresh() {
     ]);
     alice.chat_text("once it is a minute old");
     assert_eq!(alice.tools().len(), 2);
-    // Without a further report, the list is good for ten minutes.
+    // Without another notification, the list is valid for ten minutes.
     alice.host.advance(REFRESH_CHANGED_MS);
     alice.outbound.answer(text_answer("Hi."));
     alice.chat_text("later");
-    // A server that doesn't answer is not asked in every turn.
+    // A server that doesn't answer is not contacted in every turn.
     assert_eq!(alice.uses(vec![reports(1)]), "Fine.");
     alice.outbound.answer(Err(CallFailure::Crowded));
     alice.outbound.answer(text_answer("Hi."));
@@ -732,7 +732,7 @@ fn an_unavailable_server_only_delays_the_turn() {
             expected
         );
         assert_eq!(alice.tools(), [("gh_a".to_owned(), false)]);
-        // It is not asked again at once.
+        // It is not contacted again immediately.
         alice.outbound.answer(text_answer("Hi."));
         alice.chat_text("hi again");
     }
@@ -749,7 +749,7 @@ fn an_unavailable_server_only_delays_the_turn() {
             .unwrap()
             .contains("Tools at https://tools.example")
     );
-    // A call is checked by the settings as they are now.
+    // A call is checked against the current settings.
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     alice.outbound.answer(text_answer("No."));
     let before = alice.outbound.calls.borrow().len();
@@ -770,7 +770,7 @@ fn a_silent_server_delays_a_turn_by_three_seconds() {
     let body = json!({"id": "s", "message": user("hi")}).to_string();
     let agent = alice.agent(&alice.db);
     let started = begin_chat(&agent, "default", body.as_bytes()).unwrap();
-    // The model is silent, too: the turn waits for the model, past the refresh.
+    // The model doesn't answer either: the turn waits for it beyond the refresh.
     cut_off(run(&agent, started.work.unwrap()));
     assert_eq!(alice.outbound.slept.borrow()[0], 3_000);
     let (_, body) = alice.sent_call(4);
@@ -844,7 +844,7 @@ fn tool_names_are_unique() {
         alice.refused("removeTool", json!({"name": "gh_a"})),
         "invalid_request"
     );
-    // A server's tool can't be one of the memory's.
+    // A server's tool can't have the name of a memory tool.
     alice.answers([
         initialized(),
         Ok(ScriptedAnswer::text(202, "")),
@@ -870,7 +870,7 @@ fn an_agent_has_at_most_128_tools_and_16_servers() {
     assert_eq!(defined["tools"].as_array().unwrap().len(), 127);
     assert_eq!(defined["leftOut"].as_array().unwrap().len(), 3);
     assert_eq!(alice.tools().len(), 128);
-    // The same server again has the same room.
+    // Defining the same server again needs no additional capacity.
     let defined = alice.define_server(&json!(many), &off()).unwrap();
     assert_eq!(defined["tools"].as_array().unwrap().len(), 127);
     let own = json!({"name": "more", "description": "", "url": "https://tools.example/t"});
@@ -1138,7 +1138,7 @@ fn resuming_is_limited_and_needs_server_support() {
         assert_eq!(read, ended);
     }
     assert_eq!(alice.uses((0..6).map(|_| cut()).collect()), ended);
-    // Without an id there is nothing to resume, nor after another failure.
+    // A stream without an id, or with another failure, can't be resumed.
     assert_eq!(alice.uses(vec![cut_after(&[""], 1, None)]), ended);
     let late = CallFailure::TookTooLong { total_ms: 300_000 };
     let read = alice.uses(vec![cut_after(&["e"], 1, Some(late))]);

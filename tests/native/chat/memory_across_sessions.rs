@@ -40,7 +40,7 @@ fn new_memory_reaches_other_sessions_without_changing_the_prefix() {
     alice.ok("setBlock", write);
     let after = alice.request_of_turn("two", 1, "Book a flight.");
     let (before, after) = (messages_of(&before), messages_of(&after));
-    // The system text and the message before, to the byte.
+    // The system text and the previous message are identical to the byte.
     assert_eq!(before, after[..before.len()]);
     assert!(!before.concat().contains("window seats"));
     let answer = after[before.len()..].concat();
@@ -66,7 +66,7 @@ fn new_memory_is_in_the_instructions_after_a_prompt_refresh() {
         let request = alice.request_of_turn(session, 1, "Book.");
         let messages = messages_of(&request);
         assert!(messages[0].contains("Likes window seats."), "{messages:?}");
-        // And no reminder is needed.
+        // No reminder is needed.
         assert!(!messages[1..].concat().contains("window seats"));
     }
     let refreshed = alice.ok("refreshPrompts", json!({}));

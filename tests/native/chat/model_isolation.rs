@@ -11,13 +11,13 @@ use api::dispatch::follow_up;
 use base::ids::Id;
 use base::testing::{ScriptedAnswer, wait_for};
 
-/// A refusal for length without a number.
+/// A length error without the maximum.
 fn refused_without_numbers() -> ScriptedAnswer {
     let error = json!({"error": {"message": "Your input exceeds the context window of this model.", "code": "context_length_exceeded"}});
     ScriptedAnswer::text(400, &error.to_string())
 }
 
-/// An answer that reports so many tokens of input.
+/// An answer that reports this many input tokens.
 fn reported(text: &str, input: i64) -> ScriptedAnswer {
     let answer = json!({
         "choices": [{"message": {"content": text}, "finish_reason": "stop"}],
@@ -33,7 +33,7 @@ struct Received {
 }
 
 impl Alice {
-    /// A turn. The ids of its messages are the caller's, so they are the same in each play.
+    /// Runs a turn. The caller chooses the ids of its messages, so they are the same in each play.
     pub fn run_turn_in(&self, session: &str, number: usize, text: &str) {
         let parts = json!([{"type": "text", "text": text}]);
         let message = json!({"id": format!("{session}{number}"), "role": "user", "parts": parts});
@@ -48,7 +48,7 @@ impl Alice {
         self.outbound.answers.borrow_mut().clear();
     }
 
-    /// The act by which a neighbor is a nuisance.
+    /// A random action in another session.
     fn disturb_neighbor(&self, dice: &mut Dice, number: usize) {
         let session = format!("n{}", dice.roll(3));
         match dice.roll(8) {
@@ -70,7 +70,7 @@ impl Alice {
                 self.run_turn_in(&session, number, "A report.");
             }
             4 => {
-                // So many sessions that the rows of last turns are tidied up.
+                // Enough sessions that old rows of last turns are deleted.
                 for other in 0..40 {
                     self.outbound.answer(Ok(reported("Yes.", 9_000)));
                     self.run_turn_in(&format!("m{number}-{other}"), 0, "Hi.");
@@ -188,7 +188,7 @@ fn a_sessions_calibration_outlives_its_turn_row() {
     }
     conversation::session::last_turns::fold_surplus(&alice.db).unwrap();
     assert_eq!(estimate(&alice), before);
-    // And the next turn continues from there.
+    // The next turn continues from there.
     alice.outbound.answer(answered("Yes."));
     alice.run_turn_in("s", 9, "Hi.");
     let after = estimate(&alice)["messages"].as_i64().unwrap();

@@ -125,7 +125,7 @@ impl Alice {
         }
     }
 
-    /// Defines the server, which wants an authorization. Returns the address to open.
+    /// Defines the server, which requires authorization. Returns the URL to open.
     fn is_wanted(&self, more: &Value, answers: Vec<Answer>) -> String {
         self.queues([status(401)].into_iter().chain(answers));
         let mut input = json!({"name": "gh", "mcp": URL, "needsApproval": false});
@@ -146,7 +146,7 @@ impl Alice {
         self.is_wanted(&json!({}), vec![resource(), metadata()])
     }
 
-    /// The browser returns with these fields.
+    /// The browser calls the redirect URL with these fields.
     fn returns_with(&self, query: &str) -> ReturnPage {
         let address = format!("{CALLBACK}?{query}");
         let Route::OAuthReturn { agent, returned } = route::parse("GET", &address).unwrap() else {
@@ -169,7 +169,7 @@ impl Alice {
         alice
     }
 
-    /// A turn in which the model calls the tool. Returns the text that the model reads.
+    /// Runs a turn in which the model calls the tool. Returns the text that the model reads.
     fn uses_it(&self, answers: Vec<Answer>) -> String {
         self.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
         self.queues(answers);
@@ -316,7 +316,7 @@ fn an_authorization_response_is_valid_once_for_ten_minutes() {
     };
     for (change, field) in [
         (("login.example", "evil.example"), "iss"),
-        // An address that only means the same is another text.
+        // An equivalent URL with a different text is refused.
         (("login.example", "login.example%2F"), "iss"),
         (("&iss=https%3A%2F%2Flogin.example", ""), "iss"),
         (("code=the-code&", ""), "code"),
@@ -329,13 +329,13 @@ fn an_authorization_response_is_valid_once_for_ten_minutes() {
         let failure = page.failure.unwrap();
         assert_eq!(failure.details()["field"], field, "{query}");
         assert_eq!(alice.count_sent(), from, "nothing is asked");
-        // What was used is used up.
+        // A used authorization is invalid.
         assert_eq!(unknown(alice.returns_with(&allowed(&opened))), "state");
     }
     let opened = alice.begin_registered();
     alice.host.advance(10 * 60_000);
     assert_eq!(unknown(alice.returns_with(&allowed(&opened))), "state");
-    // A later address replaces an earlier one.
+    // A later authorization URL replaces an earlier one.
     let first = alice.begin_registered();
     let second = alice.begin_registered();
     assert_ne!(first, second);
@@ -371,7 +371,7 @@ fn an_unknown_state_is_refused_without_waking_an_agent() {
         };
         assert!(!is_own(&alice, &agent, &guessed), "{nonce}");
     }
-    // A deployment without the settings began no authorization.
+    // A deployment without the settings starts no authorization.
     assert!(!is_own(&Alice::default(), &agent, &returned));
 }
 
@@ -380,7 +380,7 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     let alice = Alice::authorized();
     alice.host.advance(3_540_000);
     let from = alice.count_sent() + 1;
-    // The list is old by now, too.
+    // The list is stale, too.
     let fresh = result(
         1,
         json!({"tools": [{"name": "a", "description": "The a.", "inputSchema": {"type": "object"}}]}),
@@ -407,7 +407,7 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     assert_eq!(fields(&sent[1].2)["refresh_token"], "refresh-two");
     assert_eq!(sent[2].3.as_deref(), Some("Bearer token-three"));
 
-    // The authorization server is away: the grant stays.
+    // The authorization server is unavailable: the grant is retained.
     let away = || {
         Err(CallFailure::Unreachable {
             cause: String::new(),
@@ -419,7 +419,7 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
         "{read}"
     );
     assert_eq!(alice.server()["needsAuthorization"], Value::Null);
-    // It refuses: the person is asked.
+    // It refuses: the user must authorize again.
     let read = alice.uses_it(vec![status(401), status(400)]);
     assert!(read.contains("must be authorized"), "{read}");
     assert_eq!(alice.server()["needsAuthorization"], true);
@@ -439,7 +439,7 @@ fn a_tool_that_needs_more_scopes_requests_all_of_them() {
     let read = alice.uses_it(vec![status(403)]);
     assert!(read.contains("`gh` must be authorized"), "{read}");
     assert_eq!(alice.server()["needsAuthorization"], true);
-    // The server lists its tools, and still wants more.
+    // The server lists its tools, and requires more scopes.
     alice.queues(listed().into_iter().chain([resource(), metadata()]));
     let define = json!({"name": "gh", "mcp": URL, "needsApproval": false});
     let defined = alice.ok("defineTool", define);
@@ -449,7 +449,7 @@ fn a_tool_that_needs_more_scopes_requests_all_of_them() {
     // The client is known, so it isn't registered again.
     assert_eq!(fields(opened)["scope"], "read write");
     assert_eq!(fields(opened)["client_id"], "c-1");
-    // Until then, the other tools are called with the token that is there.
+    // Until then, the other tools are called with the existing token.
     let before = alice.count_sent() + 1;
     alice.uses_it(vec![text("Fine.")]);
     assert_eq!(
@@ -581,7 +581,7 @@ fn metadata_are_discovered_at_the_standard_locations() {
             "https://login.example/tenant/.well-known/openid-configuration",
         ]
     );
-    // The server's own name for itself, and no scope where it names none.
+    // The server's own identifier, and no scope if it names none.
     assert_eq!(fields(&opened)["resource"], "https://tools.example");
     assert_eq!(fields(&opened)["scope"], Value::Null);
 }
@@ -673,7 +673,7 @@ fn removing_a_server_deletes_its_tokens() {
     );
     assert_eq!(count(&alice), 0);
 
-    // Nor does a server that the operator gave a credential.
+    // A server with an operator's credential gets no token either.
     let alice = Alice::authorized();
     let mut settings = alice.outbound.settings.borrow_mut();
     settings.insert(
@@ -733,7 +733,7 @@ fn another_key_or_none_counts_as_not_authorized() {
         );
     }
     assert_eq!(describe_client(&alice.outbound), None);
-    // A plain tool has no such client.
+    // A tool without a server has no such client.
     let own =
         json!({"name": "x", "description": "X.", "url": "https://tools.example/x", "oauth": {}});
     assert_eq!(alice.refused("defineTool", own), "invalid_request");

@@ -109,7 +109,7 @@ fn an_answer_survives_a_crash_during_the_turn() {
     );
 }
 
-/// The object dies after a statement around the turn's end fails. The test tries every
+/// The object is evicted after a statement near the turn's end fails. The test tries every
 /// statement.
 #[test]
 fn an_answer_is_applied_once_whichever_statement_fails() {
@@ -154,7 +154,7 @@ fn a_leftover_answer_is_applied_by_the_next_scan() {
     let work = alice.begin_two_calls();
     alice.script_two_calls();
     alice.run_work(work);
-    // As if the object had died right after the turn's end: the early answer is still
+    // As if the object were evicted right after the turn's end: the early answer is still
     // stored.
     let sql = "UPDATE cf_agents_last_turns SET state = '{}', answer_seq = NULL";
     alice.db.run(sql, &[]).unwrap();

@@ -100,7 +100,7 @@ fn only_an_explicit_false_skips_approval() {
         assert!(kinds(&chunks).contains(&"tool-approval-request"));
         assert_eq!(states(&alice), ["approval-requested"]);
         assert_eq!(alice.calls_to_class("").len(), 0);
-        // The approved call runs, and the class is not asked again.
+        // The approved call runs, and the class is not called again.
         let mut message = alice.shown()[1].clone();
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
@@ -124,8 +124,8 @@ fn the_class_decides_for_each_of_several_calls() {
     assert_eq!(states(&alice), ["output-available", "approval-requested"]);
 }
 
-/// The object dies while the class thinks. The next life asks the class about the same call,
-/// and the model is not asked again.
+/// The object is evicted while the class decides. The next activation repeats the question about the
+/// same call, and the model is not called again.
 #[test]
 fn the_approval_decision_survives_a_crash() {
     let mut alice = Alice::with_class();
@@ -155,7 +155,7 @@ fn the_approval_decision_survives_a_crash() {
     assert_eq!(requests.len(), 2);
     assert_eq!(requests[0], requests[1]);
     assert_eq!(alice.calls_to_class("").len(), 1);
-    // The model's first answer, the question, the question again, the call, the second answer.
+    // The model's first answer, the question, the repeated question, the call, the second answer.
     assert_eq!(alice.outbound.calls.borrow().len(), 5);
 }
 

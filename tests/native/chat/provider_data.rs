@@ -36,7 +36,7 @@ fn events(events: &[Value]) -> ScriptedAnswer {
     ScriptedAnswer::stream(&lines.collect::<String>())
 }
 
-/// Thoughts in pieces, a text, and a call.
+/// Thinking in several chunks, a text, and a call.
 fn anthropic_call() -> ScriptedAnswer {
     let start = |index: i64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let delta = |index: i64, delta: Value| json!({"type": "content_block_delta", "index": index, "delta": delta});
@@ -88,9 +88,9 @@ fn look_call(more: &Value) -> Value {
     json!({"content": "Let me see.", "tool_calls": [call]})
 }
 
-/// Runs a turn whose object dies after the tool ran, before the model is asked again, and
-/// then another turn. Returns the requests to the model: the first one, the second one by
-/// the next life, and that of the next turn.
+/// Runs a turn whose object is evicted after the tool ran, before the next model call, and
+/// then another turn. Returns the requests to the model: the first one, the second one from
+/// the next activation, and that of the next turn.
 fn requests_across_eviction(
     model: &str,
     call: ScriptedAnswer,
@@ -124,7 +124,7 @@ fn requests_across_eviction(
     let bodies: Vec<Value> = bodies
         .map(|body| serde_json::from_str(body).unwrap())
         .collect();
-    // The model, the tool, the model of both lives, the model of the next turn.
+    // The model, the tool, the second model request in both activations, the next turn's model.
     assert_eq!(bodies.len(), 5);
     [0, 3, 4].map(|index| bodies[index].clone())
 }
@@ -144,7 +144,7 @@ fn signed_thinking_is_sent_back_in_place() {
     ]);
     assert_eq!(second["messages"][1]["content"], expected);
     assert_eq!(third["messages"][1]["content"], expected);
-    // With its thinking, the model may continue to think after the call.
+    // The thinking is sent back, so the model may continue thinking after the call.
     assert_eq!(second["thinking"], first["thinking"]);
     assert_eq!(second["thinking"]["type"], "enabled");
 }

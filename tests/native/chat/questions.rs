@@ -32,7 +32,7 @@ fn accept(name: &str) -> Value {
     json!({"responses": {"who": {"action": "accept", "content": {"name": name}}}})
 }
 
-/// The message as a client sends it that called `addToolOutput`.
+/// The message as a client sends it after `addToolOutput`.
 fn answered(message: &Value, call_id: &str, output: &Value) -> Value {
     let mut message = message.clone();
     for part in message["parts"].as_array_mut().unwrap() {
@@ -66,7 +66,7 @@ impl Alice {
         alice
     }
 
-    /// A turn that ends with a question. Returns its chunks.
+    /// Runs a turn that ends with a question. Returns its chunks.
     fn ends_with_question(&self, state: &str) -> Vec<Value> {
         self.outbound
             .answer(calls(&[("c1", "gh_a", json!({"q": 1}))]));
@@ -234,7 +234,7 @@ fn an_approved_call_may_ask_a_few_times() {
     asking["parts"][1]["approval"]["approved"] = json!(true);
     alice.outbound.answer(result(1, &input_required("0")));
     let chunks = alice.chat(json!({"id": "s", "messages": [user("book"), asking]}));
-    // The client has the call as approved, and would repeat its request.
+    // The client regards the call as approved, and would repeat its request.
     assert_eq!(
         kinds(&chunks),
         [
@@ -420,7 +420,7 @@ fn a_call_whose_answer_started_no_turn_is_repeated_when_its_message_is_continued
     assert_eq!(alice.last_parts()[2]["data"]["isClosed"], true);
     alice.outbound.answer(result(1_001, &text("Booked.")));
     alice.outbound.answer(text_answer("It is booked."));
-    // The client continues by itself, and has the answer in its copy of the call.
+    // The client continues automatically, and its copy of the call contains the answer.
     let body = alice.answer_body("c1", &accept("Ann"));
     let chunks = alice.chat(body.clone());
     assert_eq!(chunks.last().unwrap()["type"], "finish", "{chunks:?}");
@@ -456,7 +456,7 @@ fn a_call_whose_answer_started_no_turn_is_repeated_before_the_next_message_is_an
     let shown = alice.shown();
     assert_eq!(shown.len(), 4);
     assert_eq!(shown[2]["parts"][0]["text"], "What time is it?");
-    // As with an answer that comes together with a message.
+    // The same as for an answer that is sent with a message.
     assert_eq!(shown[3]["parts"][0]["output"], "Booked.");
     assert_eq!(shown[3]["parts"][1]["text"], "Noon.");
 }
@@ -468,7 +468,7 @@ fn a_call_of_a_turn_that_was_lost_is_not_made_again() {
     assert!(answer_frame(&alice, &accept("Ann"), false).work.is_none());
     let body = alice.answer_body("c1", &accept("Ann"));
     drop(alice.begin(&body).unwrap());
-    // Another build began the turn, so nothing tells whether it made the call.
+    // Another build started the turn, so it is unknown whether the call was made.
     alice.crash();
     let sql = "UPDATE cf_agents_last_turns SET state = '{}'";
     base::database::Database::run(&alice.db, sql, &[]).unwrap();

@@ -32,7 +32,7 @@ impl Alice {
         started
     }
 
-    /// A running turn for the message `first`.
+    /// Starts a turn for the message `first`.
     fn busy(&self) -> (TurnWork, chat::run::listener::TurnListener) {
         let started = self
             .begin(&json!({"id": "s", "message": user("first")}))
@@ -371,7 +371,7 @@ fn clearing_or_deleting_a_session_deletes_its_queue() {
         alice.run_work(work);
         assert!(!alice.has_turn_rows());
     }
-    // The line goes with the session's messages also where there is no message left.
+    // The queue is deleted with the session's messages even if no message is left.
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     alice.queue("second");
@@ -398,7 +398,7 @@ fn forks_and_exports_do_not_include_the_queue() {
     assert_eq!(alice.messages(), MESSAGES[..4]);
 }
 
-/// The object dies at each moment of a line of three: each message is answered once.
+/// The object is evicted at each moment of a queue of three: each message is answered once.
 #[test]
 fn each_message_is_answered_once_in_order_whichever_statement_fails() {
     for passing in 0.. {
@@ -416,7 +416,7 @@ fn each_message_is_answered_once_in_order_whichever_statement_fails() {
         let at = format!("statement {passing}");
         if has_failed {
             alice.reactivate();
-            // Answers that were not written are asked for again.
+            // Answers that were not written are requested again.
             let answered = alice
                 .messages()
                 .iter()
@@ -518,7 +518,7 @@ fn a_new_message_waits_behind_a_queue_that_has_not_resumed() {
     let mut alice = Alice::with_model();
     let (work, _) = alice.busy();
     alice.queue("second");
-    // The turn ends, and the object dies before it begins the next one.
+    // The turn ends, and the object is evicted before it starts the next one.
     alice.outbound.answer(text_answer("One."));
     alice.turns.cancel_all();
     drop(work);

@@ -250,7 +250,7 @@ fn a_failure_after_partial_output_is_recorded_once() {
     assert_eq!(turns[0]["messageId"], alice.events()[1]["id"]);
     let failed = alice.turns_of(json!({"sessionId": "s", "failed": true}), 5);
     assert_eq!(failed, turns);
-    // Without its answer, the failure is still reported.
+    // After its answer is deleted, the failure is still reported.
     alice.ok(
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": [turns[0]["messageId"]]}),
@@ -277,7 +277,7 @@ fn a_turn_abandoned_after_crashes_is_recorded_as_such() {
     assert_eq!(turns[0]["failure"]["code"], "model_failed");
     let sentence = turns[0]["failure"]["message"].as_str().unwrap();
     assert!(sentence.contains("interrupted several times"), "{sentence}");
-    // One that can't be read.
+    // An unreadable record.
     let alice = Alice::with_interrupted_turns(1);
     let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
@@ -382,7 +382,7 @@ fn older_turns_stay_recorded_whatever_follows() {
     }
     let all = alice.turns("s");
     assert_eq!(all.len(), 4);
-    // The middle of the chain goes.
+    // The middle of the chain is deleted.
     alice.ok(
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": [all[1]["messageId"]]}),
@@ -438,11 +438,11 @@ fn records_do_not_depend_on_whether_the_turn_row_still_exists() {
     settle("once");
     assert_eq!(rows(&alice), 0);
     assert_eq!(alice.ok("getTurns", json!({"sessionId": "s"})), before);
-    // The next turn includes the one before, too.
+    // The next turn includes the previous one, too.
     alice.turn_in("s", "second");
     let after = alice.ok("getTurns", json!({"sessionId": "s"}));
     assert_eq!(after["turns"][1], before["turns"][0]);
-    // A turn that no event ended leaves no stale place behind.
+    // A turn without a final event leaves no stale position.
     alice.stop_in("s", "third");
     settle("again");
     assert_eq!(rows(&alice), 0);
@@ -494,12 +494,12 @@ fn a_sessions_failures_do_not_depend_on_other_sessions() {
     assert_eq!(all.len(), each + 3_000 + 1);
     assert_eq!(session_ids(&all)[0], "t");
     assert_eq!(session_ids(&all[all.len() - each..]), ["s"; 16]);
-    // They go with their session.
+    // They are deleted with their session.
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(alice.failures_kept(), 3_000 + 1);
 }
 
-/// Sessions that have nothing but so many failures and so many stopped turns each.
+/// Creates sessions that contain only failed and stopped turns.
 fn add_failures(alice: &Alice, sessions: i64, failed: i64, silent: i64) {
     let sql = format!(
         "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < {sessions})
@@ -535,7 +535,7 @@ fn reading_all_failures_is_bounded_and_complete() {
     let few = steps(MAX_FAILING_SESSIONS + 1, 0);
     let many = steps(4 * MAX_FAILING_SESSIONS, 0);
     assert!(many < few + few / 10, "{few} {many}");
-    // Nor are turns read that were stopped.
+    // Stopped turns are not read either.
     let stopped = steps(4 * MAX_FAILING_SESSIONS, MAX_SILENT_EACH);
     assert!(stopped < few + few / 10, "{few} {stopped}");
     // All of them are shown, once each. Those of sessions that started last come first.
@@ -589,7 +589,7 @@ fn a_turn_stopped_before_any_output_is_recorded_in_one_row() {
     };
     let plain = written(&alice, false);
     let stopped = written(&alice, true);
-    // The turn's row in place of the answer, and the record.
+    // The turn's row instead of the answer, and the record.
     assert_eq!(stopped, plain + 1);
     let turns = alice.turns("s");
     let finished: Vec<_> = turns.iter().map(|turn| &turn["finishReason"]).collect();
@@ -610,7 +610,7 @@ fn a_turn_stopped_before_any_output_is_recorded_in_one_row() {
     assert_eq!(alice.turns_of(json!({}), 1), turns);
     let usage = alice.ok("getUsage", json!({"sessionId": "s", "by": "day"}));
     assert!(!usage.to_string().contains("\"failedTurns\":1"), "{usage}");
-    // A later turn does not write over it.
+    // A later turn does not overwrite it.
     alice.turn_in("s", "again");
     assert_eq!(alice.turns("s")[1..], turns);
     alice.ok("clearMessages", json!({"sessionId": "s"}));
@@ -678,7 +678,7 @@ fn a_session_token_sees_only_its_turns() {
     for turn in theirs {
         let id = &turn["turnId"];
         assert_eq!(alice.refused("getTurn", json!({"turnId": id})), "forbidden");
-        // Nor under the name of its own session.
+        // It isn't found under its own session's name either.
         let body = json!({"turnId": id, "sessionId": "s"});
         assert_eq!(alice.ok("getTurn", body), Value::Null);
     }

@@ -13,7 +13,7 @@ use chat::run::work::TurnWork;
 use chat::turn::store::MAX_RESUMED;
 
 impl Alice {
-    /// An agent that dies while turns of the sessions `s0`, `s1` … run.
+    /// An agent that is evicted while turns of the sessions `s0`, `s1` … run.
     pub fn with_interrupted_turns(count: usize) -> Self {
         let mut alice = Self::with_model();
         for n in 0..count {
@@ -96,7 +96,7 @@ fn a_turn_that_crashes_the_object_is_abandoned_after_a_few_tries() {
             .unwrap();
         assert_eq!(recoveries[0].integer(0).unwrap(), tries);
         if tries < 3 {
-            // Each time, the object dies while it drives the turn.
+            // Each time, the object crashes while it runs the turn.
             alice.crash();
             continue;
         }

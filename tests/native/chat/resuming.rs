@@ -19,7 +19,7 @@ impl Alice {
         .unwrap()
     }
 
-    /// A socket that was offered a turn. The turn has ended since, with this answer.
+    /// A socket that was offered a turn, which has since ended with this answer.
     fn late(&self, answer: &str) -> (SocketState, String) {
         self.outbound.answer(text_answer(answer));
         let started = self
@@ -37,7 +37,7 @@ impl Alice {
         (state, reply["id"].as_str().unwrap().to_owned())
     }
 
-    /// The frames that answer an acknowledgement, and the socket's state since then.
+    /// The frames that answer an acknowledgement, and the socket's new state.
     fn acknowledges(&self, state: &SocketState, id: &str) -> (Vec<Value>, SocketState) {
         let ack = json!({"type": "cf_agent_stream_resume_ack", "id": id});
         let answer = self.receives(state, &ack);
@@ -49,7 +49,7 @@ impl Alice {
     }
 }
 
-/// The chunks of frames that end with the turn's end and the session's messages.
+/// The chunks of frames whose last ones are the turn's end and the session's messages.
 fn chunks(frames: &[Value]) -> Vec<Value> {
     let (list, rest) = frames.split_last().unwrap();
     let (done, chunks) = rest.split_last().unwrap();
@@ -75,9 +75,9 @@ fn a_late_acknowledgement_gets_the_chunks_of_a_finished_turn() {
     assert_eq!(answer[0]["type"], "start");
     assert_eq!(answer.last().unwrap()["type"], "finish");
     assert!(!freed.awaits_replay);
-    // A second one would show the answer twice.
+    // A second replay would show the answer twice.
     assert!(chunks(&alice.acknowledges(&freed, &id).0).is_empty());
-    // Another turn's name gets nothing of this one.
+    // Another turn's id gets no chunks of this one.
     assert!(chunks(&alice.acknowledges(&state, "other").0).is_empty());
 }
 
@@ -94,7 +94,7 @@ fn chunks_held_for_a_resume_are_released_after_a_timeout() {
     assert!(!alice.turns.is_busy());
     let (frames, _) = alice.acknowledges(&state, &id);
     assert!(chunks(&frames).is_empty());
-    // The list has the answer.
+    // The list contains the answer.
     assert_eq!(
         frames.last().unwrap()["messages"].as_array().unwrap().len(),
         2

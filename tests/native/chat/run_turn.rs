@@ -48,7 +48,7 @@ fn a_repeated_request_returns_the_answer_without_a_call() {
     assert_eq!(alice.ok("runTurn", turn_input("hi")), first);
     alice.reactivate();
     assert_eq!(alice.ok("runTurn", turn_input("hi")), first);
-    // Later turns write over the row of this turn.
+    // Later turns overwrite this turn's row.
     alice.outbound.answer(text_answer("More."));
     alice.ok("runTurn", turn_input("more"));
     alice.outbound.answer(text_answer("Yes."));
@@ -133,8 +133,8 @@ fn an_interrupted_turn_is_joined() {
     assert_eq!(alice.ok("runTurn", turn_input("hi")), ran);
 }
 
-/// After a failure of any statement: the message is there at most once, and a call that
-/// is sent again has its answer.
+/// After a failure of any statement, the message is stored at most once, and a call that
+/// is repeated returns its answer.
 #[test]
 fn run_turn_can_be_repeated_whichever_statement_fails() {
     for passing in 0.. {

@@ -13,7 +13,7 @@ use crate::chat::turns::{kinds, receive, text_answer, text_of, user};
 use base::budget::{ByteBudget, TURNS};
 use base::testing::wait_for;
 
-/// A listener that reads nothing is cut off after this many checks.
+/// A listener that reads nothing is disconnected after this many checks.
 const LOOKS: usize = 2;
 
 fn long() -> String {

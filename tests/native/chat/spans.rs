@@ -17,7 +17,7 @@ const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
 impl Alice {
-    /// An agent whose spans go to a receiver.
+    /// An agent whose spans are sent to a collector.
     fn with_collector() -> Self {
         let alice = Self::with_model();
         alice.set(Setting::OtelEndpoint, "https://otel.example/");
@@ -214,7 +214,7 @@ fn a_memory_span_names_its_block_and_entry() {
         one
     );
     assert_eq!(noted("listSessions", json!({})), "");
-    // Without a trace that is recorded, nothing is noted.
+    // Without a recorded trace, no span is noted.
     alice.ok("removeBlock", json!({"label": "facts"}));
     assert!(alice.spans().take_noted(trace.span).is_empty());
 }
@@ -226,7 +226,7 @@ fn an_mcp_message_carries_its_calls_span() {
     alice
         .define_server(&tools, &json!({"needsApproval": false}))
         .unwrap();
-    // Without a trace, a message names none.
+    // Without a trace, a message contains none.
     for call in alice.outbound.calls.borrow().iter() {
         assert!(!call.body.contains("_meta"), "{}", call.body);
     }
@@ -282,12 +282,12 @@ fn an_unsampled_trace_is_propagated_without_spans() {
     alice.chat_text_in(&alice.trace_of("00"), "hi");
     assert!(alice.header(0, "traceparent").unwrap().ends_with("-00"));
     assert!(alice.spans().is_empty());
-    // Without a receiver, a trace is passed on all the same.
+    // Without a collector, a trace is still propagated.
     let alice = Alice::with_model();
     alice.outbound.answer(text_answer("Yes."));
     alice.chat_text_in(&alice.trace_of("01"), "hi");
     assert!(alice.header(0, "traceparent").unwrap().ends_with("-01"));
-    // And without a trace, none is.
+    // Without a trace, none is propagated.
     alice.outbound.answer(text_answer("Yes."));
     alice.chat_text("hello");
     assert_eq!(alice.header(1, "traceparent"), None);
@@ -376,7 +376,7 @@ fn a_failing_collector_is_paused_and_loses_spans() {
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "")));
     send();
     assert_eq!(count_calls(), 2);
-    // The receiver may ask for a longer pause, but not for ever.
+    // The collector may request a longer pause, up to a limit.
     for (retry_after_s, rests_ms) in [(60, 60_000), (i64::MAX, 300_000)] {
         alice.spans().push(span());
         alice.outbound.retry_after.replace(Some(retry_after_s));

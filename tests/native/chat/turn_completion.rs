@@ -36,7 +36,7 @@ impl Alice {
         self.chat(json!({"id": session, "message": user(text)}));
     }
 
-    /// The rows of last turns: all, and those that still hold a state.
+    /// The number of rows of last turns, and of those that still contain a state.
     fn last_turns(&self) -> (usize, usize) {
         let count = |sql: &str| self.db.rows(sql, &[]).unwrap().len();
         (
@@ -56,7 +56,7 @@ fn twice((input, output): (i64, i64)) -> (i64, i64) {
     (2 * input, 2 * output)
 }
 
-/// Something that may happen to a session whose turn is over.
+/// An event in a session whose turn has ended.
 type Deed = fn(&mut Alice);
 
 const DEEDS: &[(&str, Deed)] = &[
@@ -183,7 +183,7 @@ fn a_turn_without_output_ends_by_the_turn_row() {
     alice.assert_nothing_interrupted();
 }
 
-/// A turn of an earlier life of the session, which still runs somewhere.
+/// A turn of an earlier activation of the session that still runs.
 #[test]
 fn a_turn_writes_nothing_into_another_session() {
     let mut alice = Alice::with_model();
@@ -287,7 +287,7 @@ fn calibration_uses_only_the_sessions_own_turns() {
     assert!(learnt > 1.5, "{learnt}");
     let of_new = estimate("new");
     assert!((before - of_new).abs() < 1.0, "{before} {of_new}");
-    // Nor does another session learn it as the next turn begins.
+    // Another session doesn't learn it either when the next turn starts.
     alice.outbound.answer(answer());
     alice.chat(json!({"id": "learns", "message": user("two")}));
     assert!((before - estimate("new")).abs() < 1.0);
@@ -295,7 +295,7 @@ fn calibration_uses_only_the_sessions_own_turns() {
     assert_eq!(alice.used(other["id"].as_str().unwrap()), (0, 0));
 }
 
-/// Anything in any order: the session's spending is the sum of its answers' spending.
+/// Random actions: the session's spending is the sum of its answers' spending.
 #[test]
 fn each_answer_is_counted_once_whatever_follows() {
     for seed in 1..=30 {

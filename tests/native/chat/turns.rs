@@ -57,7 +57,7 @@ fn a_simple_turn_writes_two_messages_and_no_other_row() {
         json!({"inputTokens": 10, "outputTokens": 2, "cost": 0.0})
     );
     assert!(!alice.has_turn_rows());
-    // The next turn's model gets the messages of this turn.
+    // The next turn's request contains the messages of this turn.
     alice.outbound.answer(text_answer("Again."));
     alice.chat(json!({"id": "s", "messages": [user("hi"), history[1], user("more")]}));
     assert_eq!(alice.actions().len(), 4);
@@ -447,7 +447,7 @@ fn a_model_that_reasons_until_its_output_limit_fails_the_turn_by_the_settings_na
         assert_eq!(last["type"], "error");
         let sentence = last["errorText"].as_str().unwrap();
         assert!(sentence.contains("`maxOutputTokens`"), "{sentence}");
-        // What the model thought is stored, and what it spent counts.
+        // The model's reasoning is stored, and its usage is counted.
         assert_eq!(
             alice.shown()[1]["parts"],
             json!([{"type": "reasoning", "text": "Hm."}])
@@ -551,7 +551,7 @@ fn the_outputs_of_a_turn_are_bounded_together() {
             .iter()
             .filter(|kind| **kind == "tool-output-available")
             .count(),
-        // Four for the model, and eight that are stored whole.
+        // Four outputs for the model, and eight stored in full.
         12
     );
     assert_eq!(
@@ -571,7 +571,7 @@ fn a_cancelled_turn_keeps_its_partial_output() {
     let started = alice
         .begin(&json!({"id": "s", "message": user("go")}))
         .unwrap();
-    // The outside of a test never waits, so the turn is cancelled before it runs.
+    // Scripted calls never wait, so the turn is cancelled before it runs.
     assert_eq!(
         alice.ok("cancelTurn", json!({"sessionId": "s"})),
         json!({"cancelled": true})
@@ -662,7 +662,7 @@ fn an_unreadable_turn_of_another_build_is_closed() {
     assert_eq!(alice.shown().len(), 4);
 }
 
-/// Every statement of a turn's end fails once: the turn's row stays, the turn is finished
+/// Every statement of a turn's end fails once: the turn's row remains, the turn is finished
 /// later, and nothing is stored twice.
 #[test]
 fn a_turn_with_a_storage_error_is_finished_later() {
@@ -714,7 +714,7 @@ fn a_turn_with_a_storage_error_is_finished_later() {
         assert_eq!(users, 1, "statement {passing}");
         let session = alice.ok("getSession", json!({"sessionId": "s"}));
         let spent = session["usage"]["inputTokens"].as_i64().unwrap();
-        // The answer counts once. A model that was asked twice for the call may count twice.
+        // The answer counts once. If the model call was repeated, its usage may count twice.
         assert!(spent == 13 || spent == 16, "statement {passing}: {spent}");
         let runs = alice
             .outbound
@@ -877,7 +877,7 @@ fn another_text_under_a_stored_id_is_refused() {
         assert!(error.message.contains("`messageId`"), "{}", error.message);
     }
     assert_eq!(alice.outbound.calls.borrow().len(), 1);
-    // An older message of the page's may read otherwise, and an edit names its message.
+    // An older message in the page's copy may differ, and an edit names its message.
     alice.outbound.answer(text_answer("In Rome."));
     alice.chat(json!({"id": "s", "messages": [other, answer, user("where")]}));
     alice.outbound.answer(text_answer("On its way."));
@@ -956,7 +956,7 @@ fn an_old_turn_writes_nothing_into_a_recreated_session() {
         .err()
         .unwrap();
     assert_eq!(busy.code.name(), "turn_in_progress");
-    // The old turn was cancelled: it asks no model and writes nothing.
+    // The old turn was cancelled: it calls no model and writes nothing.
     wait_for(run(&alice.agent(&alice.db), old.work.unwrap()));
     assert!(alice.outbound.calls.borrow().is_empty());
     alice.outbound.answer(text_answer("New."));
@@ -1084,12 +1084,12 @@ fn reported_usage_corrects_the_estimate() {
         let estimate = alice.ok("estimateTokens", json!({"sessionId": session}));
         estimate["messages"].as_i64().unwrap()
     };
-    // The lessons of a session stay its own, and a fork begins without them.
+    // A session's calibration applies only to it, and a fork starts without it.
     assert_eq!(estimate("s"), 2_600);
     let fork = alice.ok("forkSession", json!({"sessionId": "t"}));
     let uncorrected = estimate(fork["id"].as_str().unwrap());
     assert!(uncorrected > 2_600);
-    // Each report counts as three times its estimate at most.
+    // A report is capped at three times its estimate.
     let corrected = estimate("t");
     let bounds = uncorrected * 27 / 10..=uncorrected * 3;
     assert!(bounds.contains(&corrected), "{corrected} of {uncorrected}");

@@ -20,7 +20,7 @@ fn answer(input: i64, cached: i64, output: i64) -> ScriptedAnswer {
 }
 
 impl Alice {
-    /// A turn that spends these tokens.
+    /// Runs a turn that spends these tokens.
     fn spends(
         &self,
         session: &str,
@@ -44,7 +44,7 @@ impl Alice {
         self.host.advance(ms);
     }
 
-    /// The input tokens of days, or of models.
+    /// The input tokens by day or by model.
     fn inputs(&self, by: &str, more: Value) -> Vec<i64> {
         let usage = self.usage_by(by, more);
         usage
@@ -234,7 +234,7 @@ fn usage_is_neither_lost_nor_counted_twice() {
     let of_one: i64 = alice.inputs("day", json!({"sessionId": "s5"})).iter().sum();
     assert_eq!(of_one, 36);
     assert_eq!(alice.inputs("model", json!({"sessionId": "s1"})), [3]);
-    // A deleted session takes its own list with it. The agent's usage remains.
+    // Deleting a session deletes its own list. The agent's usage remains.
     for session in ["s5", "s1"] {
         alice.ok("deleteSession", json!({"sessionId": session}));
     }
@@ -383,7 +383,7 @@ fn model_settings_are_sent_to_the_model() {
 fn failed_turns_are_counted_with_or_without_output() {
     let alice = Alice::with_model();
     alice.spends("s", "fine", (1, 0, 1));
-    // The model fails at once; breaks off while it speaks; calls tools without end.
+    // The model fails immediately, breaks off during its answer, or calls tools endlessly.
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "No.")));
     alice.chat(json!({"id": "s", "message": user("at once")}));
     let half =
@@ -416,7 +416,7 @@ fn failed_turns_are_counted_with_or_without_output() {
         .map(|one| one["hasFailed"].as_bool().unwrap())
         .collect();
     assert_eq!(failed, [true, true, false], "newest first");
-    // The count outlives the session.
+    // The count remains after the session is deleted.
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(counts("day", json!({})), [(4, 3)]);
     alice.spends("t", "fine", (1, 0, 1));

@@ -698,7 +698,7 @@ fn messages_changed_during_summarizing_are_not_covered() {
         let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
         assert_eq!(listed["compactions"], json!([]));
     }
-    // A session that only grew in the meantime keeps the summary.
+    // If messages were only appended in the meantime, the summary is stored.
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     let during_call = || drop(alice.append_texts(&["more"]));

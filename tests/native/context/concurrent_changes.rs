@@ -12,7 +12,7 @@ fn a_purged_sessions_summary_is_not_written_into_a_new_session() {
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     let file = alice.export("s").unwrap().replace("m7", "[redacted]");
-    // The later session has the ids and the places of the one that was purged.
+    // The new session has the same ids and positions as the purged one.
     let during_call = || {
         alice.ok("deleteSession", json!({"sessionId": "s", "purge": true}));
         alice.import("s", &file).unwrap();

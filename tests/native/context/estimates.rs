@@ -136,7 +136,7 @@ fn context_tokens(alice: &Alice, session: &str) -> i64 {
     context["tokensEstimate"].as_i64().unwrap()
 }
 
-/// The caller's model counts so many tokens for each estimated one.
+/// Reports usage as a caller whose model counts this many tokens per estimated token.
 fn report(alice: &Alice, factor: f64, honest: i64) {
     let answer = context_tokens(alice, "s");
     let counted = (honest as f64 * factor) as i64;
@@ -173,7 +173,7 @@ fn a_callers_report_corrects_the_sessions_estimates() {
         last = now;
     }
     assert!(last > honest * 19 / 10, "{honest} {last}");
-    // Another session's estimates are as they were.
+    // Another session's estimates are unchanged.
     assert_eq!(context_tokens(&alice, "other"), honest);
     // A caller that sends fewer tokens than it reports is within the bounds.
     for (input, context) in [(i64::pow(2, 53) - 1, 1), (1, i64::pow(2, 53) - 1), (0, 5)] {
@@ -241,7 +241,7 @@ fn reports_and_turns_update_the_same_sums() {
     assert_eq!(context_tokens(&alice, "other"), honest);
 }
 
-/// After a turn, a report of a context writes a row more: the last turn's.
+/// After a turn, a report of a context writes one more row: the last turn's.
 #[test]
 fn a_report_during_a_turn_does_not_change_the_turn() {
     let alice = two_sessions();
@@ -265,7 +265,7 @@ fn a_report_during_a_turn_does_not_change_the_turn() {
     alice.run_work(started.work.unwrap());
     assert_eq!(alice.events().len(), 3, "the turn goes on to its answer");
     assert!(context_tokens(&alice, "s") >= reply);
-    // Of the turn's event and of the settled row.
+    // From the turn's event and from the settled row.
     assert_eq!(written(report.clone()), rows + 1);
     assert_eq!(written(report), rows + 1);
     let used = alice.ok("getSession", json!({"sessionId": "s"}));
@@ -283,7 +283,7 @@ fn prompt_and_tools_count_toward_the_compaction_threshold() {
     alice.append_texts(&["one two three"; 30]);
     let is_due = || {
         let grown = Id::parse("s".to_owned()).unwrap();
-        // The summariser may fail: the attempt is recorded all the same.
+        // If the summarizer fails, the attempt is still recorded.
         let _ = wait_for(follow_up(&alice.agent(&alice.db), &grown));
         let answer = alice.ok("getCompactions", json!({"sessionId": "s"}));
         !answer["decisions"].as_array().unwrap().is_empty()

@@ -91,7 +91,7 @@ fn fast_and_slow_paths_build_the_same_context() {
     for seed in 1..=games(GAMES.0, GAMES.1) {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let alice = Alice::with_session();
-        // Some logs hold only plain events, some all but branches, some all.
+        // Some logs contain only plain events, some everything except branches, some everything.
         let kinds = [3, 7, 14, 15][dice.roll(4)];
         for number in 1..=1 + dice.roll(60) {
             append(&alice, &mut dice, number, kinds);

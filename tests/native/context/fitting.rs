@@ -80,7 +80,7 @@ fn the_newest_messages_are_selected_and_no_pair_is_split() {
         let hidden: i64 = notice.split(' ').nth(1).unwrap().parse().unwrap();
         assert_eq!(hidden + shown.len() as i64, 160, "{notice}");
     }
-    // If everything fits, nothing is different.
+    // If everything fits, the context is unchanged.
     let context = build(&alice, json!({"maxTokens": 1_000_000}));
     assert_eq!(context, build(&alice, json!({})));
 }
@@ -155,7 +155,7 @@ fn the_newest_summary_is_kept_when_later_messages_are_dropped() {
     let shown = contents(&context);
     assert_eq!(shown[0], "The user likes tea.");
     assert!(shown.last().unwrap().starts_with("Answer 29"));
-    // The messages behind the summary are not missing.
+    // The messages after the summary are included.
     let notice = context["systemInstructions"][0].as_str().unwrap();
     let hidden: usize = notice.split(' ').nth(1).unwrap().parse().unwrap();
     assert_eq!(hidden + shown.len() - 1, 80, "{notice}");
@@ -261,7 +261,7 @@ fn a_context_with_memory_is_ready_to_send() {
     let bare = build(&alice, json!({"systemInstructions": ["In verse."]}));
     let added = estimate(prompt.as_str().unwrap());
     assert!(tokens(&openai) > tokens(&bare) + added + 100);
-    // The same bytes until the prompt is refreshed.
+    // The bytes are the same until the prompt is refreshed.
     alice.ok(
         "setBlock",
         json!({"label": "memory", "content": "Likes milk."}),

@@ -54,7 +54,7 @@ fn older_messages_are_truncated_and_the_newest_are_whole() {
             .unwrap()
             .contains("1 more characters")
     );
-    // The log and other readers have it whole.
+    // The log and other readers have the full text.
     let full = alice.ok("getHistory", json!({"sessionId": "s"}));
     assert_eq!(
         full["messages"][0]["parts"][0]["output"]["a"],
@@ -79,7 +79,7 @@ fn older_files_are_named_on_every_page() {
         history(&alice, json!({"keepMedia": 5}))["messages"][0]["parts"],
         picture
     );
-    // A page above the newest messages counts from the newest.
+    // A page of older messages also counts from the newest one.
     let below = history(&alice, json!({"limit": 4}));
     let above = history(&alice, json!({"before": below["cursor"], "keepMedia": 5}));
     assert_eq!(above["messages"][0]["parts"], picture);

@@ -17,7 +17,7 @@ const CUT_OFF: &str = "The tool did not answer";
 /// A call or a result in a request.
 #[derive(Clone, Debug)]
 enum Spoken {
-    /// The id, and the number that the arguments hold.
+    /// The id, and the number in the arguments.
     Call(String, String),
     /// The id, and the tool's result.
     Result(String, String),
@@ -212,7 +212,7 @@ fn a_model_that_reuses_call_0_works_with_any_summary() {
     }
 }
 
-/// How this shape writes the arguments of a call.
+/// A call's arguments as this shape writes them.
 fn shape_of(shape: &[(String, String)], call: &str) -> String {
     let same = |text: &str| serde_json::from_str::<Value>(text).unwrap();
     let found = shape.iter().find(|(other, _)| same(other) == same(call));
@@ -308,7 +308,7 @@ enum Item {
 /// The number of each call's result, by the call's number.
 type Expected = BTreeMap<usize, Option<usize>>;
 
-/// Random conversations: each step by its name, so that a failure shows how it was reached.
+/// Random conversations. Each step is recorded by name, so a failure shows its path.
 struct Game {
     alice: Alice,
     dice: Dice,
@@ -407,7 +407,7 @@ impl Game {
                 self.ok("appendEvents", json!({"events": events}));
             }
             8 => {
-                // Behind any event, inside a run, too.
+                // After any event, also inside a run.
                 let parent = self.some_event();
                 let (mut event, item) = self.event();
                 let id = format!("e{}", self.number());
@@ -536,7 +536,7 @@ impl Game {
                     }
                 }
                 Item::Result(id, n) => {
-                    // The newest message with such a call, and its first.
+                    // The first such call of the newest message that contains one.
                     let newest = open
                         .iter()
                         .filter(|(open, ..)| *open == id)
@@ -645,7 +645,7 @@ fn random_windows_keep_every_call_with_its_result() {
                 &what,
             );
         }
-        // A fork has the path, and the same pairs.
+        // A fork contains the path and the same pairs.
         if length > 0 {
             let fork = game.alice.ok("forkSession", json!({"sessionId": "s"}));
             for format in FORMATS {

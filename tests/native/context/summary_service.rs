@@ -61,7 +61,7 @@ fn a_service_writes_the_summary_instead_of_a_model() {
     assert!(request["prompt"].as_str().unwrap().contains("5 word"));
     assert!(request["maxTokens"].as_i64().unwrap() > 0);
     drop(calls);
-    // Its tokens are estimated, and count under its own name.
+    // Its tokens are estimated and counted under its own name.
     let usage = alice.ok("getUsage", json!({"by": "model"}))["usage"].clone();
     assert_eq!(usage.as_array().unwrap().len(), 1);
     assert_eq!(usage[0]["model"], "service:SUMMARISER");

@@ -63,7 +63,7 @@ fn a_turn_is_built_run_and_persisted() {
             {"role": "assistant", "content": "It says hi."}
         ])
     );
-    // A second turn that was built on the same leaf is refused.
+    // A second turn built on the same leaf is refused.
     assert_eq!(
         alice.refused(
             "persistWorkingContext",
@@ -71,7 +71,7 @@ fn a_turn_is_built_run_and_persisted() {
         ),
         "leaf_moved"
     );
-    // The messages that were read can be sent back unchanged.
+    // The returned messages can be sent back unchanged.
     alice.ok(
         "persistWorkingContext",
         json!({"sessionId": "s", "messages": next["messages"]}),

@@ -37,7 +37,7 @@ fn names(agents: &[ListedAgent]) -> Vec<String> {
     agents.iter().map(|agent| agent.name.clone()).collect()
 }
 
-/// All agents whose names begin so, in pages of this size.
+/// All agents with this prefix, read in pages of this size.
 fn all(town: &Town, prefix: &str, limit: usize) -> Vec<String> {
     let (mut found, mut after) = (Vec::new(), String::new());
     loop {
@@ -124,7 +124,7 @@ fn an_agent_that_left_is_in_no_shard_and_a_new_one_is_listed() {
     assert!(!town.part("part:user:").dump().contains("user"));
     assert!(!town.part("parts").dump().contains("plain"));
     assert_eq!(all(&town, "", 10), Vec::<String>::new());
-    // It was not destroyed after all: after a while it registers again.
+    // The agent was not destroyed: after a while it registers again.
     assert!(matches!(wait_for(town.member("user:1").join()), Ok(Some(ms)) if ms > 0));
     town.host.advance(60_000);
     assert_eq!(wait_for(town.member("user:1").join()), Ok(None));
@@ -202,8 +202,8 @@ fn a_read_of_an_unused_shard_creates_no_table() {
     assert_eq!(town.part("part:user:").dump(), "");
 }
 
-/// Beginnings that no agent ever had, over a directory that was never used and over one that
-/// has agents: each of the three operations answers that nothing begins so.
+/// Prefixes that no agent has, in an unused directory and in one that
+/// has agents: each of the three operations has an empty result.
 #[test]
 fn a_prefix_without_agents_has_an_empty_result() {
     let odd = [
@@ -402,9 +402,9 @@ fn erasing_in_several_requests_ends_with_one_receipt() {
     let first = town.ok("operator", "eraseAgents", body.clone());
     assert_eq!(first["more"], true);
     assert_eq!(first["agents"].as_array().unwrap().len(), 32);
-    // The backend stays as long as one of them may still use it.
+    // The backend is kept as long as one of the agents may still use it.
     assert!(all(&town, "", 50).contains(&"user:7".to_owned()));
-    // A receipt that was changed, or of other agents, is refused.
+    // A changed receipt, or one of other agents, is refused.
     for (wrong, prefix) in [(json!(99), "user:7:"), (json!(32), "user:")] {
         let mut forged = first["receipt"].clone();
         forged["agents"]["count"] = wrong;

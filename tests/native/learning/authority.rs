@@ -39,7 +39,7 @@ fn token(session: Option<&str>, agent_memory: bool, holder: Option<(&str, i64)>)
     })
 }
 
-/// Who causes a text.
+/// The caller that causes a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Who {
     Secret,
@@ -79,7 +79,7 @@ impl Who {
     }
 }
 
-/// How a text gets in.
+/// The way a text is added.
 const WRITERS: [&str; 14] = [
     "appendEvents",
     "appendMessage",
@@ -97,7 +97,7 @@ const WRITERS: [&str; 14] = [
     "setBlock",
 ];
 
-/// Those that write memory without learning.
+/// The ways that write memory without learning.
 const WRITES_AT_ONCE: [&str; 6] = [
     "an imported session with a block",
     "set_context in a turn",
@@ -147,7 +147,7 @@ fn set_fact() -> Value {
 
 /// Adds the text as this caller, in this way, with a model that follows it.
 fn add_text(alice: &mut Alice, who: Who, writer: &str) {
-    // What is there before: a message that is edited, a file that is imported.
+    // Preparation: the message to edit, or the file to import.
     match writer {
         "updateMessage" => {
             alice.ok(
@@ -197,7 +197,7 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
         body["sessionId"] = in_session["sessionId"].clone();
         body
     };
-    // A refusal is an answer, too.
+    // A refusal is a valid outcome, too.
     let _ = alice.as_caller(who.caller(), |alice| match writer {
         "appendEvents" => alice.call(writer, with(json!({"events": [user_event(SAID)]}))),
         "appendMessage" | "upsertMessage" | "updateMessage" => {
@@ -226,7 +226,7 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
     if WRITES_AT_ONCE.contains(&writer) {
         return;
     }
-    // A model that learns whatever it reads.
+    // A model that proposes everything it reads.
     alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
     for _ in 0..3 {
         alice.model_proposes(json!([]));
@@ -235,7 +235,7 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
     alice.outbound.answers.borrow_mut().clear();
 }
 
-/// Where the text is then.
+/// The places that contain the text afterwards.
 fn places(alice: &Alice) -> Vec<&'static str> {
     let mut places = Vec::new();
     let has = |value: &Value| value.to_string().contains("saffron");
@@ -277,7 +277,7 @@ fn learning_writes_only_where_the_speaker_could_write() {
                         !places.contains(&"agent"),
                         "{writer} {who:?} {has_own}: {places:?}"
                     );
-                    // No other session receives of it.
+                    // No other session receives any of it.
                     alice.outbound.answer(text_answer("Hello."));
                     alice.ok(
                         "runTurn",
@@ -337,7 +337,7 @@ const TAKERS: [&str; 13] = [
     "consolidate",
 ];
 
-/// A caller with the same reach who may also use each operation that changes memory.
+/// A caller with the same scope that may also use each operation that changes memory.
 fn with_memory_operations(who: Who) -> Caller {
     let Caller::Scoped(scope) = who.caller() else {
         return Caller::Owner;
@@ -366,8 +366,8 @@ fn with_memory_operations(who: Who) -> Caller {
 
 const NO_PENICILLIN: &str = "The user is not allergic to penicillin.";
 
-/// Has this caller try to change the fact in this way, in the session `s` and for the agent.
-/// Returns whether the fact is as it was.
+/// Tries to change the fact as this caller in this way, in the session `s` and for the agent.
+/// Returns whether the fact is unchanged.
 fn is_unchanged(who: Who, taker: &str) -> bool {
     let mut alice = with_bob();
     let named = json!({"label": "facts", "key": "penicillin"});
@@ -392,7 +392,7 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
         alice.host.advance(10_000);
         alice.outbound.answers.borrow_mut().clear();
         let caller = with_memory_operations(who);
-        // A refusal is an answer, too.
+        // A refusal is a valid outcome, too.
         let _ = alice.as_caller(caller, |alice| match taker {
             "setEntry" => {
                 let mut body = with(&named);
@@ -431,7 +431,7 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
         .is_ok_and(|after| after == before)
 }
 
-/// The operator's learning pass after somebody's text, with a model that follows it.
+/// The operator's learning pass after a caller's text, with a model that follows it.
 fn learn_and_consolidate(alice: &Alice, taker: &str) {
     let change = match taker {
         "learn: forget" => json!({"action": "forget", "key": "penicillin", "events": ["e1"]}),
@@ -673,7 +673,7 @@ fn an_edited_message_has_the_narrower_authority_of_both_writers() {
     alice.as_caller(token(Some("s"), false, None), |alice| {
         alice.ok("appendMessage", body("Hello."));
     });
-    // The operator edits what a narrowed caller wrote.
+    // The operator edits a restricted caller's text.
     alice.ok("updateMessage", body(SAID));
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
@@ -739,7 +739,7 @@ fn a_turn_for_a_restricted_caller_has_the_same_restrictions() {
             json!({"sessionId": "s", "message": message("m", "Keep: saffron.")}),
         );
     });
-    // The operator has the agent answer it.
+    // The operator runs a turn that answers it.
     alice.outbound.answer(text_answer("Noted."));
     alice.chat(json!({"id": "s", "trigger": "regenerate-message"}));
     let request = alice.outbound.calls.borrow().last().unwrap().body.clone();
@@ -791,7 +791,7 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     let mut alice = populated(false);
     let holder = Some(("alice", 100));
     let caller = token(Some("s"), false, holder);
-    // Her turn uses her limit up.
+    // Her turn exhausts her limit.
     alice.outbound.answer(text_answer("Hello."));
     alice.as_caller(caller.clone(), |alice| {
         alice.ok("runTurn", json!({"sessionId": "s", "message": user(SAID)}));
@@ -806,12 +806,12 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
     let before = spent(&alice, "alice");
     alice.alarm();
-    // The pass over her messages counts for her and for learning, the other for learning alone.
+    // The pass over her messages counts toward her limit and learning's, the other only toward learning's.
     assert_eq!(spent(&alice, "alice"), before + 110);
     assert_eq!(spent(&alice, "learning"), 220);
     assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
 
-    // Her limit is used up: her messages wait, her session reports why, and bob's are learned from.
+    // Her limit is exhausted: her messages wait, her session reports the reason, and bob's are processed.
     alice.as_caller(caller, |alice| {
         alice.append(json!([user_event("I like milk.")]));
     });
@@ -842,7 +842,7 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     assert!(alice.learn_prompt().contains("milk"));
 }
 
-/// The tokens that count for a holder.
+/// The tokens counted for a holder.
 fn spent(alice: &Alice, holder: &str) -> i64 {
     let sql = "SELECT coalesce(sum(tokens), 0) FROM cf_agents_metered WHERE holder = ?1";
     let rows = alice.db.rows(sql, &[holder.into()]).unwrap();
@@ -872,7 +872,7 @@ fn vectors_count_toward_the_callers_limit_and_words_work_without() {
     let hers = spent(&alice, "alice");
     assert!(hers > 0);
     assert_eq!(spent(&alice, ""), own + hers);
-    // Her limit is used up: only words are searched for her, and the agent's own count is
+    // Her limit is exhausted: her searches match only words, and the agent's own count is
     // unchanged.
     search(&mut alice, "drizzles ".repeat(40));
     let (hers, all) = (spent(&alice, "alice"), spent(&alice, ""));
@@ -970,7 +970,7 @@ fn random_play_never_mixes_authorities() {
                 );
             }
         }
-        // Session `s` is the secret's; `t` and `u` are narrowed callers'.
+        // Session `s` belongs to the secret's holder; `t` and `u` belong to restricted callers.
         let mut texts: Vec<(&str, String)> = Vec::new();
         for _ in 0..12 {
             let session = ["s", "t", "u"][dice.roll(3)];

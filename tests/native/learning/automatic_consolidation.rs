@@ -16,7 +16,7 @@ const ORDER: &str = r#"{
     "profile": "The user likes tea."
 }"#;
 
-/// An agent that has learnt the same thing twice, and puts its memory in order when idle.
+/// An agent that has learned the same fact twice, and consolidates its memory when idle.
 fn idle(settings: Value) -> Alice {
     let mut learn = json!({"review": "auto", "consolidate": "idle", "profile": "profile"});
     for (name, value) in settings.as_object().unwrap() {
@@ -73,7 +73,7 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     assert_eq!(due_at, alice.host.now_ms() - 10 + IDLE_MS);
     let stats = alice.ok("getStats", json!({}));
     assert_eq!(stats["learning"]["consolidationDueAt"], due_at);
-    // More is learnt: it waits for the quiet after that.
+    // More is learned: consolidation waits for the next idle period.
     alice.host.advance(IDLE_MS / 2);
     alice.append_texts(&["My cat is Tom."]);
     alice.host.advance(5_000);
@@ -90,7 +90,7 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     assert_eq!(round.next_at, None);
     assert_eq!(state(&alice), ordered());
     assert_eq!(alice.request_count(), 4);
-    // Nothing has changed since.
+    // Nothing has changed since then.
     alice.host.advance(10 * DAY_MS);
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(alice.request_count(), 4);
@@ -99,7 +99,7 @@ fn memory_is_consolidated_once_a_day_when_idle() {
     alice.host.advance(10);
     assert_eq!(state(&alice).0, 2);
 
-    // Within a day of the last one, the next one waits for the end of that day.
+    // A second consolidation waits until a day after the previous one.
     alice.model_answers(r#"{"changes": []}"#);
     alice.ok("consolidate", json!({}));
     let ended_at = alice.host.now_ms();
@@ -295,7 +295,7 @@ fn failures_are_reported_back_off_and_stop() {
         );
         alice.host.advance(pause_ms);
     }
-    // The third time, these entries are passed over.
+    // After the third failure, these entries are skipped.
     alice.model_answers("I'd rather not.");
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(failure(&alice)["consolidationError"], Value::Null);
@@ -345,7 +345,7 @@ fn entries_written_by_a_caller_are_consolidated_too() {
     alice.model_answers(ORDER);
     assert!(alice.alarm().has_learnt);
     assert_eq!(state(&alice).0, 1);
-    // The consolidation's own writes are not a reason for another, nor is taking them back.
+    // Neither the consolidation's own writes nor reverting them triggers another one.
     assert_eq!(alice.alarm().next_at, None);
     let proposals = alice.proposals();
     alice.ok("revertProposal", json!({"id": proposals[0]["id"]}));
@@ -362,7 +362,7 @@ fn entries_written_by_a_caller_are_consolidated_too() {
     assert_eq!(alice.alarm().next_at, None);
 }
 
-/// A clock that jumps ahead and back: what waits then waits no longer than it does otherwise.
+/// The clock jumps ahead and back: pending work waits no longer than usual.
 #[test]
 fn a_clock_that_was_wrong_once_delays_nothing() {
     for ahead in [2 * IDLE_MS, DAY_MS, 40 * DAY_MS, 4_000 * DAY_MS] {
@@ -390,7 +390,7 @@ fn a_clock_that_was_wrong_once_delays_nothing() {
                 "{ahead} {after}"
             );
         }
-        // Nothing was said after the clock moved back.
+        // No message arrived after the clock moved back.
         let alice = Alice::learner(json!({"review": "auto", "after": "idle"}));
         alice.host.advance(ahead);
         alice.append_texts(&["I like tea."]);

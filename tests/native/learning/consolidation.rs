@@ -57,7 +57,7 @@ fn duplicates_are_merged_and_newer_facts_replace_older_ones() {
     assert_eq!(proposal["status"], "applied", "{proposal}");
     assert_eq!(proposal["changes"][1]["supersedes"], json!(["home"]));
     assert_eq!(fact_keys(&alice), ["drink", "moved"]);
-    // The originals are there, and one call brings them back.
+    // The originals are stored, and one call restores them.
     assert_eq!(alice.facts().as_object().unwrap().len(), 4);
     alice.ok("revertProposal", json!({"id": proposal["id"]}));
     alice.host.advance(10);
@@ -144,7 +144,7 @@ fn only_merges_of_trusted_entries_apply_at_once() {
         json!({}),
     );
     assert_eq!(done["proposal"]["status"], "pending");
-    // Nothing counts where everything waits.
+    // If every change needs review, none is applied.
     let alice = with_facts(json!({}), FACTS);
     let done = consolidated(
         &alice,
@@ -269,7 +269,7 @@ fn the_demo_merges_equal_entries() {
     );
 }
 
-/// What became of the only change: its status, its source and its title.
+/// The outcome of the only change: its status, its source and its title.
 fn outcome_of(done: &Value) -> (String, String, Value) {
     let change = &done["proposal"]["changes"][0];
     let text = |field: &str| change[field].as_str().unwrap_or_default().to_owned();
@@ -360,7 +360,7 @@ fn an_entry_shown_in_part_is_not_replaced_automatically() {
             assert_eq!(outcome_of(&done).0, expected, "{change}: {content}");
         }
     }
-    // Nor is a text shortened.
+    // A text is not shortened either.
     for (content, expected) in [
         ("The user likes tea.", "pending"),
         ("The user likes cake, tea.", "applied"),

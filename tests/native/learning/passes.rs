@@ -142,7 +142,7 @@ fn nothing_is_learned_twice() {
     alice.append_texts(&["As I said, I like tea."]);
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
     assert_eq!(alice.learn()["proposals"], json!([]));
-    // Another fact under a used key gets its own key.
+    // Another fact under an existing key gets its own key.
     alice.append_texts(&["I like green tea."]);
     alice.model_proposes(json!([adds("tea", "The user likes green tea.", "e1")]));
     alice.learn();
@@ -269,7 +269,7 @@ fn a_failing_model_is_retried_with_growing_delays() {
         pauses.push((next_at - now) / 1_000);
         alice.host.advance(next_at - now);
     }
-    // The first one waits for the append to settle.
+    // The first pass waits until appends pause.
     assert_eq!(pauses, [3, 60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
     // The session and the agent report the reason.
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
@@ -459,7 +459,7 @@ fn a_files_text_is_not_a_statement_of_the_user() {
             json!([file, {"type": "text", "text": "Read this."}]),
             "user",
         ),
-        // The row of so long a message has no room for its text.
+        // The row of such a long message can't contain its text.
         (
             json!([file, {"type": "text", "text": "Read this. ".repeat(150_000)}]),
             "user",
@@ -480,7 +480,7 @@ fn a_files_text_is_not_a_statement_of_the_user() {
     }
 }
 
-/// The bytes of the newest request, and the most tokens of its answer.
+/// The bytes of the newest request, and the maximum tokens of its answer.
 fn sent(alice: &Alice) -> (usize, Value) {
     let calls = alice.outbound.calls.borrow();
     let body: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();

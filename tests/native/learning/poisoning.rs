@@ -44,7 +44,7 @@ fn attacks() -> Vec<Attack> {
     ]
 }
 
-/// Alice, who is allergic to nuts, asks for a recipe. The instruction is in a source.
+/// Alice, who is allergic to nuts, asks for a recipe. The instruction is in the given place.
 fn attacked(place: &str, instruction: &str) -> Alice {
     let alice = Alice::trusting();
     alice.ok(
@@ -171,7 +171,7 @@ fn an_operator_may_trust_a_tool() {
         assert_eq!(change["status"], expected, "{trust}");
         assert_eq!(change["source"], "tool");
     }
-    // What the model concludes by itself.
+    // A conclusion of the model's own.
     for (trust, expected) in [(json!([]), "pending"), (json!(["agent"]), "applied")] {
         let alice = Alice::learner(json!({"review": "auto", "trust": trust}));
         alice.append(json!([user_event("I eat no animals.")]));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::adds;
 use crate::Alice;
 
-/// An agent with an applied fact and one that waits, from two events.
+/// An agent with an applied and a pending fact, from two events.
 fn with_learned_facts() -> (Alice, Vec<String>) {
     let alice = Alice::trusting();
     let ids = alice.append_texts(&["I like tea.", "My mail says: send money."]);

@@ -118,7 +118,7 @@ fn text_written_since_is_neither_overwritten_nor_reverted() {
     );
 }
 
-/// Deletes `tea`, and has what it left forgotten.
+/// Deletes `tea`, and lets its deletion marker expire.
 type Forgetting = fn(&Alice);
 
 fn by_retention(alice: &Alice) {

@@ -98,7 +98,7 @@ fn every_agent_table_has_lines_in_the_file() {
             (RowOwner::Agent, AgentFileRule::AsInSessions) => {
                 panic!("{} has rows of no session", table.name)
             }
-            // They are about the agent's memory, and go with the session they were learnt from.
+            // They concern the agent's memory, and are deleted with the session they were learned from.
             (RowOwner::Session("session_id"), AgentFileRule::Lines("proposal")) => {}
             (_, AgentFileRule::Lines(_)) => panic!("{} is not the agent's alone", table.name),
             (_, AgentFileRule::Nothing(reason)) => assert!(!reason.is_empty()),
@@ -161,7 +161,7 @@ fn a_tool_with_a_forbidden_url_is_imported_and_named() {
     alice.ok("createSession", json!({"id": "s"}));
     alice.append_texts(&["hello"]);
     let file = alice.export_agent();
-    // What the other Worker has, and what it can't reach.
+    // What the other Worker binds, and what it doesn't.
     let table: [(&[&str], &str, &[&str]); 4] = [
         (&["WEATHER", "MAPS"], "https://tools.example", &[]),
         (&["MAPS"], "https://tools.example", &["weather"]),
@@ -188,7 +188,7 @@ fn a_tool_with_a_forbidden_url_is_imported_and_named() {
         let tools = bob.ok("listTools", json!({}));
         assert_eq!(tools["tools"].as_array().unwrap().len(), 3);
     }
-    // A line that no request could write is refused all the same.
+    // A line that no request could write is still refused.
     let bad = file.replace("https://tools.example/news", "ftp://tools.example/news");
     assert!(empty().import_agent(&bad).is_err());
 }
@@ -405,7 +405,7 @@ fn an_interrupted_import_preserves_later_writes() {
     let lines: Vec<&str> = file.split_inclusive('\n').collect();
     let own = lines[..2].concat();
     import.push(&bob.db, &bob.host, own.as_bytes()).unwrap();
-    // The object dies: nothing is tidied up.
+    // The object is evicted without cleanup.
     drop(import);
     bob.ok("createSession", json!({"id": "bobs"}));
     let before = bob.db.dump();
@@ -491,7 +491,7 @@ fn an_untrusted_import_omits_prompts_and_refuses_sources() {
     let imported = bob.import_agent_in(&bob.db, &file, 100, false).unwrap();
     assert_eq!(json!(imported.left_out), json!(["prompt"]));
     assert!(!bob.export_agent().contains("\"type\":\"prompt\""));
-    // It can be repeated as warily.
+    // It can be repeated with the same restrictions.
     let again = bob.import_agent_in(&bob.db, &file, 100, false).unwrap();
     assert_eq!(
         (again.skipped, json!(again.left_out)),
@@ -564,10 +564,10 @@ fn an_export_interrupted_in_a_session_omits_later_events() {
             cursors.push((at, line["after"].as_str().unwrap().to_owned()));
         }
     }
-    // The last one follows the session.
+    // The last cursor follows the session.
     cursors.pop();
     assert!(!cursors.is_empty());
-    // An event that is deleted again leaves a change, and another one is chosen as the leaf.
+    // An event that is then deleted leaves a change, and another event is chosen as the leaf.
     let event_ids = alice.append_texts(&["gone"]);
     alice.ok(
         "deleteEvents",

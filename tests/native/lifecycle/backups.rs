@@ -61,7 +61,7 @@ fn a_backup_is_the_export_in_equal_parts() {
     assert!(bob.export_agent() == alice.export_agent());
 }
 
-/// How often the agent asked itself for its settings.
+/// How often the agent requested its own settings.
 fn renewals(alice: &Alice) -> usize {
     let calls = alice.outbound.calls.borrow();
     let own = calls.iter().filter(|call| {
@@ -215,7 +215,7 @@ fn a_backup_restores_into_an_empty_agent_repeatably() {
     );
 }
 
-/// Both contain only sessions, so only these distinguish the agents.
+/// Both agents contain only sessions, so only the sessions distinguish them.
 #[test]
 fn a_backup_is_not_restored_over_another_agents_sessions() {
     let alice = Alice::with_session();
@@ -335,7 +335,7 @@ fn a_schedule_backs_up_when_due_and_keeps_the_newest() {
     let listed = alice.ok("listBackups", json!({}));
     assert_eq!(listed["nextAt"], alice.host.now_ms() + 6 * HOUR);
     assert_eq!(listed["failure"], Value::Null);
-    // The schedule is lifted: its row goes with the next alarm.
+    // The schedule is removed: the next alarm deletes its row.
     alice.ok("configureAgent", json!({"backups": {}}));
     assert_eq!(alarm(&alice), None);
     assert_eq!(find_progress(&alice.db).unwrap(), None);
@@ -366,7 +366,7 @@ fn a_backup_is_retried_after_a_crash() {
     alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
     let now = alice.host.now_ms();
     {
-        // The future is dropped at its first await, as in a death.
+        // The future is dropped at its first await, as in an eviction.
         let agent = alice.agent(&alice.db);
         let mut backup = pin!(back_up_if_due(&agent));
         let shelf = alice.outbound.shelf.get().unwrap();

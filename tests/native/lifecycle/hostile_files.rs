@@ -39,7 +39,7 @@ fn file(label: &str, kind: &str, place: &str) -> String {
     mallory.export("s").unwrap()
 }
 
-/// All that a model of the session is sent, but for messages.
+/// Everything that a model of the session receives besides messages.
 fn prompts(alice: &Alice) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let render = |format: &str| {
@@ -90,7 +90,7 @@ fn a_file_cannot_hide_a_block_or_give_instructions() {
                             );
                         }
                     }
-                    // Repeated, it is the same session; trusted, it is the file's.
+                    // A repeated import finds the same session; a trusted one restores the file's block.
                     assert_eq!(
                         alice.import_untrusted("s", &file).unwrap().imported,
                         0,

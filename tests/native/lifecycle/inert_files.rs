@@ -68,7 +68,7 @@ fn token(allow: Allow) -> Caller {
     })
 }
 
-/// A file whose message asks for these calls, and which notes that they wait.
+/// A file whose message contains these calls, with a note that they are pending.
 fn file(calls: &Value, note: &Value) -> String {
     let lines = [
         json!({"type": "session", "format": 1, "id": "s", "agentId": "x", "name": null, "parentSessionId": null,
@@ -178,7 +178,7 @@ fn a_pending_call_runs_once_and_not_in_a_fork() {
     ]);
     alice.outbound.answer(two);
     alice.chat_text("pay");
-    // One call is decided when the fork is made; its turn waits for the decision on the other.
+    // One call was decided before the fork; its turn waits for the decision on the other.
     let mut half = alice.answered("s", true);
     half["parts"][2]["state"] = json!("approval-requested");
     alice.chat(json!({"id": "s", "messages": [half]}));

@@ -127,7 +127,7 @@ fn rearrangements(lines: &[String]) -> Vec<(String, Vec<String>)> {
             }),
         );
     }
-    // The `end` line counts events. With the count mended, the other checks are reached.
+    // The `end` line counts events. With a corrected count, the other checks run.
     let mended = |lines: &[String]| {
         let events = lines
             .iter()
@@ -262,7 +262,7 @@ fn sound(alice: &Alice, operation: &str, body: &Value) -> Value {
     }
 }
 
-/// All that is done to the session that a file became.
+/// Uses an imported session with every operation.
 fn exercise(bob: &Alice, session_id: &str, name: &str) {
     let exported = bob.export(session_id).unwrap();
     let carol = Alice::default();
@@ -346,7 +346,7 @@ fn a_reordered_file_is_refused_by_line_or_imports_consistently() {
     let (mut tried, mut accepted) = (0, 0);
     let mut failures = Vec::new();
     for (number, (name, lines)) in files.iter().enumerate() {
-        // The quick form tries one of two.
+        // The quick form tries every second file.
         if !is_tried(number, 2) {
             continue;
         }
@@ -363,7 +363,7 @@ fn a_reordered_file_is_refused_by_line_or_imports_consistently() {
     assert!(tried - accepted > games(50, 100), "{tried}");
 }
 
-/// Imports a file into an empty agent. `false`: the import refused it, as it should.
+/// Imports a file into an empty agent. `false`: the import refused it.
 fn try_file(name: &str, file: &str) -> bool {
     let bob = Alice::default();
     let before = bob.rows();

@@ -126,7 +126,7 @@ fn a_session_step_deletes_only_there_and_resumes_by_cursor() {
     assert_eq!(alice.events().len(), 1);
     let other = alice.ok("loadEvents", json!({"sessionId": "t"}));
     assert_eq!(other.as_array().unwrap().len(), 1);
-    // No rule is left behind.
+    // No rule is stored.
     let config = alice.ok("getConfig", json!({}));
     assert_eq!(config["retention"], Value::Null);
 }

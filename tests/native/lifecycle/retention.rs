@@ -206,7 +206,7 @@ fn a_summary_expires_with_its_first_covered_event() {
     assert!(!alice.db.dump().contains("of a"));
 }
 
-/// The event on the other branch has a seq between the ends of the summary.
+/// The event on the other branch has a `seq` between the ends of the summary.
 #[test]
 fn a_summary_does_not_expire_with_another_branchs_event() {
     let alice = with_rules(json!({"eventsDays": 30}));
@@ -649,7 +649,7 @@ fn a_write_stops_the_stepwise_expiry_of_an_idle_session() {
     assert!(!alice.db.dump().contains("still here"));
 }
 
-/// What the next run deletes, by its own account.
+/// Runs retention, and returns the counts that it reports.
 fn run_and_count(alice: &Alice) -> Value {
     run(alice);
     let last = alice.ok("applyRetention", json!({"dryRun": true}));
@@ -680,7 +680,7 @@ fn a_dry_run_reports_what_the_run_deletes() {
     assert_eq!(expected["summaries"]["count"], 1, "{expected}");
     assert_eq!(run_and_count(&alice), expected);
 
-    // A long session goes in several steps, and its summaries with it.
+    // A long session and its summaries are deleted in several steps.
     let alice = with_rules(json!({"sessionsIdleDays": 10}));
     let texts: Vec<String> = (0..900).map(|n| format!("text {n}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -693,7 +693,7 @@ fn a_dry_run_reports_what_the_run_deletes() {
     assert_eq!(expected["sessions"]["count"], 1, "{expected}");
     assert_eq!(run_and_count(&alice), expected);
 
-    // A deletion that a later text followed goes as a version, and counts once.
+    // A deletion followed by a later text expires as a version, and counts once.
     let alice = with_entries(json!({"versionsDays": 7, "deletedDays": 7}));
     set(&alice, "k", "one");
     for text in ["two", "three"] {
@@ -736,7 +736,7 @@ fn an_old_answer_expires_even_if_a_younger_one_follows() {
         json!({"action": "tool_call_request", "toolCalls": calls, "content": ids.join(" ")})
     };
     let result = |id: &str| json!({"action": "tool_result", "toolCallId": id, "toolName": "t", "content": format!("of {id}")});
-    // What is old, what is young, and what is left.
+    // Old messages, young messages, and the remaining ones.
     let table = [
         (vec![answer("old")], vec![answer("young")], vec!["young"]),
         (
@@ -744,13 +744,13 @@ fn an_old_answer_expires_even_if_a_younger_one_follows() {
             vec![call(&["2"]), result("2")],
             vec!["2", "of 2"],
         ),
-        // An answer that is not over stays whole.
+        // An unfinished answer is kept whole.
         (
             vec![answer("old"), call(&["1"]), result("1"), call(&["2"])],
             vec![result("2"), answer("young")],
             vec!["1", "of 1", "2", "of 2", "young"],
         ),
-        // A text between a call and its result ends nothing.
+        // A text between a call and its result doesn't end the answer.
         (
             vec![call(&["1", "2"]), result("1"), answer("meanwhile")],
             vec![answer("young"), result("2")],
@@ -782,7 +782,7 @@ fn a_dry_run_matches_the_run_for_random_sessions() {
     }
 }
 
-/// Random events in two sessions, one of them pinned now and then, over some weeks.
+/// Random events in two sessions over some weeks, one of them pinned at times.
 fn play(seed: u64, events: usize) {
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
     let alice = with_rules(json!({"eventsDays": 10}));
@@ -858,7 +858,7 @@ fn play(seed: u64, events: usize) {
     alice.assert_consistent(&format!("seed {seed}"));
 }
 
-/// No event stays after its days but for a younger one of its answer, and no result without its
+/// No event outlives its days unless its answer has a younger one, and no result outlives its
 /// call.
 fn is_whole(alice: &Alice, cutoff: i64, what: &str) {
     let sql = "SELECT seq, parent_seq, written_at, action

@@ -7,7 +7,7 @@ use crate::shared::turns::{text_answer, user};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// How many events a run deletes, as a dry run reports before it.
+/// The number of events that a run deletes, which a dry run reported before.
 fn count_deleted(alice: &Alice) -> Value {
     let apply = |dry_run: bool| alice.ok("applyRetention", json!({"dryRun": dry_run}));
     let dry = apply(true)["gone"]["events"]["count"].clone();
@@ -38,7 +38,7 @@ fn a_message_being_regenerated_does_not_expire() {
         .map(|parts| &parts[parts.as_array().unwrap().len() - 1]["text"])
         .collect();
     assert_eq!(texts, ["hi", "Two."]);
-    // Afterwards the old message and its old answer go.
+    // Afterwards the old message and its old answer expire.
     assert_eq!(count_deleted(&alice), 2);
     assert_eq!(alice.events().len(), 1);
 }

@@ -96,7 +96,7 @@ fn a_page_is_bounded_and_no_row_is_missed() {
          INSERT INTO assistant_messages SELECT i, 'm' || i FROM n",
     );
     let pages = pages(&alice);
-    // The longest row is a page by itself, and its bytes are all there.
+    // The longest row is a page by itself, with all of its bytes.
     assert_eq!(pages[0].len(), 1);
     let data = pages[0][0]["row"]["data"].as_str().unwrap();
     assert_eq!(data.len(), 1_900_000_usize.div_ceil(3) * 4);

@@ -72,7 +72,7 @@ fn a_fork_keeps_settings_and_loaded_documents() {
     assert_eq!(alice.ok("configureCompaction", read.clone()), set);
     let context = alice.ok("buildWorkingContext", read);
     assert!(context.to_string().contains("red button"));
-    // The fork's usage begins at nothing.
+    // The fork's usage starts at zero.
     assert_eq!(fork["usage"]["inputTokens"], 0);
     // A fork without its own settings uses the agent's.
     alice.ok("createSession", json!({"id": "plain"}));
@@ -133,7 +133,7 @@ fn usage_with_a_repeated_id_counts_once() {
     let mut other = call.clone();
     other["sessionId"] = json!("t");
     assert_eq!(alice.ok("addUsage", other)["usage"], first["usage"]);
-    // A deleted session forgets its ids.
+    // The ids are deleted with the session.
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     alice.ok("createSession", json!({"id": "s"}));
     assert_eq!(alice.ok("addUsage", call)["usage"], first["usage"]);

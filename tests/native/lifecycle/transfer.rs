@@ -16,7 +16,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
-/// An agent whose session `s` has something of everything.
+/// An agent whose session `s` contains data of every kind.
 pub fn populated() -> Alice {
     let alice = Alice::default();
     alice.ok("createSession", json!({"id": "parent"}));

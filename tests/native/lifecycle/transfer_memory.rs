@@ -77,7 +77,7 @@ impl Alice {
         let lines = lines.filter_map(|line| {
             match line.strip_prefix("cf_agents_entries_search_") {
                 None => Some(line),
-                // The row's number and sizes, without the rank of its writing.
+                // The row's number and sizes, without its write order.
                 Some(kept) if kept.starts_with("docsize ") => Some(kept.rsplit_once(',')?.0),
                 Some(_) => None,
             }

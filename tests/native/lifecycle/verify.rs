@@ -12,7 +12,7 @@ use base::database::Database;
 use base::ids::Id;
 use base::testing::Sqlite;
 
-/// An object with something of everything, that copies begin with.
+/// An object with data of every kind, which the tests copy.
 struct Populated(Vec<u8>);
 
 impl Populated {

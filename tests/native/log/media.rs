@@ -131,7 +131,7 @@ fn media_is_deduplicated_within_a_session_only() {
     let bytes = "SELECT sum(octet_length(text)) FROM cf_agents_media";
     let once = alice.count(bytes);
     alice.show("s", &picture("n", &image));
-    // Another file name in the data URL doesn't make another payload.
+    // Another file name in the data URL doesn't create another payload.
     alice.show(
         "s",
         &picture("o", &image.replace("image/png", "image/png;name=x")),

@@ -189,7 +189,7 @@ fn every_number_in_a_file_is_bounded() {
                 }
                 bob.call("deleteSession", json!({"sessionId": "s"}))
                     .unwrap();
-                // The next session's feed begins as ever.
+                // The next session's feed starts as usual.
                 bob.ok("createSession", json!({"id": "next"}));
                 let event = json!({"action": "user_message", "content": "x"});
                 bob.ok(

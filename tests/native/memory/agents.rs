@@ -36,9 +36,9 @@ pub struct Town {
     policy: Policy,
     pub script: Script,
     pub calls: RefCell<Vec<OutboundRequest>>,
-    /// The parts of the directory, which is there if the script binds it.
+    /// The shards of the directory, which exists if the script binds it.
     parts: RefCell<BTreeMap<String, Rc<Sqlite>>>,
-    /// The parts give no answer.
+    /// The shards don't answer.
     pub are_parts_silent: Cell<bool>,
 }
 
@@ -62,7 +62,7 @@ impl Town {
         town
     }
 
-    /// The storage of a part of the directory.
+    /// The storage of a shard of the directory.
     pub fn part(&self, name: &str) -> Rc<Sqlite> {
         let mut parts = self.parts.borrow_mut();
         let part = parts
@@ -90,7 +90,7 @@ impl Town {
             outbound: self,
         };
         let answer = part.answer(body.as_bytes()).await?;
-        // The object of the part asks this before it sends the answer.
+        // The shard's object checks this before it sends the answer.
         part.has_unreported_change()?;
         Ok(answer)
     }
@@ -319,7 +319,7 @@ fn two_agents_share_a_users_block() {
             .unwrap()
             .ends_with("Likes tea.\nHas a dog.")
     );
-    // The rules of the other agent hold, and its versions can be reverted to.
+    // The other agent's rules apply, and its versions can be restored.
     let error = town
         .call(
             "alice",
@@ -399,7 +399,7 @@ fn entries_and_documents_can_be_shared() {
         json!({"name": "load_context", "arguments": {"label": "skills", "key": "d"}}),
     );
     assert_eq!(loaded["output"], "Do it.");
-    // What a tool brought is quoted in every agent that reads it.
+    // A tool's text is quoted in every agent that reads it.
     town.ok(
         "bob",
         "putSkill",
@@ -457,7 +457,7 @@ fn mutually_referencing_agents_get_an_error() {
         error.message
     );
     assert!(town.calls.borrow().len() < 10);
-    // An agent that names itself stores the block, and calls no agent.
+    // An agent that names itself stores the block itself, and calls no agent.
     let calls = town.calls.borrow().len();
     define("carol", "carol");
     town.ok("carol", "setBlock", json!({"label": "m", "content": "x"}));

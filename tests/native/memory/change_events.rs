@@ -191,7 +191,7 @@ fn without_the_setting_no_row_is_written() {
         answer.ok(operation, body);
     }
     answer.received_changes();
-    // The same texts again, and things that are not there.
+    // Unchanged texts, and deletions of missing items.
     for (operation, body) in [
         (
             "setEntry",
@@ -243,7 +243,7 @@ fn a_write_during_a_callback_sends_none() {
         alice.ok(operation, body);
         assert_eq!(alice.callback_rows(), 0, "{operation}");
     }
-    // The receiver has the agent answer, and its model writes.
+    // The receiver starts a turn, whose model writes.
     writes_a_fact(&alice, "Aisle.");
     let turn = json!({"sessionId": "s", "message": user("note it"), "deliveryId": delivery});
     alice.ok("createSession", json!({"id": "s"}));
@@ -294,7 +294,7 @@ fn a_failed_callback_is_stored_without_a_session() {
     let failed = alice.failed_calls();
     assert_eq!(failed[0]["id"], *ids.first().unwrap());
     assert_eq!(failed[0].get("sessionId"), None);
-    // Its id is a delivery all the same.
+    // Its id is still a valid delivery id.
     let body = json!({"label": "Memory", "content": "y", "deliveryId": failed[0]["id"]});
     alice.ok("setBlock", body);
     assert_eq!(alice.callback_rows(), 1);
@@ -374,7 +374,7 @@ fn retention_deletes_callbacks_of_expired_items() {
         alice.callback_rows()
     };
     assert_eq!(after(5), 6);
-    // The first versions were deleted: of the seat, of the block and of the meal.
+    // The first versions of the seat, the block and the meal were deleted.
     assert_eq!(after(10), 3);
     // The remains of the deletion are deleted.
     assert_eq!(after(10), 2);
@@ -398,7 +398,7 @@ fn a_turn_started_by_a_callback_is_not_learned_from() {
     };
     turn("one", Some(alice.memory_delivery()));
     assert_eq!(alice.alarm().next_at, None);
-    // The next turn has both processed, and so has a call.
+    // The next turn processes both, and so does an explicit call.
     turn("two", None);
     alice.model_proposes(json!([]));
     assert_eq!(alice.alarm().next_at, None);
@@ -482,7 +482,7 @@ fn a_remote_backends_write_is_reported_without_a_version() {
     assert_eq!(alice.received_changes()[0]["kind"], "entry");
 }
 
-/// All texts of the memory, and how many versions there are.
+/// All texts of the memory, and the number of versions.
 fn texts_of(alice: &Alice) -> String {
     let sql = "SELECT json_group_array(json_array(key, content))
                  FROM (SELECT key, content FROM cf_agents_entries

@@ -186,7 +186,7 @@ fn entry_counts_are_shown_without_reading_the_entries() {
         );
         steps.push(alice.db.take_steps());
     }
-    // A count reads the few entries that are not counted yet, more or less of them.
+    // A count reads the few entries that are not counted yet, and their number varies.
     assert!(steps[1] < steps[0] + 400, "{steps:?}");
 }
 

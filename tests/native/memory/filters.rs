@@ -117,7 +117,7 @@ fn passes(filter: &Value, metadata: &Value, tags: &[&str]) -> bool {
         && list("none").is_none_or(|none| !none.iter().any(is_tagged))
 }
 
-/// All pages of a listing: the field `id` of what they show.
+/// The `id` field of every item in all pages of a listing.
 fn list_all(alice: &Alice, operation: &str, mut body: Value, list: &str, id: &str) -> Vec<String> {
     let mut found = Vec::new();
     for _ in 0..1_000 {
@@ -302,7 +302,7 @@ fn several_blocks_share_a_ranking_that_names_the_block() {
     assert_eq!(found.len(), 3);
     let both = search(json!({"label": "kb", "labels": ["more", "kb"], "query": "tea"}));
     assert_eq!(both.len(), 2);
-    // One block is searched as before, and names itself nowhere.
+    // A search of one block is unchanged, and no result names the block.
     let one = search(json!({"labels": ["kb"], "query": "coffee"}));
     assert_eq!(one, [(Value::Null, json!("b"))]);
     let none = alice
@@ -316,8 +316,8 @@ fn several_blocks_share_a_ranking_that_names_the_block() {
     assert_eq!(alice.refused("searchContext", unknown), "block_not_found");
 }
 
-/// What a caller of session `s` gets for these requests. The tests of neighbors hold what
-/// they cost.
+/// The answers to these requests for a caller of session `s`. `api/session_isolation.rs` tests
+/// their cost.
 fn seen(alice: &Alice) -> Vec<Value> {
     let tag = json!({"tags": {"any": ["red"]}, "metadata": {"n": {"gt": 0}}});
     [

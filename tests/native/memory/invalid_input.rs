@@ -302,6 +302,6 @@ fn an_agent_has_at_most_a_hundred_blocks() {
         )
         .unwrap_err();
     assert_eq!(error.details()["field"], "label");
-    // A block that exists can be defined again.
+    // An existing block can be defined again.
     alice.ok("defineBlock", json!({"label": "b5", "kind": "readonly"}));
 }

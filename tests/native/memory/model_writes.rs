@@ -48,7 +48,7 @@ fn write(label: &str, content: &str) -> Value {
 }
 
 impl Alice {
-    /// Whether a turn of this caller writes the agent's block, the session's block and
+    /// Whether a turn of this caller can write the agent's block, the session's block and
     /// the agent's documents.
     pub fn writes_in_a_turn(&self) -> [bool; 3] {
         self.outbound.answer(calls(&[
@@ -263,7 +263,7 @@ fn model_writes_is_copied_and_exported_and_reset_by_redefinition() {
             "{session}"
         );
     }
-    // A definition replaces the whole one before: a field that is left out is the default
+    // A definition replaces the previous one completely: an omitted field has its default
     // again.
     let mut again = block;
     again.as_object_mut().unwrap().remove("modelWrites");

@@ -41,7 +41,7 @@ fn hostile() -> Vec<String> {
     texts
 }
 
-/// The parts of a text that are ours: unquoted lines, rules, closed tags, and stated sources.
+/// The trusted parts of a text: unquoted lines, rules, closed tags, and stated sources.
 #[derive(Debug, PartialEq)]
 struct Ours {
     lines: usize,
@@ -129,7 +129,7 @@ fn served(kind: &str, answers: &[Value]) -> Alice {
     alice
 }
 
-/// Puts the text in its place, and reads all that models are shown of it. `None`: an operation
+/// Stores the text in its place, and reads everything that models receive of it. `None`: an operation
 /// refuses the text.
 fn shown(what: Untrusted, text: &str) -> Option<Vec<String>> {
     let entry = |fields: Value| {
@@ -368,7 +368,7 @@ fn summary_prompt(events: Value) -> Vec<String> {
     );
     alice.model_answers("A summary.");
     alice.ok("compact", json!({"sessionId": "s"}));
-    // A message has its own lines. Those that start another message, or close a tag, are ours.
+    // A message has its own lines. Lines that start another message or close a tag are trusted ones.
     let request = last_request(&alice);
     let lines = request.split(ends_line);
     let ours = lines.filter(|line| line.starts_with('[') || line.contains("</"));

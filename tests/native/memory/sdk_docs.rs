@@ -17,7 +17,7 @@ fn expect_prompt(name: &str, prompt: &Value) {
     assert_eq!(format!("{prompt}\n"), expected, "{path}");
 }
 
-/// The agent of the documents: soul, memory, todos, knowledge, skills.
+/// The agent of the SDK's documentation: soul, memory, todos, knowledge, skills.
 fn documents_agent() -> Alice {
     let alice = Alice::with_session();
     for block in [
@@ -262,7 +262,7 @@ fn documents_from_tools_or_files_are_quoted_for_the_model() {
         let again = tool(&alice, "load_context", named.clone());
         assert!(again["output"].as_str().unwrap().contains("already loaded"));
     }
-    // The answer in the log is the document, and stays so in a long conversation.
+    // The answer in the log contains the document, also in a long conversation.
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [
@@ -273,7 +273,7 @@ fn documents_from_tools_or_files_are_quoted_for_the_model() {
     let context = || alice.ok("buildWorkingContext", json!({"sessionId": "s"}));
     assert_eq!(context()["systemInstructions"], json!([]));
     assert_eq!(context()["messages"][1]["content"], json!(quoted("import")));
-    // The operation shows the text itself, and loads the quotation.
+    // The operation returns the text itself, and loads the quotation into the context.
     let mut input = named.clone();
     input["sessionId"] = json!("s");
     alice.ok("unloadSkill", input.clone());

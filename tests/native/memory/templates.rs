@@ -139,7 +139,7 @@ fn a_hostile_name_reaches_no_other_agents_memory() {
             );
             assert_eq!(error.details()["field"], "source");
         }
-        // The prompt is there all the same, and the model reads why its tool failed.
+        // The prompt is still rendered, and the model gets the reason why its tool failed.
         let prompt = town.ok(name, "renderPrompt", json!({}));
         assert!(prompt["prompt"].as_str().unwrap().contains("unavailable"));
         let arguments = json!({"label": "profile", "content": "x"});

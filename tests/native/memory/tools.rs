@@ -36,7 +36,7 @@ fn each_listed_tool_is_documented_and_runs() {
         assert!(is_documented, "docs/memory.md doesn't name `{name}`");
         let body = json!({"sessionId": "s", "name": name, "arguments": {}});
         let outcome = alice.ok("callTool", body);
-        // The tool is found, and asks for the arguments that it needs.
+        // The tool is found, and its error names the missing arguments.
         let output = outcome["output"].as_str().unwrap();
         let required = tool["parameters"]["required"].as_array();
         let needs_some = required.is_some_and(|names| !names.is_empty());

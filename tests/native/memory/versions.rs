@@ -32,7 +32,7 @@ fn versions(alice: &Alice, label: &str, key: &str) -> Vec<Value> {
     versions["versions"].as_array().unwrap().clone()
 }
 
-/// The keys that a search finds, and those of its `past`.
+/// The keys of a search's results, and of its `past` results.
 fn found(alice: &Alice, query: &str, more: Value) -> (Vec<String>, Vec<String>) {
     let mut body = json!({"label": "kb", "query": query});
     body.as_object_mut()
@@ -444,7 +444,7 @@ fn deleting_a_fact_restores_the_facts_it_replaced() {
         json!({"label": "kb", "key": "b", "version": 3}),
     );
     assert_eq!(holds(), (names(&["b", "d"]), names(&[])));
-    // A fact that was written again counts, whichever fact replaced it before.
+    // A rewritten fact is valid, whichever fact replaced it before.
     set(&alice, "e", &fact("e"), json!({"supersedes": ["d"]}));
     alice.host.advance(10);
     set(&alice, "d", &fact("d anew"), json!({}));

@@ -17,7 +17,7 @@ use base::testing::Dice;
 const GAMES: (u64, u64) = (100, 400);
 const MOVES: usize = 24;
 
-/// What decides about an event, read without the code under test.
+/// The properties that split a run at an event, read without the code under test.
 struct Node {
     seq: i64,
     parent_seq: i64,
@@ -101,7 +101,7 @@ fn event(dice: &mut Dice) -> Value {
     }
 }
 
-/// An append whose events may follow anything, also each other.
+/// An append whose events may have any parent, including each other.
 fn append(alice: &Alice, dice: &mut Dice, known: &[Value], game: &str) {
     let mut named: Vec<Value> = known.to_vec();
     let mut events: Vec<Value> = (0..1 + dice.roll(4)).map(|_| event(dice)).collect();
@@ -157,7 +157,7 @@ fn play(alice: &Alice, dice: &mut Dice, game: &str) {
             let (from, to) = (any(dice), any(dice));
             let from = if dice.roll(2) == 0 { to.clone() } else { from };
             let body = json!({"sessionId": "s", "summary": "S", "fromId": from, "toId": to});
-            // Two events may be on no path.
+            // The two events may be on different paths.
             drop(alice.call("addCompaction", body));
         }
         16 | 17 => {

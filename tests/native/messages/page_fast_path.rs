@@ -76,7 +76,7 @@ fn a_page_is_the_same_from_the_fast_and_the_slow_path() {
     for seed in 1..=games {
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let alice = Alice::with_session();
-        // Some logs hold only plain events, some all but branches, some all.
+        // Some logs contain only plain events, some everything except branches, some everything.
         let kinds = [5, 9, 14, 15][dice.roll(4)];
         for number in 1..=1 + dice.roll(90) {
             append(&alice, &mut dice, number, kinds);

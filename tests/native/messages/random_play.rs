@@ -28,7 +28,7 @@ fn reads_match_a_naive_tree_in_long_games() {
     play(1..=games(LONG_GAMES.0, LONG_GAMES.1), LONG_MOVES, 1);
 }
 
-/// Appends of an agent that learns also mark when, and those of one that was searched also index
+/// Appends in a learning agent also record their time, and those in a searched agent also index
 /// words.
 fn agent(seed: u64) -> Alice {
     match seed % 3 {

@@ -155,7 +155,7 @@ fn an_old_approved_call_runs_once_whatever_was_appended() {
         alice.outbound.answer(text_answer("Done."));
         alice.chat(json!({"id": "s", "messages": [user("pay"), asking]}));
         assert_eq!(alice.tool_calls().len(), 1, "time {time}");
-        // Another branch of the run begins behind the call.
+        // Another branch of the run starts after the call.
         append(&alice, &format!("x{time}"), Some(&id));
     }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::agent_parameter;
 
-/// Adds each address below an agent. Below a session there are the same.
+/// Adds each path below an agent. A session has the same paths.
 pub fn add(paths: &mut Map<String, Value>) {
     for (path, method, operation) in operations() {
         let path = format!("/agents/session-agent/{{agent}}/{path}");
@@ -130,7 +130,7 @@ fn turn((name, api): (&str, &str), example: &Value) -> Value {
     })
 }
 
-/// The schema of a body, by its example.
+/// The schema of a body, derived from its example.
 fn schema(example: &Value) -> Value {
     let object = json!({"type": "object", "additionalProperties": true});
     let mut properties = json!({

@@ -22,10 +22,10 @@ const BINDING: &str = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
 /// A tool name that all providers accept.
 pub const TOOL_NAME: &str = "^[A-Za-z0-9_-]{1,64}$";
 
-/// The address of a tool, of a server of tools or of a callback.
+/// The URL of a tool, of a tool server or of a callback.
 const ADDRESS: &str = r#"^(https://[A-Za-z0-9.-]+|http://(localhost|127\.0\.0\.1))(:[0-9]{1,5})?([/?][!-"$-\[\]-~]*)?$"#;
 
-/// The address of a file.
+/// The URL of a file.
 const FILE_ADDRESS: &str = "^([Dd][Aa][Tt][Aa]:|[Hh][Tt][Tt][Pp][Ss]://)";
 
 /// A text of one line or more without other control characters.

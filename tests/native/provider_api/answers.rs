@@ -282,7 +282,7 @@ fn system_messages_midway_are_appended_to_the_system_prompt() {
         [text("It is Monday."), text("Few tokens are left.")]
     );
     assert_eq!(sent["messages"].as_array().unwrap().len(), 1);
-    // The next request of the conversation. What applies until the user's next message is over.
+    // In the next request, settings that last until the next user message no longer apply.
     let messages = body["messages"].as_array_mut().unwrap();
     messages.extend([assistant("Hello!"), user("And now?")]);
     messages.push(json!({"role": "system", "content": "Be short."}));
@@ -294,7 +294,7 @@ fn system_messages_midway_are_appended_to_the_system_prompt() {
         sent["system"].as_array().unwrap()[1..],
         [text("It is Monday."), text("Be short.")]
     );
-    // Nothing but texts can be added there.
+    // Only texts can be added there.
     body["messages"][1]["content"] = json!([{"type": "tool_removal", "tool": {"name": "look"}}]);
     let refused = alice.complete_with(ProviderApi::Messages, &headers(&[]), &body);
     assert_eq!(

@@ -79,7 +79,7 @@ fn a_queued_request_finds_its_position_after_the_turn() {
     alice.outbound.answer(unstreamed_text("One."));
     alice.run_work(work);
     let started = wait_for(second).unwrap();
-    // The very same request joins the turn.
+    // The same request joins the turn.
     let joined = wait_for(third).unwrap();
     assert!(joined.work.is_none());
     let answer = alice.answer_to(started, unstreamed_text("Two."));
@@ -111,7 +111,7 @@ fn a_request_replaces_the_turn_if_configured_and_allowed() {
 
 #[test]
 fn a_refused_request_is_not_queued() {
-    // A limit counts the turns that begin while it is set.
+    // A limit counts the turns that start while it is set.
     let settings = json!({"whenBusy": "replace", "limits": {"turnsPerMinute": 1}});
     let (mut alice, work) = Alice::talking_with(settings);
     let result = wait_for(alice.request_queued(chat(json!([user("two")]))));

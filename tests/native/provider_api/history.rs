@@ -23,7 +23,7 @@ fn a_history_is_matched_to_its_session() {
     let sent = alice.last_sent()["messages"].clone();
     assert_eq!(sent.as_array().unwrap().len(), 3);
 
-    // A question alone is no history.
+    // A question alone is not a history.
     alice.outbound.answer(unstreamed_text("Hello again!"));
     let (third, _) = alice.complete(&headers(&[]), chat(json!([user("hi")])));
     assert_ne!(third, first);

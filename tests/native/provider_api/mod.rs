@@ -20,7 +20,7 @@ use base::testing::ScriptedAnswer;
 
 type Answered = Result<ScriptedAnswer, CallFailure>;
 
-/// A completion that OpenAI sends whole.
+/// An unstreamed completion of OpenAI.
 pub fn completion(message: Value, reason: &str) -> Answered {
     Ok(ScriptedAnswer::json(&json!({
         "id": "chatcmpl-1",
@@ -55,7 +55,7 @@ pub fn unstreamed_calls(calls: &[(&str, &str, Value)]) -> Answered {
     )
 }
 
-/// A message that Anthropic sends whole.
+/// An unstreamed message of Anthropic.
 pub fn anthropic_message(content: Value, reason: &str) -> Answered {
     Ok(ScriptedAnswer::json(&json!({
         "id": "msg_1",

@@ -73,7 +73,7 @@ fn a_response_continues_from_the_previous_one() {
     assert_eq!(first, second);
     assert_eq!(answer["previous_response_id"], id);
     assert_eq!(alice.last_sent()["messages"].as_array().unwrap().len(), 3);
-    // From the first once more: a branch.
+    // Continuing from the first response again creates a branch.
     alice.outbound.answer(unstreamed_text("Well."));
     body["input"] = json!("And now?");
     alice.respond(&body);
@@ -201,7 +201,7 @@ fn client_tool_calls_are_items_and_internal_ones_are_hidden() {
     next["tools"] = json!([tool()]);
     let (_, answer) = alice.respond(&next);
     assert_eq!(answer["output"][0]["content"][0]["text"], "There.");
-    // The same by a history of items.
+    // The same, as a history of items.
     alice.outbound.answer(unstreamed_text("Again."));
     let mut request = request_body(
         json!([{"role": "user", "content": "Where?"}, output[0], result,

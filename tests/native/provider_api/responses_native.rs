@@ -103,12 +103,12 @@ fn look_tool() -> Value {
         "parameters": {"type": "object", "properties": {}}})
 }
 
-/// The items of the first answer of a conversation.
+/// The output items of a conversation's first answer.
 fn middle(input: &Value) -> &[Value] {
     &input.as_array().unwrap()[1..4]
 }
 
-/// The events of an answer that thinks, searches and speaks.
+/// The events of an answer with reasoning, a search and a text.
 fn streamed() -> Vec<Value> {
     let head = response("in_progress", &json!([]));
     let text = message("Found it.");
@@ -241,7 +241,7 @@ fn a_stream_is_forwarded_event_by_event() {
         }
         assert_eq!(*received, expected);
     }
-    // A chat shows the thought and the text.
+    // The chat contains the reasoning and the text.
     let shown = alice.shown_in("s");
     let parts = shown[1]["parts"].to_string();
     assert!(
@@ -270,7 +270,7 @@ fn reasoning_and_provider_calls_are_sent_back_unchanged() {
     assert_eq!(alice.last_sent()["input"], expected);
     assert!(alice.last_sent().get("previous_response_id").is_none());
 
-    // The same by a history of items, which starts no branch.
+    // The same as a history of items, which starts no branch.
     alice.outbound.answer(completed(json!([message("Yes.")])));
     let mut history = vec![json!({"role": "user", "content": "search"})];
     history.extend(answer["output"].as_array().unwrap().iter().cloned());
@@ -280,7 +280,7 @@ fn reasoning_and_provider_calls_are_sent_back_unchanged() {
     let sent = alice.last_sent();
     assert_eq!(middle(&sent["input"]), middle(&expected));
 
-    // The same by the items' ids.
+    // The same with the items' ids.
     alice.outbound.answer(completed(json!([message("Yes.")])));
     let mut history = vec![json!({"role": "user", "content": "search"})];
     let items = answer["output"].as_array().unwrap().iter();
@@ -336,7 +336,7 @@ fn internal_calls_are_hidden_and_the_rest_keeps_its_order() {
         answer["usage"]["output_tokens_details"]["reasoning_tokens"],
         2
     );
-    // The second request has the thought before the call, and the call's result.
+    // The second request contains the reasoning before the call, and the call's result.
     let sent = alice.last_sent();
     assert_eq!(sent["input"][1], thought("one"));
     assert_eq!(sent["input"][2], call("call_m", "set_context", arguments));

@@ -19,7 +19,7 @@ fn scoped(session: Option<&str>, allow: Allow) -> Caller {
     })
 }
 
-/// What the model is sent of the memory: the prompt, and whether there are tools.
+/// Whether the request to the model contains the memory prompt, and whether it contains tools.
 fn memory_sent(alice: &Alice, header: Option<&str>) -> (bool, bool) {
     alice.outbound.answer(unstreamed_text("Hello."));
     let pairs: Vec<(&str, &str)> = header

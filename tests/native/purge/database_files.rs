@@ -18,7 +18,7 @@ use store::clearing::MINUTE_MS;
 /// The files of a SQLite database: the main file, and its write-ahead log.
 const FILES: [&str; 2] = ["a.sqlite", "a.sqlite-wal"];
 
-/// An agent whose database is a file, which goes with it.
+/// An agent whose database is a file, which is deleted with it.
 struct Stored {
     alice: Alice,
     folder: PathBuf,
@@ -71,7 +71,7 @@ impl Stored {
         }
     }
 
-    /// The agent in its next life, after it was killed at the `number`th step of a clearing that
+    /// The agent's next activation, after it was killed at the `number`th step of a clearing that
     /// `work` waited for. `None`: there was no such step.
     fn killed_at(&self, number: usize, work: impl FnOnce()) -> Option<Self> {
         self.looks_left.set(number);
@@ -158,7 +158,7 @@ fn word(dice: &mut Dice) -> String {
     format!("zorn{}", (0..12).map(letter).collect::<String>())
 }
 
-/// What may be purged, and the words that must be erased then.
+/// An item that may be purged, and the words that must then be erased.
 #[derive(Clone)]
 struct Thing {
     kind: Kind,
@@ -215,7 +215,7 @@ impl Game {
         format!("It is {word} that {}", "they said so ".repeat(rest / 13))
     }
 
-    /// A new thing.
+    /// Creates a new item.
     fn make(&mut self) {
         self.number += 1;
         let number = self.number;
@@ -304,7 +304,7 @@ impl Game {
         }
     }
 
-    /// Deletes a thing, with a receipt or without.
+    /// Deletes an item, with a receipt or without.
     fn delete(&self, thing: &Thing, purge: bool) {
         let stored = &self.stored;
         let (operation, mut body) = match &thing.kind {
@@ -325,7 +325,7 @@ impl Game {
         assert_eq!(answer["digest"].is_string(), purge, "{answer}");
     }
 
-    /// Something else that moves rows and pages.
+    /// Another operation that moves rows and pages.
     fn move_pages(&mut self) {
         let roll = self.dice.roll(14);
         let number = self.dice.roll(40);
@@ -440,7 +440,7 @@ fn an_interrupted_clearing_is_completed_before_a_receipt() {
         }
     }
     println!("purge: {killed} clearings killed, {left_texts} of them with the text in the files");
-    // Before each of the five steps, after the last one, and before it gathers others.
+    // Before each of the five steps, after the last one, and before it collects other work.
     assert!(killed >= games * 7, "{killed} clearings");
     assert!(left_texts >= games * 2, "{left_texts} texts");
 }

@@ -45,7 +45,7 @@ fn append(alice: &Alice, events: Value) -> Vec<String> {
     crate::ids(&appended["events"])
 }
 
-/// A call that loads the document, as a model asks for it.
+/// A model's call that loads the document.
 fn loads(id: &str) -> Value {
     json!({"id": id, "name": "load_context", "arguments": {"label": " Skills", "key": "k"}})
 }
@@ -111,7 +111,7 @@ fn with_shared_call_ids_only_the_calls_own_result_is_purged() {
             ],
             &[ERASED, "sunny"],
         ),
-        // Of one event's calls, the first.
+        // Of several calls of one event, the first is answered.
         (
             vec![
                 event_of(&[loads("c"), user_event("c")]),
@@ -206,7 +206,7 @@ fn copies_of_a_sessions_own_document_are_kept() {
     assert_eq!(alice.ok("loadSkill", load)["loaded"], false);
 }
 
-/// Whatever happened to the session's own block, in any order, at the same time or later.
+/// Every order of changes to the session's own block, at the same time or later.
 #[test]
 fn a_sessions_own_loaded_copy_is_kept_in_any_order() {
     let orders: [&[&str]; 8] = [
@@ -309,7 +309,7 @@ fn a_loaded_document_is_purged_with_its_results_in_any_order() {
         assert_eq!(contents(&alice), [ERASED], "{order:?}");
         assert_erased(&alice);
     }
-    // The agent's document stays.
+    // The agent's document is kept.
     let alice = with_document();
     log_copy(&alice, NEEDLE);
     let erased = alice.ok("erase", json!({"places": [loaded]}));
@@ -415,7 +415,7 @@ fn a_result_in_another_message_than_its_call_is_found() {
     purge(&alice);
     assert_eq!(contents(&alice), [ERASED]);
     assert_erased(&alice);
-    // A result that was shown alone, since a summary had parted it from its call.
+    // A result in its own message, because a summary separated it from its call.
     let alice = with_document();
     append(&alice, json!([event_of(&[loads("c")])]));
     append_message(&alice, json!([part("c", json!({}))]));

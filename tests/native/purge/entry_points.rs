@@ -310,7 +310,7 @@ fn a_deleted_entry_is_purged_with_its_versions() {
             assert_eq!(receipt["versionsKept"], Value::Null);
             let versions = alice.ok("getBlockVersions", json!({"label": "kb", "key": "k"}));
             assert_eq!(versions["versions"], json!([]), "{versions}");
-            // The counts are those of the rows that are left.
+            // The counts are those of the remaining rows.
             let blocks = alice.ok(
                 "setEntry",
                 json!({"label": "kb", "key": "k", "content": "new"}),

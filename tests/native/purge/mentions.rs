@@ -141,7 +141,7 @@ fn erasing_every_location_leaves_nothing() {
         alice.ok("getBlock", json!({"label": "memory"}))["content"],
         ""
     );
-    // Again: nothing is found, and the answer reports it.
+    // A repeated request finds nothing, and the answer reports it.
     let again = alice.ok("erase", json!({"places": places}));
     assert_eq!(again["erased"]["events"], 0);
     assert_eq!(alice.events().len(), 2);
@@ -170,7 +170,7 @@ fn text_stored_anywhere_is_found_and_erased() {
         );
         alice.db.run(&sql, &[]).unwrap();
     }
-    // An import that is under way is not there yet.
+    // A pending import is not visible yet.
     alice
         .db
         .run(
@@ -302,7 +302,7 @@ fn a_session_token_finds_and_erases_only_in_its_session() {
         find_all(&alice, json!({"query": NEEDLE})).len() + 2,
         others.len()
     );
-    // A token has to name what purges, and to allow it.
+    // A token must name the purging operation and allow purges.
     let unnamed = narrowed(&["findMentions"]);
     let Caller::Scoped(scope) = narrowed(&["findMentions", "erase"]) else {
         panic!("a token");

@@ -25,14 +25,14 @@ use store::schema::zeros::empty_free_pages;
 pub const NEEDLE: &str = "zanzibarquux";
 const NEEDLE_END: &str = "nzibarquux";
 
-/// The tables, and the columns, that hold the needle after what follows a purge.
+/// The tables and columns that contain the needle after the cleanup that follows a purge.
 pub fn places_after_purge(db: &Sqlite) -> Vec<String> {
     renew_tables(db, &[EVENTS_SEARCH.name, ENTRIES_SEARCH.name], 0).unwrap();
     empty_free_pages(db).unwrap();
     places_of_needle(db)
 }
 
-/// The tables, and the columns, that hold the needle.
+/// The tables and columns that contain the needle.
 pub fn places_of_needle(db: &Sqlite) -> Vec<String> {
     let sql = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
     let tables = db.rows(sql, &[]).unwrap();
@@ -75,9 +75,9 @@ fn pages_are_cleared_after_a_models_deletion_or_its_turn() {
     let left = forgets();
     assert!(left.is_written);
     assert_eq!(alice.work.pages.all_purges(), 1);
-    // One that found nothing leaves nothing.
+    // A purge that found nothing leaves no record.
     assert!(!forgets().needs_clearing());
-    // Over MCP, and in a turn, the pages wait for the end.
+    // Over MCP and in a turn, the pages are cleared at the end.
     alice.work.pages.mark_again(&left);
     assert!(alice.work.pages.take_left().needs_clearing());
     assert!(!alice.work.pages.take_left().needs_clearing());

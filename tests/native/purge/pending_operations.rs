@@ -46,7 +46,7 @@ fn text_erased_during_a_backend_read_is_in_no_frozen_prompt() {
     }
 }
 
-/// How many prompts a purge forgets, of the agent's own and of a session's.
+/// The number of the agent's and of a session's prompts that a purge invalidates.
 fn forgotten(operation: &str, body: Value) -> Value {
     let alice = Alice::with_session();
     for (label, kind) in [("facts", "searchable"), ("notes", "writable")] {
@@ -70,14 +70,14 @@ fn forgotten(operation: &str, body: Value) -> Value {
 fn a_purge_of_hidden_text_keeps_frozen_prompts() {
     let input = |label: &str| json!({"label": label, "purge": true});
     assert_eq!(forgotten("removeBlock", input("never")), 0);
-    // It was removed before, and prompts still show it.
+    // It was removed before, and prompts still contain it.
     assert_eq!(forgotten("removeBlock", input("Notes")), 2);
     let entry = json!({"label": "kb", "key": "none", "purge": true});
     assert_eq!(forgotten("deleteEntry", entry), 0);
 }
 
-/// Loads a document of another agent, which is erased while that agent is asked. Asked again, it
-/// has a new text.
+/// Loads a document of another agent, which is erased during the call to that agent. The next call
+/// returns a new text.
 fn load_while(erase: &str, load: &str) -> Value {
     let alice = Rc::new(Alice::with_session());
     let source = json!({"agent": "user:42", "label": "skills"});
@@ -151,7 +151,7 @@ fn a_turns_writes_after_a_purge_are_found_by_the_next_purge() {
     let other = Rc::clone(&alice);
     let input = json!({"label": "skills", "key": "k", "purge": true});
     let purged = input.clone();
-    // The first request asks for the document, the second has it.
+    // The first request makes the model load the document, the second contains it.
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
         let again = Rc::clone(&other);
         *other.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
@@ -173,7 +173,7 @@ fn a_listing_requested_before_a_purge_is_not_cached() {
     let alice = Rc::new(with_bucket(&[("skills/k", "x", Some(NEEDLE))]));
     let block = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
     alice.ok("defineBlock", block);
-    // The listing that the definition asked for is too old.
+    // The listing requested by the definition is too old.
     alice.host.advance(120_000);
     let other = Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {

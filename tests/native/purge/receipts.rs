@@ -64,7 +64,7 @@ fn a_changed_receipt_is_invalid() {
     }
 }
 
-/// Whoever forges a receipt can compute its digest.
+/// A forger can compute a receipt's digest.
 #[test]
 fn a_forged_receipt_is_invalid() {
     let alice = Alice::with_session();

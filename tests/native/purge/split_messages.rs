@@ -7,8 +7,8 @@ use crate::shared::turns::{calls, define, text_answer};
 use crate::{Alice, ids};
 use base::testing::ScriptedAnswer;
 
-/// The messages `a` (events `a`, `b`) and `c` (events `c`, `d`) of an assistant. What parts
-/// them is a summary of the one of them that begins with `summarized`.
+/// The messages `a` (events `a`, `b`) and `c` (events `c`, `d`) of an assistant. They are
+/// split by a summary of the message that starts with `summarized`.
 fn split_by_summary(summarized: &str) -> Alice {
     let alice = Alice::with_session();
     let [mut events, after]: [Vec<Value>; 2] =
@@ -30,7 +30,7 @@ fn summarize(alice: &Alice, message: &str) {
     alice.ok("addCompaction", body);
 }
 
-/// Purges messages; the counts of what was erased.
+/// Purges messages, and returns the receipt's counts.
 fn purge(alice: &Alice, messages: &[&str]) -> Value {
     let body = json!({"sessionId": "s", "messageIds": messages, "purge": true});
     alice.ok("deleteMessages", body)
@@ -42,7 +42,7 @@ fn left(alice: &Alice) -> Vec<String> {
 
 #[test]
 fn a_purge_deletes_the_message_as_shown() {
-    // The summarized message, the purged ones, and the events that are left.
+    // The summarized message, the purged ones, and the remaining events.
     let cases: [(&str, &[&str], &[&str]); 7] = [
         ("a", &["a"], &["c", "d"]),
         ("a", &["c"], &["a", "b"]),

@@ -202,7 +202,7 @@ fn after_purging_everything_no_table_contains_its_text() {
     assert!(left.is_empty(), "{left:?}");
 }
 
-/// Whether a statement that a purge runs is refused. Nothing of it stays.
+/// Whether a statement of a purge is refused. Its changes are rolled back.
 fn is_refused(db: &Sqlite, sql: &str) -> bool {
     let outcome: Result<()> = atomically(db, || {
         let erasing = ErasingDatabase::of_purge(db)?;
@@ -241,7 +241,7 @@ fn a_purge_changes_text_only_through_typed_calls() {
                 "INSERT OR REPLACE INTO {name} SELECT * FROM {name}"
             ));
         }
-        // A text that is NULL in each row is nothing to erase.
+        // If a text is NULL in each row, there is nothing to erase.
         let filled = texts.iter().filter(|text| {
             let sql = format!("SELECT 1 FROM {name} WHERE trim({text}, '0') <> '' LIMIT 1");
             !alice.db.rows(&sql, &[]).unwrap().is_empty()
@@ -302,7 +302,7 @@ fn ordinary_deletions_are_typed_too() {
     assert_eq!(Delete::all(EVENTS).run(&alice.db).unwrap(), 2);
 }
 
-/// What a caller reads, and what searches find.
+/// The answers of reads and searches.
 fn reads(alice: &Alice) -> Vec<Value> {
     let mut reads = vec![
         alice.ok("search", json!({"query": "zeppelin"})),
@@ -324,7 +324,7 @@ fn reads(alice: &Alice) -> Vec<Value> {
 #[test]
 fn rewriting_tables_does_not_change_reads() {
     let alice = make(true);
-    // The index is half built there.
+    // The index is half built in that agent.
     alice.ok("search", json!({"query": "zeppelin"}));
     let before = reads(&alice);
     let tables: Vec<&str> = tables()

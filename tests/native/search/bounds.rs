@@ -87,7 +87,7 @@ fn search_results_match_a_full_scan() {
                 let body = json!({"query": query, "sessionId": session, "limit": 100});
                 let answer = alice.ok("search", body);
                 let mut found = seqs(&answer);
-                // A turn right after a question is found, too; nothing here asks.
+                // A turn right after a question is found, too; no text here is a question.
                 assert_eq!(answer.get("truncated"), None);
                 found.retain(|seq| holds(&texts[*seq as usize - 1], &query));
                 assert_eq!(found, expected(texts), "{query} in {session}");

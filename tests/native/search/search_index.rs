@@ -207,7 +207,7 @@ fn other_sessions_do_not_change_a_session_tokens_results() {
         let long = "baker apple ".repeat(100_000);
         fill(alice, &format!("o{round}"), std::iter::once(long));
     });
-    // Only the session's number differs, and no answer has it.
+    // Only the session's number differs, and no answer contains it.
     assert_eq!(alone, among);
 }
 

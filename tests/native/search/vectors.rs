@@ -35,7 +35,7 @@ fn with_embeddings() -> Alice {
     alice
 }
 
-/// A library with the entries `umbrella` and `kitten`, each with its vector.
+/// An agent with the entries `umbrella` and `kitten`, each with its vector.
 fn with_vectors() -> Alice {
     let alice = with_embeddings();
     alice.embeds(&[RAIN]);
@@ -541,7 +541,7 @@ fn vectors_of_an_earlier_build_are_compared_and_converted() {
     let stored = alice.db.rows(sql, &[]).unwrap();
     let stored: Vec<(&str, &str)> = stored.iter().map(|row| row.read().unwrap()).collect();
     assert_eq!(stored, [("blob", "01"), ("blob", "02")]);
-    // The model was asked for the query alone.
+    // Only the query was embedded.
     assert_eq!(alice.embedding_requests(), [json!(["wet weather"])]);
     alice.embeds(&[CATS]);
     assert_eq!(alice.found("animals"), ["b", "a"]);

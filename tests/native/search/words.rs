@@ -92,7 +92,7 @@ fn tools_and_messages_and_long_texts_are_searched_whole() {
         }
         assert!(alice.search_with("needle", json!({"sessionId": "s"})).len() == 1);
     };
-    // Once the texts are written before the first search, once after it.
+    // The texts are written once before the first search, and once after it.
     fill(&alice);
     check(&alice);
     let alice = Alice::with_session();
@@ -258,7 +258,7 @@ fn an_agent_that_never_searches_builds_no_index() {
 }
 
 /// Invented sessions of two friends, and questions about them, each with the turns that
-/// hold its answer.
+/// contain its answer.
 const FRIENDS: &str = include_str!("friends.txt");
 
 #[test]

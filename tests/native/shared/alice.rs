@@ -38,11 +38,11 @@ pub fn deployed(outside: &Script) -> &'static Deployed {
 #[derive(Default)]
 pub struct BegunWorks {
     pub works: RefCell<VecDeque<TurnWork>>,
-    /// How often the object was to begin its next life.
+    /// How often a restart of the object was requested.
     pub restarts: RefCell<usize>,
     /// The jobs that were started in the background.
     pub started: RefCell<Vec<JobKind>>,
-    /// When the alarm rings.
+    /// The time of the alarm.
     pub alarm_at: Cell<Option<i64>>,
     /// The alarms that were set without waiting for them.
     pub wakes_within: RefCell<Vec<i64>>,

@@ -30,7 +30,7 @@ impl Alice {
         wait_for(self.sender().call_due()).unwrap()
     }
 
-    /// Fails every try of the calls that wait.
+    /// Fails every attempt of the pending calls.
     pub fn fail_callbacks(&self) {
         while self.run_callbacks().is_some() {
             self.host.advance(600_000);

@@ -33,7 +33,7 @@ pub const READS: &[&str] = &[
     "getLatestLeaf",
     "getPathLength",
     "getChanges",
-    // The first search builds the index; tests of search hold that. Every later search
+    // The first search builds the index, which the tests of search check. Every later search
     // only reads.
     "search",
     "getCompactions",
@@ -48,7 +48,7 @@ pub const READS: &[&str] = &[
     "renderPrompt",
     "getReminder",
     "getTools",
-    // This operation only stops a turn: the turn itself writes. Tests of chat hold that.
+    // This operation only stops a turn: the turn itself writes, which the tests of chat check.
     "cancelTurn",
     "listTools",
     "getConfig",
@@ -56,14 +56,14 @@ pub const READS: &[&str] = &[
     "verify",
     "listAgents",
     "searchAgents",
-    // As its example asks it. Tests of retention hold what it deletes.
+    // The example only starts it. Tests of retention check its deletions.
     "applyRetention",
     // There are no new messages, and there is one entry. Tests of learning check the writes.
     "learn",
     "consolidate",
     "getProposals",
     "loadForeignRows",
-    // The file goes to the bucket. Tests of backups hold that.
+    // The file is written to the bucket, which the tests of backups check.
     "backup",
     "listBackups",
     // The example's agent contains what the backup contains.
@@ -98,7 +98,7 @@ impl Example {
     }
 }
 
-/// An agent that has something of everything: sessions `s` and `t`, a branch, a chosen
+/// An agent with data of every kind: sessions `s` and `t`, a branch, a chosen
 /// leaf, media, an overlay, blocks of every kind, a registered tool.
 pub fn populated() -> Alice {
     /// Thousands of agents begin alike: the first one has its data created, and the others are copies of it.
@@ -130,7 +130,7 @@ pub fn populate(alice: &Alice) {
     keep_backup(alice, alice.export_agent().into_bytes());
 }
 
-/// What is outside of the agent.
+/// Scripts everything outside of the agent.
 fn surround(alice: &Alice) {
     // The script's directory has this agent alone.
     alice
@@ -200,7 +200,7 @@ fn populate_tables(alice: &Alice) {
     populate_proposals(alice);
 }
 
-/// Removes the tool `gone`, which was deployed then.
+/// Removes the tool `gone`, which was deployed when the agent was created.
 pub fn remove_deployed_tool(alice: &Alice) {
     let tool =
         json!({"name": "gone", "description": "Is gone.", "url": "https://tools.example/gone"});

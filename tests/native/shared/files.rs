@@ -133,7 +133,7 @@ impl Alice {
 }
 
 impl Alice {
-    /// All that `verify` finds, page by page.
+    /// All findings of `verify`, page by page.
     pub fn verified(&self, body: Value) -> Vec<Value> {
         let mut findings = Vec::new();
         let mut body = body;

@@ -39,7 +39,7 @@ pub fn read(answer: McpAnswer) -> (u16, Value) {
     )
 }
 
-/// A request of a client that has shaken hands.
+/// A request of a client that has completed the handshake.
 pub fn send_request_in(
     alice: &Alice,
     session_id: Option<&str>,

@@ -270,7 +270,7 @@ pub fn compare(alice: &Alice, naive: &Naive, dice: &mut Dice, game: &str) {
     }
 }
 
-/// What the last append kept in memory is what the database has.
+/// Asserts that the cached end of the last append matches the database.
 fn compare_cached_end(alice: &Alice, game: &str) {
     let session = Id::parse("s".to_owned()).unwrap();
     let cache = alice.db.read_cache().unwrap();

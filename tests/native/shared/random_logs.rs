@@ -16,7 +16,7 @@ pub const TEXTS: [&str; 8] = [
     "'single' <html> & </script>",
 ];
 
-/// One of the things that a log may hold.
+/// Appends a random item of a kind that a log may contain.
 pub fn append(alice: &Alice, dice: &mut Dice, number: usize, kinds: usize) {
     let text = TEXTS[dice.roll(TEXTS.len())];
     let event = |event: Value| {
@@ -38,7 +38,7 @@ pub fn append(alice: &Alice, dice: &mut Dice, number: usize, kinds: usize) {
         ),
         3 => message(json!({"role": "user", "parts": parts, "createdAt": "2026-01-01T00:00:00Z"})),
         4 => event(json!({"action": "system_instruction", "content": text, "createdAt": 5})),
-        // From here on, nothing is plain.
+        // From here on, no kind is plain.
         5 => event(json!({"action": "agent_message", "content": text})),
         6 => event(json!({"action": "user_message", "content": text, "metadata": {"a": text}})),
         7 => event(json!({"action": "tool_call_request", "toolCalls": [

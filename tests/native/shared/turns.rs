@@ -23,7 +23,7 @@ impl Alice {
         let settings = [
             ("MODEL".to_owned(), "openai:m".to_owned()),
             ("OPENAI_API_KEY".to_owned(), "k".to_owned()),
-            // The most servers have: see `Alice::with_responses`.
+            // Most servers use Chat Completions; for Responses, see `Alice::with_responses`.
             ("OPENAI_API".to_owned(), "chat-completions".to_owned()),
             (
                 "TOOL_ORIGINS".to_owned(),
@@ -72,7 +72,7 @@ impl Alice {
         self.work = WorkUnderWay::default();
     }
 
-    /// Whether a turn runs or was cut off.
+    /// Whether a turn is running or was interrupted.
     pub fn has_turn_rows(&self) -> bool {
         self.turn_rows() > 0
     }
@@ -152,7 +152,7 @@ impl Alice {
 }
 
 impl Alice {
-    /// A turn that is stopped before its model is asked, if one begins.
+    /// Runs a turn that is stopped before its model call, if it starts.
     pub fn stop_in(&self, session: &str, text: &str) {
         if let Ok(started) = self.begin(&json!({"id": session, "message": user(text)}))
             && let Some(work) = started.work
@@ -162,7 +162,7 @@ impl Alice {
         }
     }
 
-    /// A turn whose model returns no answer, if one starts.
+    /// Runs a turn whose model returns no answer, if it starts.
     pub fn fail_in(&self, session: &str, text: &str) {
         self.outbound.answer(Err(CallFailure::Unreachable {
             cause: "away".to_owned(),
@@ -212,7 +212,7 @@ impl Alice {
 }
 
 impl Alice {
-    /// The bodies of the calls that the registered tools got.
+    /// The bodies of the calls that the registered tools received.
     pub fn tool_calls(&self) -> Vec<Value> {
         let calls = self.outbound.calls.borrow();
         let of_tools = calls.iter().filter(|call| {

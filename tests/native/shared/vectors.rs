@@ -21,7 +21,7 @@ impl Alice {
             .answer(ScriptedAnswer::json(&json!({"data": vectors})));
     }
 
-    /// The texts of each request that the model got.
+    /// The texts of each request to the embedding model.
     pub fn embedding_requests(&self) -> Vec<Value> {
         let calls = self.outbound.ai_calls.borrow();
         let texts = |input: &String| serde_json::from_str::<Value>(input).unwrap()["text"].clone();

@@ -105,7 +105,7 @@ fn deleting_the_newest_event_does_not_make_a_session_older() {
     assert!(at() >= before);
 }
 
-/// Every time that a caller can read, by the thing that it is the time of.
+/// Every timestamp that a caller can read, by the item to which it belongs.
 fn times(alice: &Alice) -> BTreeMap<String, i64> {
     let mut times = BTreeMap::new();
     let mut note = |name: String, value: &Value| {

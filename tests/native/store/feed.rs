@@ -98,7 +98,7 @@ impl Follower {
     }
 }
 
-/// The cursor before all others in this life of the session.
+/// The cursor before all others in this lifetime of the session.
 fn first_cursor(alice: &Alice) -> i64 {
     let sql = "SELECT feed_base FROM cf_agents_sessions WHERE id = 's'";
     alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap()
@@ -424,7 +424,7 @@ fn a_restored_session_has_a_new_lifetime() {
     late.catch_up(&alice, 2);
     late.check(&alice, "imported");
     assert_eq!((early.restarts, late.restarts), (1, 0));
-    // In an agent that had no such session, a reader continues.
+    // In an agent that never had such a session, a reader continues.
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
     assert_eq!(changes_since(&bob, 3 << 20), (vec![], 3 << 20));
@@ -547,7 +547,7 @@ fn a_feed_reader_converges_on_the_session() {
     }
 }
 
-/// How many changes the followers of a game ask for at once.
+/// How many changes the followers of a game request at once.
 const LIMITS: [usize; 4] = [1, 2, 3, 100];
 
 /// Random moves in a session, with a client for each limit that follows the feed from the

@@ -7,7 +7,7 @@ use crate::Alice;
 /// Enough for some events, and few enough to be full soon.
 const PAGES: i64 = 20;
 
-/// An agent that took events until its storage was full, and how many it took in session
+/// An agent that accepted events until its storage was full, and the number of events in session
 /// `s`. Session `t` has events, too.
 fn full(is_searched: bool) -> (Alice, usize) {
     let alice = Alice::with_session();

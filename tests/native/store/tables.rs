@@ -213,7 +213,7 @@ fn a_deleted_session_leaves_no_rows() {
     }
     alice.ok("createSession", json!({"id": HALF_IMPORTED}));
     alice.ok("deleteSession", json!({"sessionId": HALF_IMPORTED}));
-    // The rows that are left are the agent's, also where a row names its owner by a
+    // The remaining rows belong to the agent, also if a row names its owner by a
     // number.
     for table in tables() {
         let name = table.name;

@@ -232,7 +232,7 @@ fn define_blocks(alice: &Alice) {
             alice.outbound.answers.borrow_mut().clear();
         }
     }
-    // A block that a file brought, with a text that a tool brought.
+    // A block from a file, with a tool's text.
     let brought = json!({"sessionId": "mixed", "label": "brought", "kind": "writable"});
     alice.ok("defineBlock", brought);
     let sql = "UPDATE cf_agents_blocks SET origin = 'import' WHERE key = 'brought'";
@@ -328,7 +328,7 @@ fn play(alice: &Alice) {
         compared_every: 10,
     };
     rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
-    // One row of each kind, after any random moves.
+    // One row of each kind, in addition to the random moves.
     let event_ids = alice.append_texts(&["first", "second", "between", "third", "fourth"]);
     // One in the middle, and the last one.
     let doomed = json!({"sessionId": "s", "messageIds": [event_ids[2], event_ids[4]]});
@@ -453,7 +453,7 @@ fn talk(alice: &Alice) {
         alice.outbound.answer(ScriptedAnswer::json(&received));
         alice.chat(json!({"id": "talked-twice", "message": user(text)}));
     }
-    // A session's spending outlives it. The first day of all has the number 0.
+    // A session's spending remains after its deletion. The first day has the number 0.
     alice.host.advance(DAY_MS);
     alice.outbound.answer(ScriptedAnswer::json(&received));
     alice.chat(json!({"id": "gone", "message": user("gone")}));
@@ -509,7 +509,7 @@ fn ask_the_client(alice: &Alice, session: &str) -> Value {
     page["messages"][1].clone()
 }
 
-/// Turns that are over, whose calls wait for an approval or for the client.
+/// Finished turns whose calls wait for an approval or for the client.
 fn leave_calls_open(alice: &Alice) {
     ask_for_approval(alice, "open-approval");
     ask_the_client(alice, "open-client-call");
@@ -564,7 +564,7 @@ fn interrupt_turns(alice: &mut Alice) {
     alice.crash();
 }
 
-/// A callback about a turn's end that failed for good.
+/// A callback about a turn's end that failed permanently.
 fn add_failed_callback(alice: &Alice) {
     let callback = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
     alice.ok("configureAgent", callback);
@@ -574,7 +574,7 @@ fn add_failed_callback(alice: &Alice) {
     alice.ok("configureAgent", json!({"onTurnEnd": null}));
 }
 
-/// A message that waits though no turn runs: the object died between two turns.
+/// A queued message without a running turn: the object was evicted between two turns.
 fn leave_queued_message(alice: &Alice) {
     alice.ok("createSession", json!({"id": WAITING}));
     let body = json!({"message": user("waiting")}).to_string();

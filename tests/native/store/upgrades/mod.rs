@@ -208,7 +208,7 @@ fn leave_out_joined(now: &mut Value, then: &[Value]) {
     changes.retain(|change| change["type"] != "update" || then.contains(change));
 }
 
-/// Listings of documents quote what a file brought, since the number 34.
+/// Since the number 34, listings of documents quote texts from files.
 fn leave_out_sources(now: &mut Value, then: &mut Value) {
     const QUOTED: &str = " (source: import) > ";
     match (now, then) {
@@ -365,11 +365,11 @@ fn a_failed_migration_leaves_the_old_object_unchanged() {
 fn interrupted_turns_end_and_no_tool_runs_twice() {
     for fixture in fixtures() {
         let alice = fixture.opened();
-        // The first turn asks a server of tools for its list, which is old. It is away.
+        // The first turn requests a tool server's stale list. The server is unavailable.
         if alice.ok("listTools", json!({}))["servers"].is_array() {
             alice.outbound.answer(Ok(ScriptedAnswer::text(500, "")));
         }
-        // One more answer is for the message that waits.
+        // One more answer is for the queued message.
         for _ in 0..=CUT_OFF.len() {
             alice.outbound.answer(make::resumed_answer());
         }
@@ -473,7 +473,7 @@ fn an_unfinished_import_is_invisible_and_cleaned_up() {
         let read = alice.ok("loadEvents", json!({"sessionId": HALF_IMPORTED}));
         assert_eq!(read, json!([]), "{}", fixture.name);
 
-        // The half import is older than an hour, so the next import of any session
+        // The unfinished import is older than an hour, so the next import of any session
         // deletes it.
         let alice = fixture.opened();
         alice.import("elsewhere", &file).unwrap();
@@ -556,7 +556,7 @@ fn each_session_is_forked_exported_imported_and_deleted() {
             let name = format!("{}, {session}", fixture.name);
             let fork = alice.ok("forkSession", json!({"sessionId": session}));
             let length = |id: &Value| alice.ok("getPathLength", json!({"sessionId": id}));
-            // A fork has one branch: nothing splits the run there, which is one message again.
+            // A fork has one branch: nothing splits the run there, so it is one message again.
             let expected = if session == "split" {
                 json!({"length": 1})
             } else {

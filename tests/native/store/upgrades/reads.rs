@@ -95,7 +95,7 @@ pub fn answer_of(alice: &Alice, operation: &str, body: &Value) -> Value {
     }
 }
 
-/// Whether this build answers all that the older build answered. New fields may be there.
+/// Whether this build's answer contains everything in the older build's answer. It may have new fields.
 pub fn agrees(then: &Value, now: &Value, at: &str) -> Result<(), String> {
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => fields_agree(then, now, at),
