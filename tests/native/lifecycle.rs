@@ -10,4 +10,4 @@ mod store;
 
 pub use base::testing::Dice;
 pub use shared::alice::*;
-pub use shared::sockets::Onlookers;
+pub use shared::sockets::RecordedSockets;

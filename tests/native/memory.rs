@@ -8,4 +8,4 @@ pub mod shared;
 
 pub use base::testing::Dice;
 pub use shared::alice::*;
-pub use shared::sockets::Onlookers;
+pub use shared::sockets::RecordedSockets;

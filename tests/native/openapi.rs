@@ -574,9 +574,9 @@ fn the_alternatives_in_the_document_are_enforced() {
                 "defineBlock",
                 json!({"label": "facts", "kind": "searchable"}),
             );
-            let what = format!("{operation} {body}");
-            let error = alice.call(operation, body).expect_err(&what);
-            assert_eq!(error.code, Code::InvalidRequest, "{what}");
+            let case = format!("{operation} {body}");
+            let error = alice.call(operation, body).expect_err(&case);
+            assert_eq!(error.code, Code::InvalidRequest, "{case}");
         }
     }
 }

@@ -78,15 +78,15 @@ fn agent(number: usize, wire: &Rc<RefCell<Wire>>) -> Alice {
 
 fn serve(input: Box<dyn BufRead>, output: Box<dyn Write>) {
     let wire = Rc::new(RefCell::new(Wire { input, output }));
-    let deal = || -> Vec<Alice> { (0..AGENTS).map(|number| agent(number, &wire)).collect() };
-    let mut agents = deal();
+    let new_agents = || -> Vec<Alice> { (0..AGENTS).map(|number| agent(number, &wire)).collect() };
+    let mut agents = new_agents();
     wire.borrow_mut().write_line(&json!({"ready": true}));
     loop {
         let Some(request) = wire.borrow_mut().receive() else {
             return;
         };
         let answer = if request["reset"] == true {
-            agents = deal();
+            agents = new_agents();
             json!({})
         } else if let Some(ms) = request["advance"].as_i64() {
             agents.iter().for_each(|alice| alice.host.advance(ms));
@@ -263,7 +263,7 @@ fn the_random_player_is_served() {
         r#"{"agent":2,"operation":"getSession","body":{"sessionId":"s"}}"#,
         "\n",
     );
-    let received = Heard::default();
+    let received = WrittenBytes::default();
     serve(Box::new(lines.as_bytes()), Box::new(received.clone()));
     let received = String::from_utf8(received.0.take()).unwrap();
     let answers: Vec<Value> = received
@@ -279,9 +279,9 @@ fn the_random_player_is_served() {
 
 /// The written bytes, shared with another handle.
 #[derive(Clone, Default)]
-struct Heard(Rc<RefCell<Vec<u8>>>);
+struct WrittenBytes(Rc<RefCell<Vec<u8>>>);
 
-impl Write for Heard {
+impl Write for WrittenBytes {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.borrow_mut().write(bytes)
     }

@@ -464,8 +464,8 @@ mod tests {
         assert!(!token(None, all).may_choose_model("openai:other"));
         // A token for the whole agent is not narrowed: its turns write all that the
         // agent's turns do.
-        let whole = can(&token(None, Allow::default()));
-        assert_eq!(whole, [false, false, false, false, true]);
+        let agent_rights = can(&token(None, Allow::default()));
+        assert_eq!(agent_rights, [false, false, false, false, true]);
     }
 
     #[test]

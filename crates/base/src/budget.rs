@@ -336,8 +336,8 @@ mod tests {
                     _ => {
                         let name = agent.to_string();
                         let taking = async { Reservation::for_request(bytes) };
-                        if let Ok(taken) = wait_for(Owner::agent(&name).run(taking)) {
-                            reserved.push((agent, bytes, taken));
+                        if let Ok(reservation) = wait_for(Owner::agent(&name).run(taking)) {
+                            reserved.push((agent, bytes, reservation));
                         }
                     }
                 }

@@ -454,12 +454,12 @@ fn changes_end_at_the_newest_or_wait_for_more() {
 
 #[test]
 fn an_export_yields_lines_however_the_body_is_split() {
-    let whole = concat!(
+    let export = concat!(
         "{\"type\":\"session\"}\n",
         "{\"type\":\"event\",\"content\":\"é\"}\n",
         "{\"type\":\"end\"}\n"
     );
-    for file in [whole, whole.trim_end()] {
+    for file in [export, export.trim_end()] {
         for at in 0..=file.len() {
             let Some((one, other)) = file.split_at_checked(at) else {
                 continue;

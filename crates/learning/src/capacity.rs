@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn only_a_small_window_limits_the_material() {
-        let whole = RequestCapacity {
+        let full = RequestCapacity {
             events: 36 << 10,
             entries: 20 << 10,
             answer_tokens: 4_000,
         };
-        assert_eq!(RequestCapacity::of(100_000, 0, 0), whole);
-        assert_eq!(RequestCapacity::of(32_000, 4_096, 0), whole);
+        assert_eq!(RequestCapacity::of(100_000, 0, 0), full);
+        assert_eq!(RequestCapacity::of(32_000, 4_096, 0), full);
         for window in [3_000, 4_096, 8_192, 16_000] {
             let RequestCapacity {
                 events,

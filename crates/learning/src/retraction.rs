@@ -135,7 +135,7 @@ mod tests {
         ] {
             let retractions = find_retractions([texts]);
             assert!(
-                retractions.iter().any(|taken| taken.is_of(&fact)),
+                retractions.iter().any(|retraction| retraction.is_of(&fact)),
                 "{texts}"
             );
         }

@@ -221,8 +221,8 @@ mod tests {
             assert_eq!(renumbered(script), expected, "{script}");
             // A longer conversation begins with the same ids.
             for (end, _) in script.match_indices(' ') {
-                let begun = renumbered(&script[..end]);
-                assert!(expected.starts_with(&begun), "{script}: {begun}");
+                let prefix = renumbered(&script[..end]);
+                assert!(expected.starts_with(&prefix), "{script}: {prefix}");
             }
         }
         let long = "x".repeat(200);

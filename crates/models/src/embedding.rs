@@ -301,6 +301,6 @@ mod tests {
         outbound.answer(ScriptedAnswer::json(&json!({"data": [[1.0]]})));
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         assert!(wait_for(embed(&outbound, &model, &texts(1))).is_ok());
-        assert_eq!(*outbound.slept.borrow(), [500]);
+        assert_eq!(*outbound.pauses_ms.borrow(), [500]);
     }
 }

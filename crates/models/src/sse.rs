@@ -231,14 +231,14 @@ mod tests {
     fn chunk_boundaries_do_not_matter() {
         let text =
             "\u{feff}: hi\r\nevent: e\r\ndata: é €\rdata: \u{1F600}\n\ndata: b\r\n\r\ndata: c";
-        let whole = parse(&[text.as_bytes()]);
-        assert_eq!(whole.len(), 3);
+        let expected = parse(&[text.as_bytes()]);
+        assert_eq!(expected.len(), 3);
         for cut in 0..=text.len() {
             let (head, tail) = text.as_bytes().split_at(cut);
-            assert_eq!(parse(&[head, tail]), whole, "cut at {cut}");
+            assert_eq!(parse(&[head, tail]), expected, "cut at {cut}");
         }
         let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
-        assert_eq!(parse(&bytes), whole);
+        assert_eq!(parse(&bytes), expected);
     }
 
     #[test]

@@ -53,8 +53,13 @@ mod tests {
             "",
         ] {
             let found: Vec<&str> = scan.find_in(text).collect();
-            let begun = |prefix: &&str| words(text).iter().any(|word| word.starts_with(*prefix));
-            let expected: Vec<&str> = prefixes.iter().map(String::as_str).filter(begun).collect();
+            let is_prefix =
+                |prefix: &&str| words(text).iter().any(|word| word.starts_with(*prefix));
+            let expected: Vec<&str> = prefixes
+                .iter()
+                .map(String::as_str)
+                .filter(is_prefix)
+                .collect();
             assert_eq!(found, expected, "{text}");
         }
     }

@@ -280,18 +280,18 @@ mod tests {
                     .map(|name| format!("{name}* {name}* "))
                     .collect();
                 let query = WordQuery::parse(&text);
-                let (begun, whole) = names.split_at(many.min(MAX_PREFIXES));
-                assert_eq!((&query.prefixes[..], &query.stems[..]), (begun, whole));
+                let (prefixes, stems) = names.split_at(many.min(MAX_PREFIXES));
+                assert_eq!((&query.prefixes[..], &query.stems[..]), (prefixes, stems));
                 let text: String = names.iter().map(|name| format!("\"b {name}\" ")).collect();
                 let query = WordQuery::parse(&text);
-                let phrases: Vec<Vec<String>> = begun
+                let phrases: Vec<Vec<String>> = prefixes
                     .iter()
                     .map(|name| vec!["b".to_owned(), name.clone()])
                     .collect();
                 assert_eq!(query.phrases, phrases);
                 assert_eq!(
                     query.stems.len(),
-                    whole.len() + usize::from(!whole.is_empty())
+                    stems.len() + usize::from(!stems.is_empty())
                 );
             }
         }

@@ -33,7 +33,7 @@ use store::limits::PrincipalLimits;
 /// The sender of the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    Nobody,
+    NoToken,
     Wrong,
     Expired,
     AnotherAgents,
@@ -51,7 +51,7 @@ pub enum Kind {
 }
 
 pub const KINDS: [Kind; 15] = [
-    Kind::Nobody,
+    Kind::NoToken,
     Kind::Wrong,
     Kind::Expired,
     Kind::AnotherAgents,
@@ -102,7 +102,7 @@ pub fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
                 Kind::Expired => now_ms,
                 _ => now_ms + 1000,
             },
-            // A token that names a purging operation doesn't allow it by that alone: `access/lib.rs` tests this.
+            // Naming a purging operation is not enough to allow it: `access/lib.rs` tests this.
             allow: Allow {
                 purge: matches!(kind, Kind::SessionThatNamesIt | Kind::AgentThatNamesIt),
                 ..Allow::default()
@@ -111,7 +111,7 @@ pub fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
         },
     };
     let secret = match kind {
-        Kind::Nobody => return None,
+        Kind::NoToken => return None,
         Kind::Wrong => return Some("x".repeat(64)),
         Kind::Secret => return Some(SECRET.to_owned()),
         Kind::AnotherSecrets => "the secret of another Worker, as long",
@@ -135,7 +135,11 @@ pub fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
 fn verdict(kind: Kind, rule: AccessRule, session: Option<&str>, forges: bool) -> Option<Code> {
     match kind {
         Kind::Secret => return None,
-        Kind::Nobody | Kind::Wrong | Kind::Expired | Kind::AnotherAgents | Kind::AnotherSecrets => {
+        Kind::NoToken
+        | Kind::Wrong
+        | Kind::Expired
+        | Kind::AnotherAgents
+        | Kind::AnotherSecrets => {
             return Some(Code::Unauthorized);
         }
         _ => {}
@@ -256,9 +260,9 @@ fn every_operation_admits_exactly_its_declared_callers() {
         for entry_point in [EntryPoint::Http, EntryPoint::Socket] {
             // A request that is refused or that only reads writes nothing, so all these
             // requests share one agent. The first search builds the index.
-            let mut standing = populated();
-            standing.ok("search", json!({"query": "anything"}));
-            let before = standing.db.dump();
+            let mut unchanged = populated();
+            unchanged.ok("search", json!({"query": "anything"}));
+            let before = unchanged.db.dump();
             for Example { operation, body } in examples() {
                 let entry = OPERATIONS
                     .iter()
@@ -271,27 +275,27 @@ fn every_operation_admits_exactly_its_declared_callers() {
                     session.as_deref(),
                     forges(entry.rule, &body),
                 );
-                let what = format!("{operation} {body} by {kind:?} at {entry_point:?}");
-                let token = bearer(kind, &standing, operation);
+                let case = format!("{operation} {body} by {kind:?} at {entry_point:?}");
+                let token = bearer(kind, &unchanged, operation);
                 tried += 1;
-                match enter(&mut standing, token.as_deref()) {
+                match enter(&mut unchanged, token.as_deref()) {
                     Err(error) => {
-                        assert_eq!(Some(error.code), verdict, "{what}");
+                        assert_eq!(Some(error.code), verdict, "{case}");
                         continue;
                     }
-                    Ok(()) => assert_ne!(verdict, Some(Code::Unauthorized), "{what}"),
+                    Ok(()) => assert_ne!(verdict, Some(Code::Unauthorized), "{case}"),
                 }
                 if verdict.is_some() {
                     assert_eq!(
-                        try_entry_point(entry_point, &standing, operation, &body).err(),
+                        try_entry_point(entry_point, &unchanged, operation, &body).err(),
                         verdict,
-                        "{what}"
+                        "{case}"
                     );
                     continue;
                 }
                 let mut fresh = None;
                 let alice = match entry.rule.effect {
-                    Effect::Nothing => &standing,
+                    Effect::Nothing => &unchanged,
                     _ => {
                         let fresh = fresh.insert(populated());
                         enter(fresh, token.as_deref()).unwrap();
@@ -301,10 +305,10 @@ fn every_operation_admits_exactly_its_declared_callers() {
                 assert_eq!(
                     try_entry_point(entry_point, alice, operation, &body),
                     Ok(()),
-                    "{what}"
+                    "{case}"
                 );
             }
-            assert_eq!(standing.db.dump(), before, "{kind:?} at {entry_point:?}");
+            assert_eq!(unchanged.db.dump(), before, "{kind:?} at {entry_point:?}");
         }
     }
     assert!(tried > 2 * KINDS.len() * OPERATIONS.len());
@@ -466,7 +470,7 @@ fn other_entry_points_follow_the_same_rules() {
             let mut alice = populated();
             let named = entry_point.rules.last().unwrap().operation;
             let token = bearer(kind, &alice, named);
-            let what = format!("{} by {kind:?}", entry_point.name);
+            let case = format!("{} by {kind:?}", entry_point.name);
             // An export reads for several operations: it needs the rules of all of them,
             // and only reads.
             let refused = entry_point.rules.iter().find_map(|rule| {
@@ -482,9 +486,9 @@ fn other_entry_points_follow_the_same_rules() {
                 Err(error) => Err(error.code),
                 Ok(()) => (entry_point.try_entry_point)(&alice, "s").map_err(|error| error.code),
             };
-            assert_eq!(outcome.err(), refused, "{what}");
+            assert_eq!(outcome.err(), refused, "{case}");
             if refused.is_some() {
-                assert_eq!(alice.db.dump(), before, "{what}");
+                assert_eq!(alice.db.dump(), before, "{case}");
             }
         }
     }
@@ -620,12 +624,12 @@ fn each_operation_has_its_declared_effect() {
         alice.ok("search", json!({"query": "anything"}));
         let (dump, before) = (alice.db.dump(), prompts(&alice));
         alice.ok(operation, body.clone());
-        let what = format!("{operation} {body}");
+        let case = format!("{operation} {body}");
         match entry.rule.effect {
-            Effect::Nothing => assert_eq!(alice.db.dump(), dump, "{what}"),
+            Effect::Nothing => assert_eq!(alice.db.dump(), dump, "{case}"),
             // A deleted session has no prompt.
             Effect::Session | Effect::Messages if operation != "deleteSession" => {
-                assert_eq!(prompts(&alice), before, "{what}");
+                assert_eq!(prompts(&alice), before, "{case}");
             }
             _ => {}
         }
@@ -747,8 +751,8 @@ fn no_entry_point_exceeds_a_tokens_limits() {
         json!({"type": "cf_agent_use_chat_request", "id": id, "init": {"method": "POST", "body": body.to_string()}})
     };
     let rpc = |operation: &str, body: Value| json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
-    let ask = |id: &str| json!({"sessionId": "s", "message": message(id)});
-    let wishes = json!({"limits": null, "holder": "another", "whenBusy": "replace"});
+    let input = |id: &str| json!({"sessionId": "s", "message": message(id)});
+    let options = json!({"limits": null, "holder": "another", "whenBusy": "replace"});
     let mut alice = populated();
     let claims = Claims {
         agent: "alice".to_owned(),
@@ -781,8 +785,8 @@ fn no_entry_point_exceeds_a_tokens_limits() {
         for frame in [
             frame("a", &json!({"whenBusy": "queue"})),
             frame("b", &json!({"whenBusy": "replace"})),
-            frame("c", &wishes),
-            rpc("runTurn", ask("d")),
+            frame("c", &options),
+            rpc("runTurn", input("d")),
             rpc("configureAgent", json!({"limits": {}})),
             rpc("mintToken", json!({"expiresIn": 60, "limits": {}})),
             rpc("destroy", json!({"confirm": "alice"})),

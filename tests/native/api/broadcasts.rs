@@ -17,7 +17,7 @@ fn session() -> Id {
 impl Alice {
     /// Runs operations that write within one second, and shows the sockets the written
     /// messages. Returns the types of the frames with the messages' ids.
-    fn shows(&self, operations: &[(&str, Value)]) -> Vec<(String, Vec<String>)> {
+    fn run_and_receive(&self, operations: &[(&str, Value)]) -> Vec<(String, Vec<String>)> {
         self.audience.are_there.set(true);
         self.audience.frames.borrow_mut().clear();
         let agent = self.agent(&self.db);
@@ -76,9 +76,9 @@ fn frames(expected: &[(&str, &[&str])]) -> Vec<(String, Vec<String>)> {
 #[test]
 fn messages_changed_in_place_are_broadcast_alone() {
     let alice = conversation();
-    let one = alice.shows(&[("updateMessage", message("u1", "user", "second"))]);
+    let one = alice.run_and_receive(&[("updateMessage", message("u1", "user", "second"))]);
     assert_eq!(one, frames(&[(CHANGED, &["u1"])]));
-    let several = alice.shows(&[
+    let several = alice.run_and_receive(&[
         ("updateMessage", message("a1", "assistant", "second")),
         ("upsertMessage", message("u1", "user", "third")),
         ("updateMessage", message("a1", "assistant", "third")),
@@ -91,11 +91,11 @@ fn an_added_or_removed_message_broadcasts_the_list() {
     let alice = conversation();
     let changed = ("updateMessage", message("u1", "user", "second"));
     let fifth = [ALL, &["u3"]].concat();
-    let answer = alice.shows(&[changed, ("upsertMessage", message("u3", "user", "new"))]);
+    let answer = alice.run_and_receive(&[changed, ("upsertMessage", message("u3", "user", "new"))]);
     assert_eq!(answer, frames(&[(LIST, &fifth)]));
     let delete = json!({"sessionId": "s", "messageIds": ["u3"]});
     let changed = ("updateMessage", message("u1", "user", "third"));
-    let answer = alice.shows(&[("deleteMessages", delete), changed]);
+    let answer = alice.run_and_receive(&[("deleteMessages", delete), changed]);
     assert_eq!(answer, frames(&[(LIST, ALL)]));
     // A message that is deleted before the broadcast.
     let delete = json!({"sessionId": "s", "messageIds": ["u1"]});
@@ -110,7 +110,7 @@ fn an_added_or_removed_message_broadcasts_the_list() {
 #[test]
 fn a_message_with_calls_broadcasts_the_list() {
     let alice = conversation();
-    let answer = alice.shows(&[("updateMessage", with_call("a2", "Sun"))]);
+    let answer = alice.run_and_receive(&[("updateMessage", with_call("a2", "Sun"))]);
     assert_eq!(answer, frames(&[(LIST, ALL)]));
 }
 
@@ -125,9 +125,9 @@ fn replacing_a_run_broadcasts_the_list() {
         {"id": "r2", "action": "tool_result", "content": "Rain", "toolCallId": "c", "toolName": "weather"},
         {"id": "r3", "action": "agent_message", "content": "It rains."}]);
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
-    let answer = alice.shows(&[("updateMessage", message("r1", "assistant", "No."))]);
+    let answer = alice.run_and_receive(&[("updateMessage", message("r1", "assistant", "No."))]);
     assert_eq!(answer, frames(&[(LIST, &["u1", "r1"])]));
-    let answer = alice.shows(&[("updateMessage", message("r1", "assistant", "Yes."))]);
+    let answer = alice.run_and_receive(&[("updateMessage", message("r1", "assistant", "Yes."))]);
     assert_eq!(answer, frames(&[(CHANGED, &["r1"])]));
 }
 
@@ -135,6 +135,6 @@ fn replacing_a_run_broadcasts_the_list() {
 fn long_messages_broadcast_the_bounded_list() {
     let alice = conversation();
     let long = "word ".repeat(110_000);
-    let answer = alice.shows(&[("updateMessage", message("u1", "user", &long))]);
+    let answer = alice.run_and_receive(&[("updateMessage", message("u1", "user", &long))]);
     assert_eq!(answer, frames(&[(LIST, ALL)]));
 }

@@ -269,8 +269,8 @@ fn requests() -> Vec<(&'static str, Value)> {
                     } else {
                         Value::Null
                     };
-                    let ask = json!({"sessionId": session, "limit": limit, "format": format, "memory": memory, "maxTokens": max_tokens});
-                    requests.push(("buildWorkingContext", ask));
+                    let input = json!({"sessionId": session, "limit": limit, "format": format, "memory": memory, "maxTokens": max_tokens});
+                    requests.push(("buildWorkingContext", input));
                 }
             }
         }
@@ -325,9 +325,15 @@ fn no_answer_exceeds_its_bound() {
         let directory = "DIRECTORY".to_owned();
         alice.outbound.bindings.borrow_mut().push(directory);
         alice.recovery.since_ms.set(Some(0));
-        let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
+        let backup_bucket = alice
+            .outbound
+            .backup_bucket
+            .get_or_init(MemoryArchive::default);
         let file = alice.export_agent().into_bytes();
-        shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
+        backup_bucket
+            .objects
+            .borrow_mut()
+            .insert(BACKUP.to_owned(), file);
         for (operation, body) in requests() {
             let agent = alice.agent(&alice.db);
             let bytes = match wait_for(dispatch(&agent, operation, body.to_string())) {

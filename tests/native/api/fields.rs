@@ -428,10 +428,10 @@ fn principals() -> Vec<Principal> {
 }
 
 impl Principal {
-    fn allows(&self, what: &str) -> bool {
+    fn allows(&self, right: &str) -> bool {
         match self {
             Principal::Secret => true,
-            Principal::Token(_, allowance) => *allowance == what || *allowance == "everything",
+            Principal::Token(_, allowance) => *allowance == right || *allowance == "everything",
         }
     }
 
@@ -542,13 +542,13 @@ fn run_turn_with(alice: &Alice, entry_point: EntryPoint, more: &Value) -> Result
     Ok(())
 }
 
-fn asking(asker: &Principal) -> Alice {
+fn agent_of(principal: &Principal) -> Alice {
     let mut alice = populated();
     alice.ok(
         "configureAgent",
         json!({"onTurnEnd": {"url": "https://tools.example/ended"}}),
     );
-    alice.caller = asker.caller();
+    alice.caller = principal.caller();
     alice
 }
 
@@ -564,7 +564,7 @@ fn callbacks(alice: &Alice) -> usize {
 fn each_turn_option_needs_its_listed_right() {
     let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
     let mut tried = 0;
-    for (place, field, who) in SWITCHES {
+    for (place, field, allowed) in SWITCHES {
         let entry_points: &[EntryPoint] = match *place {
             "runTurn" => &[EntryPoint::RunTurn],
             "chat" => &[EntryPoint::Chat, EntryPoint::Socket],
@@ -577,14 +577,14 @@ fn each_turn_option_needs_its_listed_right() {
             "whenBusy" => json!("replace"),
             _ => continue,
         };
-        let Who::Allowed(allowance) = who else {
+        let Who::Allowed(allowance) = allowed else {
             panic!("{field}");
         };
-        for (entry_point, asker) in entry_points
+        for (entry_point, principal) in entry_points
             .iter()
             .flat_map(|entry_point| principals().into_iter().map(move |a| (entry_point, a)))
         {
-            let mut alice = asking(&asker);
+            let mut alice = agent_of(&principal);
             // `whenBusy` applies only while a turn runs.
             if *field == "whenBusy" {
                 let other = json!({"message": {"id": "o", "role": "user", "parts": [{"type": "text", "text": "hi"}]}});
@@ -594,12 +594,12 @@ fn each_turn_option_needs_its_listed_right() {
             }
             let before = alice.db.dump();
             let outcome = run_turn_with(&alice, *entry_point, &json!({*field: value}));
-            let what = format!("{field} by {asker:?} at {entry_point:?}");
-            if asker.allows(allowance) {
-                assert_eq!(outcome, Ok(()), "{what}");
+            let case = format!("{field} by {principal:?} at {entry_point:?}");
+            if principal.allows(allowance) {
+                assert_eq!(outcome, Ok(()), "{case}");
             } else {
-                assert_eq!(outcome, Err((*field).to_owned()), "{what}");
-                assert_eq!(alice.db.dump(), before, "{what}");
+                assert_eq!(outcome, Err((*field).to_owned()), "{case}");
+                assert_eq!(alice.db.dump(), before, "{case}");
             }
             tried += 1;
         }
@@ -611,8 +611,8 @@ fn each_turn_option_needs_its_listed_right() {
 fn only_an_id_issued_for_the_session_suppresses_a_callback() {
     let mut tried = 0;
     for entry_point in [EntryPoint::RunTurn, EntryPoint::Chat, EntryPoint::Socket] {
-        for asker in principals() {
-            let alice = asking(&asker);
+        for principal in principals() {
+            let alice = agent_of(&principal);
             let (s, t) = (id("s"), id("t"));
             let of = |agent, session| Delivery::of(&alice.policy, agent, session).seal("d-1");
             let other = access::Policy::new(Some("x".repeat(32)), None);
@@ -632,18 +632,18 @@ fn only_an_id_issued_for_the_session_suppresses_a_callback() {
                 (given.replace("d-1", "d-2"), false),
             ];
             for (delivery, is_true) in ids {
-                let alice = asking(&asker);
+                let alice = agent_of(&principal);
                 let outcome = run_turn_with(&alice, entry_point, &json!({"deliveryId": delivery}));
                 assert_eq!(
                     outcome,
                     Ok(()),
-                    "{delivery} by {asker:?} at {entry_point:?}"
+                    "{delivery} by {principal:?} at {entry_point:?}"
                 );
                 let answer = usize::from(!is_true);
                 assert_eq!(
                     callbacks(&alice),
                     answer,
-                    "{delivery} by {asker:?} at {entry_point:?}"
+                    "{delivery} by {principal:?} at {entry_point:?}"
                 );
                 tried += 1;
             }
@@ -654,11 +654,11 @@ fn only_an_id_issued_for_the_session_suppresses_a_callback() {
 
 #[test]
 fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
-    for asker in principals() {
-        let mut alice = asking(&Principal::Secret);
+    for principal in principals() {
+        let mut alice = agent_of(&Principal::Secret);
         run_turn_with(&alice, EntryPoint::Chat, &json!({})).unwrap();
         // The service has not answered the first call yet.
-        alice.outbound.falls_silent.set(true);
+        alice.outbound.hangs_after_answers.set(true);
         let under_way = chat::run::callbacks::CallbackSender {
             memory: alice.agent(&alice.db).memory(),
             policy: &alice.policy,
@@ -667,7 +667,7 @@ fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
         let mut calling = Box::pin(under_way.call_due());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(calling.as_mut().poll(&mut context).is_pending());
-        let caller = asker.caller();
+        let caller = principal.caller();
         let agent = Agent {
             caller: &caller,
             ..alice.agent(&alice.db)
@@ -676,8 +676,8 @@ fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
         alice
             .finish(&agent, dispatch(&agent, "runTurn", body.to_string()))
             .unwrap();
-        let answer = if asker == Principal::Secret { 1 } else { 2 };
-        assert_eq!(callbacks(&alice), answer, "{asker:?}");
+        let answer = if principal == Principal::Secret { 1 } else { 2 };
+        assert_eq!(callbacks(&alice), answer, "{principal:?}");
         drop(calling);
         alice.caller = Caller::Owner;
     }
@@ -685,14 +685,14 @@ fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
 
 #[test]
 fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
-    for asker in principals() {
+    for principal in principals() {
         for operation in [
             "appendMessage",
             "appendMessages",
             "upsertMessage",
             "updateMessage",
         ] {
-            let mut alice = asking(&Principal::Secret);
+            let mut alice = agent_of(&Principal::Secret);
             alice.ok("configureAgent", json!({"reservedMetadataKeys": ["paid"]}));
             let part = json!([{"type": "text", "text": "x", "providerMetadata": {"a": {}}}]);
             let message =
@@ -703,7 +703,7 @@ fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
                 }
                 _ => message,
             };
-            alice.caller = asker.caller();
+            alice.caller = principal.caller();
             let body = match operation {
                 "appendMessages" => {
                     json!({"sessionId": "s", "messages": [message], "source": "server"})
@@ -714,12 +714,12 @@ fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
             alice.caller = Caller::Owner;
             let read = json!({"sessionId": "s", "messageId": message["id"]});
             let stored = alice.ok("getMessage", read);
-            let is_kept = stored["metadata"]["paid"] == true
+            let is_stored = stored["metadata"]["paid"] == true
                 && !stored["parts"][0]["providerMetadata"].is_null();
             assert_eq!(
-                is_kept,
-                asker.allows("agentMessages"),
-                "{operation} by {asker:?}"
+                is_stored,
+                principal.allows("agentMessages"),
+                "{operation} by {principal:?}"
             );
         }
     }
@@ -728,10 +728,10 @@ fn reserved_metadata_needs_the_right_to_write_as_the_agent() {
 /// `lifecycle/transfer_rights.rs` tests files that contain sources.
 #[test]
 fn only_the_secret_sets_a_source() {
-    for asker in principals() {
-        let mut alice = asking(&Principal::Secret);
-        alice.caller = asker.caller();
-        let is_secret = asker == Principal::Secret;
+    for principal in principals() {
+        let mut alice = agent_of(&Principal::Secret);
+        alice.caller = principal.caller();
+        let is_secret = principal == Principal::Secret;
         let source = json!({"sessionId": "s", "label": "theirs", "kind": "writable",
             "source": {"agent": "bob"}});
         let defined = alice
@@ -739,6 +739,6 @@ fn only_the_secret_sets_a_source() {
             .map(drop)
             .map_err(|error| error.code.name());
         let expected = if is_secret { Ok(()) } else { Err("forbidden") };
-        assert_eq!(defined, expected, "{asker:?}");
+        assert_eq!(defined, expected, "{principal:?}");
     }
 }

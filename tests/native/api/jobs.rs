@@ -23,7 +23,10 @@ const DAY: i64 = 24 * HOUR;
 /// An agent with the settings of all jobs and without pending work.
 fn idle() -> Alice {
     let alice = Alice::learner(json!({}));
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     alice.ok(
         "configureAgent",
         json!({"onTurnEnd": {"url": "https://tools.example/ended"}}),
@@ -97,7 +100,14 @@ fn append_many(alice: &Alice, count: usize) {
 }
 
 fn backups(alice: &Alice) -> usize {
-    alice.outbound.shelf.get().unwrap().objects.borrow().len()
+    alice
+        .outbound
+        .backup_bucket
+        .get()
+        .unwrap()
+        .objects
+        .borrow()
+        .len()
 }
 
 /// The alarm fires: runs the jobs that it starts to the end.
@@ -205,7 +215,7 @@ fn retention_resumes_after_a_crash_between_two_steps() {
     append_many(&alice, 3_000);
     alice.host.advance(2 * DAY);
     alice.append(json!([{"action": "user_message", "content": "young"}]));
-    alice.outbound.sleeps_on.set(true);
+    alice.outbound.sleeps_forever.set(true);
     let mut left = vec![count_events(&alice)];
     for _ in 0..3 {
         cut_off(wake(&alice.agent(&alice.db)));
@@ -216,7 +226,7 @@ fn retention_resumes_after_a_crash_between_two_steps() {
         left.is_sorted_by(|before, after| before > after),
         "{left:?}"
     );
-    alice.outbound.sleeps_on.set(false);
+    alice.outbound.sleeps_forever.set(false);
     fire_alarm(&alice, &alice.db);
     assert_eq!(count_events(&alice), 1);
     let progress = find_progress(&alice.db).unwrap().unwrap();
@@ -261,7 +271,7 @@ fn a_long_job_yields_and_continues_by_alarm() {
 fn a_failed_job_is_retried_and_blocks_no_other() {
     // The keys under which the jobs' progress is stored. Retention also reads the index's progress:
     // the words of an expired session are removed from the index.
-    for (key, failing, reads_it_too) in [
+    for (key, failing, also_fails) in [
         ("search", JobKind::Index, Some(JobKind::Retention)),
         ("retention", JobKind::Retention, None),
         ("backups", JobKind::Backups, None),
@@ -288,7 +298,7 @@ fn a_failed_job_is_retried_and_blocks_no_other() {
                 assert_eq!(next.due, []);
                 continue;
             }
-            let is_others = job.kind != failing && Some(job.kind) != reads_it_too;
+            let is_others = job.kind != failing && Some(job.kind) != also_fails;
             assert_eq!(
                 is_done(&alice, job.kind),
                 is_others,
@@ -296,10 +306,10 @@ fn a_failed_job_is_retried_and_blocks_no_other() {
                 job.kind
             );
         }
-        let mut rings = 0;
+        let mut alarms = 0;
         while !is_done(&alice, failing) {
-            rings += 1;
-            assert!(rings < 9, "{failing:?}");
+            alarms += 1;
+            assert!(alarms < 9, "{failing:?}");
             alice.host.advance(HOUR);
             fire_alarm(&alice, &alice.db);
         }

@@ -363,10 +363,10 @@ fn inconsistent_headers_and_unknown_revisions_are_refused() {
             ..json_headers()
         };
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let (got, reply) = read(post(&alice, None, headers, &body.to_string()));
+        let (status_received, reply) = read(post(&alice, None, headers, &body.to_string()));
         let got_code = reply["error"]["code"].as_i64().unwrap_or(0);
         assert_eq!(
-            (got, got_code),
+            (status_received, got_code),
             (status, code),
             "{version:?} {header:?} {name:?}: {reply}"
         );
@@ -409,9 +409,9 @@ fn a_malformed_message_is_refused_before_anything_runs() {
         (json_headers(), "{", 400, -32700),
         (json_headers(), "", 400, -32600),
     ] {
-        let (got, reply) = read(post(&alice, None, headers, body));
+        let (status_received, reply) = read(post(&alice, None, headers, body));
         assert_eq!(
-            (got, &reply["error"]["code"]),
+            (status_received, &reply["error"]["code"]),
             (status, &json!(code)),
             "{body}"
         );
@@ -980,7 +980,7 @@ fn completions_include_only_readable_data() {
     assert_eq!(reply["error"]["data"]["code"], "forbidden");
 }
 
-const TOLD: &str = r#"event: message
+const PROGRESS_STREAM: &str = r#"event: message
 data: {"method":"notifications/progress","params":{"progress":0,"total":2,"message":"Begun."}}
 
 data: {"method":"notifications/progress","params":{"progress":1,"total":2,"progressToken":"of another"}}
@@ -1010,7 +1010,9 @@ data: {"method":"notifications/progress","params":{"progress":9}}
 fn a_tool_reports_progress_only_if_requested() {
     let alice = populated();
     let progress = |params: &Value, client: &Client| {
-        alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
+        alice
+            .outbound
+            .answer(Ok(ScriptedAnswer::stream(PROGRESS_STREAM)));
         client.call(&alice, params)
     };
     let methods = |received: &[Value]| {
@@ -1068,17 +1070,19 @@ fn a_tool_reports_progress_only_if_requested() {
         );
     }
     // The newest revision logs nothing unless the request asks for it.
-    alice.outbound.answer(Ok(ScriptedAnswer::stream(TOLD)));
+    alice
+        .outbound
+        .answer(Ok(ScriptedAnswer::stream(PROGRESS_STREAM)));
     let (_, reply) =
         send_newest_request(&alice, "tools/call", json!({"name": "echo"}), Some("echo"));
     assert_eq!(reply["result"]["content"][0]["text"], r#"{"sky":"clear"}"#);
     // A stream without a result is returned as text.
-    let stray = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":0}}\n\n";
-    alice.outbound.answer(Ok(ScriptedAnswer::stream(stray)));
+    let early = "data: {\"method\":\"notifications/progress\",\"params\":{\"progress\":0}}\n\n";
+    alice.outbound.answer(Ok(ScriptedAnswer::stream(early)));
     let received = client.call(&alice, &json!({"name": "echo"}));
     assert_eq!(
         received.last().unwrap()["result"]["content"][0]["text"],
-        stray
+        early
     );
     // The number of a tool's progress messages is limited.
     let flood = (0..2_000).map(|n| format!("data: {{\"method\":\"notifications/message\",\"params\":{{\"level\":\"error\",\"data\":{n}}}}}\n\n"));
@@ -1306,7 +1310,7 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
     ] {
         alice.outbound.answers.borrow_mut().clear();
         alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
-        alice.outbound.sleeps_on.set(true);
+        alice.outbound.sleeps_forever.set(true);
         let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
         assert!(poll(&mut calling).is_none());
         let questions = client.received();
@@ -1317,9 +1321,9 @@ fn a_client_with_a_handshake_is_asked_on_its_requests_stream() {
         // Answers of another client, and answers without a question, change nothing.
         answer_with(&client, &json!("t-unknown"), json!({"action": "accept"}));
         answer_with(&client, &json!(1), json!({"action": "accept"}));
-        let stranger = scoped(populated(), None, &["search"], &[]);
+        let other_client = scoped(populated(), None, &["search"], &[]);
         let message = json!({"jsonrpc": "2.0", "id": questions[0]["id"], "result": {"action": "accept", "content": {"approve": true}}});
-        wait_for(client.post(&stranger, &message));
+        wait_for(client.post(&other_client, &message));
         assert!(poll(&mut calling).is_none());
         answer_with(&client, &questions[0]["id"], answer);
         answer_with(
@@ -1351,7 +1355,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
     alice.policy = Policy::new(Some("a secret of at least 32 characters".to_owned()), None);
     let name = json!({"method": "elicitation/create", "params": {"message": "Who?"}});
     let thought = json!({"method": "sampling/createMessage", "params": {"maxTokens": 9}});
-    let asks = |requests: Value| {
+    let input_required = |requests: Value| {
         ScriptedAnswer::json(
             &json!({"resultType": "input_required", "inputRequests": requests, "requestState": "mine"}),
         )
@@ -1359,7 +1363,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
     let call = json!({"name": "echo", "arguments": {"a": 1}});
     alice
         .outbound
-        .answer(asks(json!({"name": name, "thought": thought})));
+        .answer(input_required(json!({"name": name, "thought": thought})));
     let (_, reply) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
     // Only questions that this client can answer are sent.
     assert_eq!(reply["result"]["inputRequests"], json!({"name": name}));
@@ -1412,7 +1416,9 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
         assert!(last.get("inputResponses").is_none(), "{last}");
     }
 
-    alice.outbound.answer(asks(json!({"thought": thought})));
+    alice
+        .outbound
+        .answer(input_required(json!({"thought": thought})));
     let (status, reply) = ask_user(&alice, call.clone(), json!({"elicitation": {}}));
     assert_eq!((status, &reply["error"]["code"]), (400, &json!(-32021)));
     assert_eq!(
@@ -1430,7 +1436,7 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
         Value::Object(many),
         json!({"x": {"method": "elicitation/create", "params": {"message": "x".repeat(65 << 10)}}}),
     ] {
-        alice.outbound.answer(asks(requests));
+        alice.outbound.answer(input_required(requests));
         let (_, reply) = ask_user(
             &alice,
             call.clone(),
@@ -1442,9 +1448,9 @@ fn a_tool_requests_input_and_resumes_with_the_answers() {
     let client = Client::with(&alice, &json!({"elicitation": {}}));
     alice.outbound.answers.borrow_mut().clear();
     for _ in 0..8 {
-        alice.outbound.answer(asks(json!({"name": name})));
+        alice.outbound.answer(input_required(json!({"name": name})));
     }
-    alice.outbound.sleeps_on.set(true);
+    alice.outbound.sleeps_forever.set(true);
     let mut calling = Box::pin(client.send(&alice, "tools/call", &call));
     for _ in 0..8 {
         assert!(poll(&mut calling).is_none());
@@ -1478,13 +1484,16 @@ fn a_servers_elicitation_is_forwarded_to_the_client_as_a_form() {
         "defineTool",
         json!({"name": "gh", "mcp": "https://tools.example/mcp", "needsApproval": false}),
     );
-    let asks = |method: &str, params: Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}, "requestState": "its"});
+    let input_required = |method: &str, params: Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}, "requestState": "its"});
     let can = json!({"elicitation": {"url": {}}, "sampling": {}});
     let call = json!({"name": "gh_t", "arguments": {}});
     let sent = || {
         serde_json::from_str::<Value>(&alice.outbound.calls.borrow().last().unwrap().body).unwrap()
     };
-    answer(1, asks("elicitation/create", json!({"message": "Who?"})));
+    answer(
+        1,
+        input_required("elicitation/create", json!({"message": "Who?"})),
+    );
     let (_, reply) = ask_user(&alice, call.clone(), can.clone());
     let question = &reply["result"]["inputRequests"]["n"]["params"];
     assert_eq!(question["message"], "The server `gh` asks: Who?");
@@ -1518,12 +1527,15 @@ fn a_servers_elicitation_is_forwarded_to_the_client_as_a_form() {
             json!({"mode": "url", "message": "x", "url": "https://evil.example"}),
         ),
     ] {
-        answer(1, asks(method, params));
+        answer(1, input_required(method, params));
         let (_, reply) = ask_user(&alice, call.clone(), can.clone());
         assert_eq!(reply["error"]["code"], -32603, "{reply}");
     }
     // For a client without elicitation, the server is informed, and a question is an error.
-    answer(1, asks("elicitation/create", json!({"message": "Who?"})));
+    answer(
+        1,
+        input_required("elicitation/create", json!({"message": "Who?"})),
+    );
     let (_, reply) = ask_user(&alice, call, json!({"sampling": {}}));
     assert_eq!(reply["result"]["isError"], true);
     assert_eq!(sent()["params"]["_meta"][capabilities], json!({}));

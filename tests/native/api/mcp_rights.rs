@@ -25,7 +25,7 @@ const NAMED: &[&str] = &[
 
 const LABELS: &[&str] = &["memory", "kb", "skills", "theirs", "mine", "nothing"];
 
-fn standing() -> Alice {
+fn prepared() -> Alice {
     let alice = populated();
     for (session, label, text) in [
         (Value::Null, "theirs", "The agent's own."),
@@ -139,7 +139,7 @@ impl Place<'_> {
 
 #[test]
 fn mcp_methods_show_the_same_data_as_their_operations() {
-    let mut alice = standing();
+    let mut alice = prepared();
     let before = alice.db.dump();
     let mut tried = 0;
     for (kind, named) in KINDS
@@ -151,7 +151,7 @@ fn mcp_methods_show_the_same_data_as_their_operations() {
             continue;
         }
         for address in [None, Some("s"), Some("t"), Some("nobody")] {
-            let what = format!("{kind:?} for {named} at {address:?}");
+            let case = format!("{kind:?} for {named} at {address:?}");
             let place = Place {
                 alice: &alice,
                 named: address,
@@ -162,22 +162,22 @@ fn mcp_methods_show_the_same_data_as_their_operations() {
                     assert_eq!(
                         place.call(method, json!({})),
                         Err("forbidden".to_owned()),
-                        "{what}"
+                        "{case}"
                     );
                 }
                 continue;
             }
             tried += LABELS.len() + 4;
-            blocks_are_those_of_get_block(&place, &what);
-            documents_are_those_of_the_skills(&place, &what);
-            tools_are_those_that_may_be_called(&place, &what);
+            blocks_are_those_of_get_block(&place, &case);
+            documents_are_those_of_the_skills(&place, &case);
+            tools_are_those_that_may_be_called(&place, &case);
             let rendered = place.here("renderPrompt", json!({}));
             let answer = place.call("prompts/get", json!({"name": "system"}));
             let answer = answer.map(|answer| answer["messages"][0]["content"]["text"].clone());
             assert_eq!(
                 answer,
                 rendered.map(|rendered| rendered["prompt"].clone()),
-                "{what}"
+                "{case}"
             );
         }
     }
@@ -185,7 +185,7 @@ fn mcp_methods_show_the_same_data_as_their_operations() {
     assert_eq!(alice.db.dump(), before, "reading writes nothing");
 }
 
-fn blocks_are_those_of_get_block(place: &Place<'_>, what: &str) {
+fn blocks_are_those_of_get_block(place: &Place<'_>, case: &str) {
     let listed = place.lists("resources/list", "resources", "uri");
     for label in LABELS {
         let uri = format!("memory://block/{label}");
@@ -196,16 +196,16 @@ fn blocks_are_those_of_get_block(place: &Place<'_>, what: &str) {
             Ok(block) => Ok(block["content"].clone()),
             Err(code) => Err(code),
         };
-        assert_eq!(answer, shown, "{label} {what}");
+        assert_eq!(answer, shown, "{label} {case}");
         assert_eq!(
             listed.contains(&uri),
             shown.is_ok(),
-            "{label} {what}: {listed:?}"
+            "{label} {case}: {listed:?}"
         );
     }
 }
 
-fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
+fn documents_are_those_of_the_skills(place: &Place<'_>, case: &str) {
     // If the session and the agent have blocks of the same label, the session's is listed.
     let session = place.session();
     let own = session.as_deref().filter(|session| *session == "s");
@@ -227,7 +227,7 @@ fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
     };
     let mut listed = place.lists("resources/list", "resources", "uri");
     listed.retain(|uri| uri.starts_with("memory://skill/"));
-    assert_eq!(listed, expected, "{what}");
+    assert_eq!(listed, expected, "{case}");
     for key in ["of the agent", "of s", "nothing"] {
         let uri = format!("memory://skill/skills/{}", key.replace(' ', "%20"));
         let answer = place.call("resources/read", json!({"uri": uri}));
@@ -240,16 +240,16 @@ fn documents_are_those_of_the_skills(place: &Place<'_>, what: &str) {
             Err(code) if code == "skill_not_found" => Err("not there".to_owned()),
             shown => shown.map(|shown| shown["content"].clone()),
         };
-        assert_eq!(answer, shown, "{key} {what}");
+        assert_eq!(answer, shown, "{key} {case}");
     }
 }
 
-fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
+fn tools_are_those_that_may_be_called(place: &Place<'_>, case: &str) {
     let listed = place.lists("tools/list", "tools", "name");
     // Calling an unknown tool shows whether the caller may call tools, and changes nothing.
     let called = place.here("callTool", json!({"name": "nothing", "arguments": {}}));
     if called == Err("session_not_found".to_owned()) {
-        assert_eq!(place.call("tools/list", json!({})), called, "{what}");
+        assert_eq!(place.call("tools/list", json!({})), called, "{case}");
         return;
     }
     let may_call = called.is_ok();
@@ -260,30 +260,30 @@ fn tools_are_those_that_may_be_called(place: &Place<'_>, what: &str) {
         (Ok(shown), true) => shown["tools"].as_array().unwrap().clone(),
         // A token that may only call tools sees the tools that it may call.
         (Err(_), true) => {
-            assert!(listed.contains("search_context"), "{what}: {listed:?}");
+            assert!(listed.contains("search_context"), "{case}: {listed:?}");
             listed.iter().map(|name| json!({"name": name})).collect()
         }
         (_, false) => Vec::new(),
     };
     for name in ["set_context", "search_context", "load_context"] {
         let is_shown = shown.iter().any(|tool| tool["name"] == name);
-        assert_eq!(listed.contains(name), is_shown, "{name} {what}: {listed:?}");
+        assert_eq!(listed.contains(name), is_shown, "{name} {case}: {listed:?}");
     }
-    assert_eq!(listed.contains("search"), may_search, "{what}: {listed:?}");
+    assert_eq!(listed.contains("search"), may_search, "{case}: {listed:?}");
     let call = json!({"name": "search_context", "arguments": {"label": "kb", "query": "c"}});
     let called = place.call("tools/call", call.clone());
     let done = place.here("callTool", call);
     assert_eq!(
         called.map(|called| called["content"][0]["text"].clone()),
         done.map(|done| done["output"].clone()),
-        "{what}"
+        "{case}"
     );
 }
 
 /// The preset for reading contains no operation that writes, and none of its tools writes.
 #[test]
 fn a_read_only_token_sees_no_tool_it_may_not_call() {
-    let mut alice = standing();
+    let mut alice = prepared();
     for kind in KINDS {
         let token = bearer(kind, &alice, "search");
         if enter(&mut alice, token.as_deref()).is_err() {

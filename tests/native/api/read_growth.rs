@@ -197,13 +197,13 @@ fn only_the_listed_operations_read_more_as_data_grows() {
     assert!(LINEAR.iter().all(|(name, _)| known.contains(name)));
     let [short, long] = [SHORT, LONG].map(grown);
     let mut grew = Vec::new();
-    let mut named_in_vain: BTreeSet<&str> = LINEAR.iter().map(|(name, _)| *name).collect();
+    let mut unneeded: BTreeSet<&str> = LINEAR.iter().map(|(name, _)| *name).collect();
     for example in examples().into_iter().chain(more_examples()) {
         let (before, after) = (steps_of(&short, &example), steps_of(&long, &example));
         if after <= before + before / 20 + TOLERANCE {
             continue;
         }
-        named_in_vain.remove(example.operation);
+        unneeded.remove(example.operation);
         if !LINEAR.iter().any(|(name, _)| *name == example.operation) {
             grew.push(format!(
                 "{} {}: {before} steps with {SHORT}, {after} with {LONG}",
@@ -212,8 +212,5 @@ fn only_the_listed_operations_read_more_as_data_grows() {
         }
     }
     assert!(grew.is_empty(), "{}", grew.join("\n"));
-    assert!(
-        named_in_vain.is_empty(),
-        "they read no more: {named_in_vain:?}"
-    );
+    assert!(unneeded.is_empty(), "they read no more: {unneeded:?}");
 }

@@ -72,11 +72,11 @@ fn only_the_secret_sees_credentials() {
                 continue;
             };
             let answer = answer.to_string();
-            let what = format!("{} by {kind:?}", entry.name);
+            let case = format!("{} by {kind:?}", entry.name);
             for credential in ["literal", "in-the-path", "in-the-query", "the-secret-key"] {
-                let shows = answer.contains(credential);
+                let contains_credential = answer.contains(credential);
                 let may = kind == Kind::Secret && credential != "the-secret-key";
-                assert!(may || !shows, "{what}: {answer}");
+                assert!(may || !contains_credential, "{case}: {answer}");
             }
             tried += 1;
         }

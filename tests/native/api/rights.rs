@@ -255,22 +255,22 @@ fn a_trace_sent_with_a_token_is_neither_recorded_nor_joined() {
                 for sampler in samplers {
                     let parent = find_parent(caller, Some(&named), Some("vendor=1"));
                     let trace = Trace::of_request(parent, sampler, &host);
-                    let what = format!("{caller:?} {named} {sampler:?}");
+                    let case = format!("{caller:?} {named} {sampler:?}");
                     tried += 1;
                     if *caller == Caller::Owner {
                         let trace = trace.unwrap();
-                        assert_eq!(trace.traceparent()[3..35], named[3..35], "{what}");
+                        assert_eq!(trace.traceparent()[3..35], named[3..35], "{case}");
                         assert_eq!(trace.state.as_deref(), Some("vendor=1"));
                         continue;
                     }
                     // Without a span collector there is no trace.
-                    assert_eq!(trace.is_some(), sampler.is_some(), "{what}");
+                    assert_eq!(trace.is_some(), sampler.is_some(), "{case}");
                     let Some((trace, sampler)) = trace.zip(sampler) else {
                         continue;
                     };
-                    assert_ne!(trace.traceparent()[3..35], named[3..35], "{what}");
-                    assert_eq!((trace.parent, &trace.state), (None, &None), "{what}");
-                    assert_eq!(trace.is_sampled, sampler.samples(trace.id, None), "{what}");
+                    assert_ne!(trace.traceparent()[3..35], named[3..35], "{case}");
+                    assert_eq!((trace.parent, &trace.state), (None, &None), "{case}");
+                    assert_eq!(trace.is_sampled, sampler.samples(trace.id, None), "{case}");
                 }
             }
         }

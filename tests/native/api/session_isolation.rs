@@ -37,7 +37,7 @@ const WORDS: [&str; 12] = [
 const OWN_WORDS: usize = WORDS.len() / 2;
 
 /// The maximum difference in SQLite steps that other sessions may cause in an operation.
-const MOST_STEPS: i32 = 400;
+const MAX_STEPS: i32 = 400;
 
 fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
@@ -507,13 +507,13 @@ fn other_sessions_do_not_affect_a_session_tokens_answers() {
     for is_searched in [false, true] {
         let mut alone = agent(None, is_searched);
         for seed in 1..=3_u64 {
-            let mut beside = agent(Some(seed), is_searched);
+            let mut among_others = agent(Some(seed), is_searched);
             for request in &requests() {
                 for (kind, operations) in tokens(request.operation()) {
                     cells += 1;
-                    let (expected, few) = send(&mut alone, request, operations.clone());
-                    let (answer, steps) = send(&mut beside, request, operations);
-                    let what = format!(
+                    let (expected, steps_alone) = send(&mut alone, request, operations.clone());
+                    let (answer, steps) = send(&mut among_others, request, operations);
+                    let case = format!(
                         "seed {seed}, searched: {is_searched}, {kind}: {}",
                         request.name()
                     );
@@ -521,9 +521,11 @@ fn other_sessions_do_not_affect_a_session_tokens_answers() {
                         let (mut a, mut b) = (format!("{expected:?}"), format!("{answer:?}"));
                         a.truncate(1500);
                         b.truncate(1500);
-                        found.push(format!("{what}\n  alone  {a}\n  beside {b}"));
-                    } else if (steps - few).abs() > MOST_STEPS {
-                        found.push(format!("{what}: {few} steps alone, {steps} beside others"));
+                        found.push(format!("{case}\n  alone  {a}\n  beside {b}"));
+                    } else if (steps - steps_alone).abs() > MAX_STEPS {
+                        found.push(format!(
+                            "{case}: {steps_alone} steps alone, {steps} beside others"
+                        ));
                     }
                 }
             }

@@ -4,7 +4,7 @@
 //! The agent is the one of the example table, filled: every example runs in it, and for each
 //! expensive operation the largest requests that it accepts. Only this thread's time is counted, so
 //! other tests don't affect it. SQLite is as fast here as in workerd; Rust code takes two to three
-//! times as long in WebAssembly. So a request may take [`MOST_MS`] here. The quick form tries one in
+//! times as long in WebAssembly. So a request may take [`MAX_MS`] here. The quick form tries one in
 //! three of the reads.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use base::ids::Id;
 use base::testing::Sqlite;
 
 /// The maximum milliseconds of a request, equal to a second in workerd.
-const MOST_MS: f64 = 400.0;
+const MAX_MS: f64 = 400.0;
 
 /// Operations that read a whole agent page by page and wait for a bucket between two pages: others
 /// are answered in between. A page costs as much as that of an export.
@@ -195,8 +195,8 @@ fn queries() -> Vec<Value> {
     let common = "always common words";
     let phrases = "\"always common words\" \"common words always\" ".repeat(20);
     let repeated = format!("\"{}\" \"{}\"", "ab cd ".repeat(15), "cd ab ".repeat(15));
-    let when = format!("When was {common} {}?", words.join(" "));
-    let singles = [
+    let question = format!("When was {common} {}?", words.join(" "));
+    let single_queries = [
         every.join(" "),
         pairs.join(" "),
         words.join(" "),
@@ -207,16 +207,16 @@ fn queries() -> Vec<Value> {
         "ab* cd*".to_owned(),
         "ab cd".to_owned(),
         "al* co* wo* ab* cd* re* ve* 1*".to_owned(),
-        when,
+        question,
     ];
     let several: Vec<String> = (0..8)
         .map(|n| format!("{common} {}", pairs[n * 30..].join(" ")))
         .collect();
-    let queries = singles.iter().map(|query| json!({"query": query}));
+    let queries = single_queries.iter().map(|query| json!({"query": query}));
     queries
         .chain([
             json!({"queries": several}),
-            json!({"queries": &singles[..8]}),
+            json!({"queries": &single_queries[..8]}),
         ])
         .collect()
 }
@@ -417,8 +417,8 @@ impl Costs {
                 checked.0
             }
             Err(error) => {
-                let is_told = error.code.name() != "storage_failed";
-                assert!(is_told, "{operation} {reply:.200}: {error:?}");
+                let is_expected = error.code.name() != "storage_failed";
+                assert!(is_expected, "{operation} {reply:.200}: {error:?}");
                 0.0
             }
         };
@@ -510,7 +510,7 @@ fn no_request_blocks_an_agent_for_a_second() {
     }
     let most = |operation: &str| {
         let longer = LONGER.iter().find(|(named, ..)| *named == operation);
-        longer.map_or(MOST_MS, |(_, most, _)| *most)
+        longer.map_or(MAX_MS, |(_, most, _)| *most)
     };
     let over: Vec<_> = worst
         .iter()

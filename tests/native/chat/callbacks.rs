@@ -248,7 +248,7 @@ fn a_turn_started_by_a_callback_sends_none() {
     // The service runs a turn before it answers.
     alice.outbound.answer(text_answer("Three."));
     alice.chat_text("hi");
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let mut calling = std::pin::pin!(alice.sender().call_due());
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(calling.as_mut().poll(&mut context).is_pending());

@@ -115,11 +115,12 @@ fn turn_with(moment: Moment, write: Write) -> (Rc<Alice>, Vec<Value>) {
         let then = move || match moment {
             Moment::WhileTheToolRuns => {
                 let again = Rc::clone(&same);
-                *same.outbound.meanwhile.borrow_mut() = Some(Box::new(move || write(&again)));
+                *same.outbound.during_next_call.borrow_mut() =
+                    Some(Box::new(move || write(&again)));
             }
             _ => write(&same),
         };
-        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(then));
+        *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(then));
     }
     alice.run_work(started.work.unwrap());
     let chunks = receive(started.listener);
@@ -275,7 +276,7 @@ fn own(moment: Moment) -> (&'static [&'static str], &'static [&'static str]) {
 
 #[test]
 fn concurrent_writes_keep_their_position_before_the_answer() {
-    for (what, write, rows, texts) in WRITES {
+    for (case, write, rows, texts) in WRITES {
         for moment in MOMENTS {
             let (alice, chunks) = turn_with(moment, write);
             let (own_rows, own_texts) = own(moment);
@@ -295,7 +296,7 @@ fn concurrent_writes_keep_their_position_before_the_answer() {
                 .iter()
                 .skip_while(|row| !row.ends_with("<-new answer"))
                 .skip(usize::from(
-                    what != "the message that is answered is deleted",
+                    case != "the message that is answered is deleted",
                 ))
                 .map(|row| {
                     if is_changed {
@@ -306,9 +307,9 @@ fn concurrent_writes_keep_their_position_before_the_answer() {
                     }
                 })
                 .collect();
-            assert_eq!(found, expected, "{what}, {moment:?}");
+            assert_eq!(found, expected, "{case}, {moment:?}");
             let seen = view(&alice);
-            let behind: Vec<&str> = seen
+            let after_ask: Vec<&str> = seen
                 .iter()
                 .map(String::as_str)
                 .skip_while(|text| *text != "ask")
@@ -321,13 +322,13 @@ fn concurrent_writes_keep_their_position_before_the_answer() {
                     text => expected.push(text),
                 }
             }
-            if what == "the message that is answered is deleted" {
+            if case == "the message that is answered is deleted" {
                 assert_eq!(seen.last().map(String::as_str), Some("one"), "{moment:?}");
                 assert_eq!(chunks.last().unwrap()["type"], "error", "{moment:?}");
             } else {
-                assert_eq!(behind, expected, "{what}, {moment:?}");
+                assert_eq!(after_ask, expected, "{case}, {moment:?}");
             }
-            assert!(!alice.has_turn_rows(), "{what}, {moment:?}");
+            assert!(!alice.has_turn_rows(), "{case}, {moment:?}");
         }
     }
 }
@@ -379,13 +380,13 @@ fn a_continued_turn_follows_messages_appended_meanwhile() {
     let call = |id: &str| calls(&[(id, "where", json!({}))]);
     alice.outbound.answer(call("c1"));
     alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
-    let mut asking = alice.shown()[1].clone();
-    let answer = |asking: &mut Value, place: usize, output: &str| {
-        asking["parts"][place]["state"] = json!("output-available");
-        asking["parts"][place]["output"] = json!(output);
+    let mut call_message = alice.shown()[1].clone();
+    let answer = |call_message: &mut Value, place: usize, output: &str| {
+        call_message["parts"][place]["state"] = json!("output-available");
+        call_message["parts"][place]["output"] = json!(output);
     };
-    answer(&mut asking, 1, "Rome");
-    let body = json!({"id": "s", "messages": [user("where"), asking], "tools": tools});
+    answer(&mut call_message, 1, "Rome");
+    let body = json!({"id": "s", "messages": [user("where"), call_message], "tools": tools});
     let started = alice.begin(&body).unwrap();
     message(&alice, "user", "note");
     alice.outbound.answer(call("c2"));
@@ -398,11 +399,11 @@ fn a_continued_turn_follows_messages_appended_meanwhile() {
     let shown = alice.shown();
     let second = shown[3]["parts"][1].clone();
     assert_eq!(second["toolCallId"], "c2");
-    asking["parts"].as_array_mut().unwrap().push(second);
-    let last = asking["parts"].as_array().unwrap().len() - 1;
-    answer(&mut asking, last, "Paris");
+    call_message["parts"].as_array_mut().unwrap().push(second);
+    let last = call_message["parts"].as_array().unwrap().len() - 1;
+    answer(&mut call_message, last, "Paris");
     alice.outbound.answer(text_answer("The answer."));
-    alice.chat(json!({"id": "s", "messages": [user("where"), asking], "tools": tools}));
+    alice.chat(json!({"id": "s", "messages": [user("where"), call_message], "tools": tools}));
     assert_eq!(
         view(&alice),
         [
@@ -421,7 +422,7 @@ fn a_continued_turn_follows_messages_appended_meanwhile() {
 fn run_turn_returns_the_message_with_its_answer() {
     let alice = Rc::new(Alice::with_model());
     let same = Rc::clone(&alice);
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         append(&same, json!({"events": [event("agent_message", "aside")]}));
     }));
     alice.outbound.answer(text_answer("The answer."));

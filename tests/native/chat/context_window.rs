@@ -52,7 +52,7 @@ impl Alice {
     }
 
     /// Runs turns that the model answers.
-    fn talk(&self, turns: std::ops::Range<usize>) {
+    fn run_turns(&self, turns: std::ops::Range<usize>) {
         for number in turns {
             self.outbound.answer(answered(&format!("Answer {number}.")));
             let chunks = self.chat_numbered(number, &long_text(number));
@@ -93,7 +93,7 @@ fn tokens(request: &[Value]) -> i64 {
 fn the_prefix_is_stable_until_the_window_is_full() {
     let alice = Alice::with_window(2_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
-    alice.talk(0..80);
+    alice.run_turns(0..80);
     let requests = alice.requests();
     let mut moves = Vec::new();
     for (number, pair) in requests.windows(2).enumerate() {
@@ -116,7 +116,7 @@ fn the_prefix_is_stable_until_the_window_is_full() {
 fn the_conversation_is_compacted_before_the_window_is_full() {
     let alice = Alice::with_window(2_000);
     for number in 0..60 {
-        alice.talk(number..number + 1);
+        alice.run_turns(number..number + 1);
         alice.outbound.answer(answered("SUMMARY"));
         alice.follow_up();
         alice.outbound.answers.borrow_mut().clear();
@@ -145,7 +145,7 @@ fn the_conversation_is_compacted_before_the_window_is_full() {
 fn without_compaction_a_note_names_omitted_messages() {
     let alice = Alice::with_window(2_000);
     alice.ok("configureCompaction", json!({"compactAfter": null}));
-    alice.talk(0..40);
+    alice.run_turns(0..40);
     alice.follow_up();
     assert_eq!(alice.compactions(), 0);
     let last = alice.requests().pop().unwrap();
@@ -155,7 +155,7 @@ fn without_compaction_a_note_names_omitted_messages() {
 #[test]
 fn a_length_error_triggers_one_compaction_and_one_retry() {
     let alice = Alice::with_model();
-    alice.talk(0..20);
+    alice.run_turns(0..20);
     alice.outbound.answer(refused(9_000, 4_500));
     // The middle of the conversation is summarized in three parts.
     for _ in 0..3 {
@@ -194,14 +194,14 @@ fn a_length_error_triggers_one_compaction_and_one_retry() {
     assert!(second.iter().any(|message| message["content"] == "SUMMARY"));
     assert_eq!(alice.compactions(), 1);
     // The correction persists: the next turn is not refused.
-    alice.talk(30..31);
+    alice.run_turns(30..31);
     assert!(tokens(alice.requests().last().unwrap()) * 2 <= tokens(first) + 40);
 }
 
 #[test]
 fn a_failed_summary_does_not_fail_the_turn() {
     let alice = Alice::with_model();
-    alice.talk(0..20);
+    alice.run_turns(0..20);
     alice.outbound.answer(refused(9_000, 4_500));
     alice.outbound.answer(Ok(ScriptedAnswer::text(500, "no")));
     alice.outbound.answer(answered("Here."));
@@ -215,7 +215,7 @@ fn a_failed_summary_does_not_fail_the_turn() {
 fn a_second_length_error_ends_the_turn_and_shrinks_the_next_request() {
     let alice = Alice::with_model();
     alice.ok("configureCompaction", json!({"compactAfter": null}));
-    alice.talk(0..20);
+    alice.run_turns(0..20);
     alice.outbound.answer(refused(9_000, 8_000));
     alice.outbound.answer(refused(9_000, 8_000));
     let chunks = alice.chat_text("And now?");
@@ -225,7 +225,7 @@ fn a_second_length_error_ends_the_turn_and_shrinks_the_next_request() {
         "{error}"
     );
     assert!(!alice.has_turn_rows());
-    alice.talk(30..31);
+    alice.run_turns(30..31);
     let sizes: Vec<i64> = alice
         .requests()
         .iter()
@@ -237,7 +237,7 @@ fn a_second_length_error_ends_the_turn_and_shrinks_the_next_request() {
 #[test]
 fn a_length_error_inside_a_stream_is_recognized() {
     let alice = Alice::with_model();
-    alice.talk(0..10);
+    alice.run_turns(0..10);
     let error = json!({"error": {"message": "the request exceeds the available context size", "type": "exceed_context_size_error", "n_prompt_tokens": 2_000, "n_ctx": 1_000, "code": 400}});
     alice
         .outbound
@@ -259,11 +259,11 @@ fn a_crash_at_any_point_frees_capacity_and_ends_the_turn_once() {
             _ => answered("Here."),
         });
     };
-    for lived in 0..PARTS + 2 {
+    for evicted_after in 0..PARTS + 2 {
         let mut alice = Alice::with_model();
-        alice.talk(0..20);
-        alice.outbound.falls_silent.set(true);
-        (0..lived).for_each(|number| answer(&alice, number));
+        alice.run_turns(0..20);
+        alice.outbound.hangs_after_answers.set(true);
+        (0..evicted_after).for_each(|number| answer(&alice, number));
         let message = user("And now?");
         let started = alice
             .begin(&json!({"id": "s", "message": message}))
@@ -272,22 +272,26 @@ fn a_crash_at_any_point_frees_capacity_and_ends_the_turn_once() {
         drop(started.listener);
         alice.crash();
         // An unfinished compaction restarts; earlier answers remain.
-        let first = match lived {
+        let first = match evicted_after {
             0 => 0,
-            lived if lived <= PARTS => 1,
+            evicted_after if evicted_after <= PARTS => 1,
             _ => PARTS + 1,
         };
         (first..PARTS + 2).for_each(|number| answer(&alice, number));
         let works = resume_some_turns(&alice.agent(&alice.db)).works;
-        assert_eq!(works.len(), 1, "{lived}");
+        assert_eq!(works.len(), 1, "{evicted_after}");
         for work in works {
             alice.run_work(work);
         }
         assert!(!alice.has_turn_rows());
         let actions = alice.actions();
-        assert_eq!(actions[40..], ["user_message", "agent_message"], "{lived}");
+        assert_eq!(
+            actions[40..],
+            ["user_message", "agent_message"],
+            "{evicted_after}"
+        );
         assert_eq!(alice.events()[41]["content"], "Here.");
-        assert_eq!(alice.compactions(), 1, "{lived}");
+        assert_eq!(alice.compactions(), 1, "{evicted_after}");
     }
 }
 
@@ -305,13 +309,13 @@ fn a_window_smaller_than_the_prompt_is_an_error_with_sizes() {
     }
     assert!(alice.outbound.calls.borrow().is_empty());
     alice.ok("configureAgent", json!({"maxContextTokens": 4_000}));
-    alice.talk(0..1);
+    alice.run_turns(0..1);
 }
 
 #[test]
 fn a_long_output_is_truncated_for_the_model_but_not_in_the_log() {
     let alice = Alice::with_window(4_000);
-    alice.talk(0..3);
+    alice.run_turns(0..3);
     crate::chat::turns::define(&alice, "t", false);
     alice
         .outbound
@@ -351,8 +355,8 @@ fn files_are_named_instead_of_sent_when_the_window_moves() {
             last.contains("a.png, image/png; shown earlier"),
         )
     };
-    alice.talk(0..5);
+    alice.run_turns(0..5);
     assert_eq!(has_file(), (true, false));
-    alice.talk(5..32);
+    alice.run_turns(5..32);
     assert_eq!(has_file(), (false, true));
 }

@@ -30,7 +30,7 @@ fn at(phase: Phase) -> Alice {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"onTurnEnd": {"url": "https://tools.example/ended"}, "limits": {"tokensPerDay": 1_000_000}}));
     define(&alice, "echo", false);
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let call = || calls(&[("c", "echo", json!({}))]);
     match phase {
         Phase::AwaitingModel => {}
@@ -59,10 +59,10 @@ const PHASES: [Phase; 4] = [
     Phase::AfterTool,
 ];
 
-fn destroy(alice: &Alice, is_used_again: bool) {
+fn destroy(alice: &Alice, is_recreated: bool) {
     alice.ok("destroy", json!({"confirm": "alice"}));
     // The next request may arrive before the turn detects the destruction.
-    if is_used_again {
+    if is_recreated {
         migrate(&alice.db, &alice.host).unwrap();
     }
 }
@@ -70,58 +70,58 @@ fn destroy(alice: &Alice, is_used_again: bool) {
 #[test]
 fn a_turn_of_a_destroyed_agent_is_cancelled_and_writes_nothing() {
     let mut context = Context::from_waker(Waker::noop());
-    for (phase, is_used_again) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
-        let what = format!("{phase:?} {is_used_again}");
+    for (phase, is_recreated) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let case = format!("{phase:?} {is_recreated}");
         let alice = at(phase);
         let agent = alice.agent(&alice.db);
         let started = alice
             .begin(&json!({"id": "s", "message": user("Hello.")}))
             .unwrap();
         let mut running = pin!(run(&agent, started.work.unwrap()));
-        assert!(running.as_mut().poll(&mut context).is_pending(), "{what}");
-        destroy(&alice, is_used_again);
+        assert!(running.as_mut().poll(&mut context).is_pending(), "{case}");
+        destroy(&alice, is_recreated);
         let before = alice.db.dump();
-        assert!(running.as_mut().poll(&mut context).is_ready(), "{what}");
+        assert!(running.as_mut().poll(&mut context).is_ready(), "{case}");
         let chunks = receive(started.listener);
         assert_eq!(
             *kinds(&chunks).last().unwrap(),
             "abort",
-            "{what}: {chunks:?}"
+            "{case}: {chunks:?}"
         );
-        assert!(!format!("{chunks:?}").contains("safely retry"), "{what}");
-        assert_eq!(alice.db.dump(), before, "{what}");
-        assert_eq!(agent.turns.running(), 0, "{what}");
+        assert!(!format!("{chunks:?}").contains("safely retry"), "{case}");
+        assert_eq!(alice.db.dump(), before, "{case}");
+        assert_eq!(agent.turns.running(), 0, "{case}");
     }
 }
 
 #[test]
 fn a_waiting_caller_learns_that_its_turn_was_cancelled() {
     let mut context = Context::from_waker(Waker::noop());
-    for (phase, is_used_again) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
-        let what = format!("{phase:?} {is_used_again}");
+    for (phase, is_recreated) in PHASES.into_iter().flat_map(|it| [(it, false), (it, true)]) {
+        let case = format!("{phase:?} {is_recreated}");
         let alice = at(phase);
         let agent = alice.agent(&alice.db);
-        let ask = |text: &str| {
+        let run_turn = |text: &str| {
             let body = json!({"sessionId": "s", "message": user(text), "whenBusy": "queue"});
             dispatch(&agent, "runTurn", body.to_string())
         };
-        let (mut first, mut second) = (pin!(ask("one")), pin!(ask("two")));
-        assert!(first.as_mut().poll(&mut context).is_pending(), "{what}");
+        let (mut first, mut second) = (pin!(run_turn("one")), pin!(run_turn("two")));
+        assert!(first.as_mut().poll(&mut context).is_pending(), "{case}");
         let mut running = pin!(run(&agent, alice.starter.take().unwrap()));
-        assert!(running.as_mut().poll(&mut context).is_pending(), "{what}");
-        assert!(second.as_mut().poll(&mut context).is_pending(), "{what}");
-        destroy(&alice, is_used_again);
-        assert!(running.as_mut().poll(&mut context).is_ready(), "{what}");
+        assert!(running.as_mut().poll(&mut context).is_pending(), "{case}");
+        assert!(second.as_mut().poll(&mut context).is_pending(), "{case}");
+        destroy(&alice, is_recreated);
+        assert!(running.as_mut().poll(&mut context).is_ready(), "{case}");
         for waiting in [
             first.as_mut().poll(&mut context),
             second.as_mut().poll(&mut context),
         ] {
             let Poll::Ready(answer) = waiting else {
-                panic!("{what}: it waits on");
+                panic!("{case}: it waits on");
             };
             let answer: Value = serde_json::from_str(&answer.unwrap().body.into_string()).unwrap();
-            assert_eq!(answer["finishReason"], "cancelled", "{what}");
-            assert_eq!(answer["message"], Value::Null, "{what}");
+            assert_eq!(answer["finishReason"], "cancelled", "{case}");
+            assert_eq!(answer["message"], Value::Null, "{case}");
         }
     }
 }

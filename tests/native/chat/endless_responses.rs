@@ -16,7 +16,7 @@ const LONGEST_MS: i64 = 30 * 60_000;
 const MUTE_MS: i64 = 2 * 60_000;
 
 /// Chunks without content.
-const NOTHING: &[&str] = &[
+const EMPTY_CHUNKS: &[&str] = &[
     ": waiting\n\n",
     "\n",
     " ",
@@ -156,13 +156,13 @@ fn with_callback() -> Alice {
 
 #[test]
 fn a_silent_answer_ends_at_every_entry_point() {
-    for (entry_point, populate, ask) in ENTRY_POINTS {
+    for (entry_point, populate, send) in ENTRY_POINTS {
         let mut trickled = 0;
-        for piece in NOTHING {
+        for piece in EMPTY_CHUNKS {
             for pause_ms in [10, 900, 20_000, 59_000] {
                 let alice = populate();
                 with_trickle(&alice, piece, pause_ms);
-                ask(&alice);
+                send(&alice);
                 let spent_ms = alice.outbound.trickled_ms.get();
                 assert!(
                     spent_ms <= 5 * 60_000,

@@ -269,14 +269,14 @@ fn a_crash_at_any_message_of_the_holder_is_recovered() {
     let arrivals: Vec<Arrival> = std::iter::once(head(&answer))
         .chain(bytes.chunks(30).map(|piece| Arrival::Bytes(piece.to_vec())))
         .collect();
-    for dies_after in 0..arrivals.len() - 2 {
+    for evicted_after in 0..arrivals.len() - 2 {
         let mut alice = Alice::with_model();
         {
             let (lease, _) = lease();
             let mut started = alice.begins_as_usual();
             let mut driven = alice.drive(&lease, &mut started);
             assert!(waits(&mut driven));
-            for arrival in &arrivals[..dies_after] {
+            for arrival in &arrivals[..evicted_after] {
                 lease.arrive(0, arrival.clone());
                 waits(&mut driven);
             }
@@ -287,10 +287,10 @@ fn a_crash_at_any_message_of_the_holder_is_recovered() {
             alice.run_work(work);
         }
         let shown = alice.shown();
-        assert_eq!(shown.len(), 2, "after {dies_after}");
+        assert_eq!(shown.len(), 2, "after {evicted_after}");
         assert!(
             shown[1].to_string().contains("Again."),
-            "after {dies_after}"
+            "after {evicted_after}"
         );
     }
 }

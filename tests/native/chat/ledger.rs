@@ -74,14 +74,14 @@ fn ledgers(alice: &Alice) -> Vec<(&'static str, i64, f64)> {
     ]
 }
 
-fn agree(alice: &Alice, what: &str) -> i64 {
+fn agree(alice: &Alice, case: &str) -> i64 {
     let totals = ledgers(alice);
     let (_, tokens, cost) = totals[0];
     for (name, others_tokens, others_cost) in &totals {
         let is_close = (cost - others_cost).abs() < 1e-9;
         assert!(
             tokens == *others_tokens && is_close,
-            "{what}: {name} of {totals:?}"
+            "{case}: {name} of {totals:?}"
         );
     }
     tokens
@@ -117,10 +117,10 @@ fn a_stopped_turn_has_the_same_usage_in_every_total() {
                         .outbound
                         .answer(Ok(ScriptedAnswer::text(200, "echoed")));
                 }
-                let what = format!(
+                let case = format!(
                     "stopped after {received} (only the last: {only}), after a tool: {after_tool}"
                 );
-                alice.outbound.falls_silent.set(true);
+                alice.outbound.hangs_after_answers.set(true);
                 let text: String = pieces[from..received]
                     .iter()
                     .filter(|piece| !piece.is_null())
@@ -131,8 +131,8 @@ fn a_stopped_turn_has_the_same_usage_in_every_total() {
                     alice.outbound.stays_open.set(true);
                 }
                 stopped(&alice);
-                let tokens = agree(&alice, &what);
-                assert!(tokens > 0, "{what}: the model was asked");
+                let tokens = agree(&alice, &case);
+                assert!(tokens > 0, "{case}: the model was called");
             }
         }
     }

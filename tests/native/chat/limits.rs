@@ -269,7 +269,7 @@ fn a_turn_that_dies_after_admission_counts_once() {
 #[test]
 fn a_call_lost_in_a_crash_and_its_retry_both_count() {
     let mut alice = limited(json!({"tokensPerDay": 10_000}));
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let started = alice
         .begin(&json!({"id": "s", "message": user("one")}))
         .unwrap();
@@ -282,7 +282,7 @@ fn a_call_lost_in_a_crash_and_its_retry_both_count() {
     let lost = counted(&alice);
     assert!(lost > 0);
     alice.crash();
-    alice.outbound.falls_silent.set(false);
+    alice.outbound.hangs_after_answers.set(false);
     alice.outbound.answer(text_answer("Back."));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
@@ -293,7 +293,7 @@ fn a_call_lost_in_a_crash_and_its_retry_both_count() {
 #[test]
 fn stopping_an_answer_does_not_evade_a_limit() {
     let alice = limited(json!({"tokensPerDay": 20}));
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let long = "many words ".repeat(20);
     let body = json!({"id": "s", "message": {"id": "long", "role": "user", "parts": [{"type": "text", "text": long}]}});
     let started = alice.begin(&body).unwrap();
@@ -616,7 +616,7 @@ fn tokens_of_one_principal_share_a_count() {
         let minted = alice.ok("mintToken", body);
         minted["token"].as_str().unwrap().to_owned()
     };
-    let [ann, ann_again, bob, nobody, nobody_again] = [
+    let [ann, second_ann, bob, without_holder, second_nobody] = [
         json!({"holder": "ann"}),
         json!({"holder": "ann"}),
         json!({"holder": "bob"}),
@@ -628,17 +628,17 @@ fn tokens_of_one_principal_share_a_count() {
         .call("mintToken", json!({"expiresIn": 60, "holder": "ann"}))
         .unwrap_err();
     assert_eq!(error.details()["field"], "holder");
-    for (token, text, is_let_in) in [
+    for (token, text, is_admitted) in [
         (ann, "one", true),
-        (ann_again, "two", false),
+        (second_ann, "two", false),
         (bob, "three", true),
-        (nobody.clone(), "four", true),
-        (nobody, "five", false),
-        (nobody_again, "six", true),
+        (without_holder.clone(), "four", true),
+        (without_holder, "five", false),
+        (second_nobody, "six", true),
     ] {
         let caller = access::identify(&alice.policy, &alice.host, Some("alice"), Some(&token));
         alice.caller = caller.unwrap();
-        if is_let_in {
+        if is_admitted {
             alice.run_answered_turn(text);
         } else {
             assert_eq!(alice.waits(text).1, PACE);

@@ -57,7 +57,7 @@ fn waiting(alice: &Alice) -> usize {
 fn a_long_output_is_stored_whole_and_truncated_for_the_model() {
     let alice = alice();
     alice.ok("defineTool", tool(&json!({})));
-    for (bytes, is_whole) in [(262_144, true), (262_145, false), (1 << 20, false)] {
+    for (bytes, fits) in [(262_144, true), (262_145, false), (1 << 20, false)] {
         let output = long(bytes);
         alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
         answer(&alice, &output);
@@ -68,12 +68,16 @@ fn a_long_output_is_stored_whole_and_truncated_for_the_model() {
             [json!(output)],
             "the client gets all of it"
         );
-        assert_eq!(outputs(&alice), [json!(output)], "and so does the log");
+        assert_eq!(
+            outputs(&alice),
+            [json!(output)],
+            "and so does the log"
+        );
         let read = results(&alice).pop().unwrap();
-        assert_eq!(read == output, is_whole, "{bytes}");
-        assert_eq!(read.contains(LEFT_OUT), !is_whole);
+        assert_eq!(read == output, fits, "{bytes}");
+        assert_eq!(read.contains(LEFT_OUT), !fits);
         assert!(read.starts_with("xxx") && read.ends_with("the end"));
-        assert!(is_whole || read.len() < 10_000);
+        assert!(fits || read.len() < 10_000);
         assert_eq!(waiting(&alice), 0);
     }
 }
@@ -112,8 +116,8 @@ fn outputs_too_large_for_the_turn_row_are_stored_separately() {
     }
     alice.outbound.answer(text_answer("Done."));
     alice.chat_text("go");
-    let wholes: Vec<Value> = scripted.iter().map(|(_, output)| json!(output)).collect();
-    assert_eq!(outputs(&alice), wholes);
+    let expected: Vec<Value> = scripted.iter().map(|(_, output)| json!(output)).collect();
+    assert_eq!(outputs(&alice), expected);
     let read = results(&alice);
     let shortened = read.iter().filter(|read| read.contains(LEFT_OUT));
     assert_eq!((read.len(), shortened.count()), (3, 1));
@@ -161,18 +165,18 @@ fn a_long_output_survives_a_crash() {
     let output = long(1 << 20);
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     answer(&alice, &output);
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let started = alice
         .begin(&json!({"id": "s", "message": user("go")}))
         .unwrap();
     cut_off(run(&alice.agent(&alice.db), started.work.unwrap()));
     assert!(waiting(&alice) > 0);
     alice.crash();
-    alice.outbound.falls_silent.set(false);
+    alice.outbound.hangs_after_answers.set(false);
     alice.outbound.answer(text_answer("Done."));
-    let taken_up = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
-    alice.run_work(taken_up.work.unwrap());
-    assert_eq!(outputs_of(&receive(taken_up.listener)), [json!(output)]);
+    let resumed = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
+    alice.run_work(resumed.work.unwrap());
+    assert_eq!(outputs_of(&receive(resumed.listener)), [json!(output)]);
     assert_eq!(outputs(&alice), [json!(output)]);
     assert!(results(&alice)[0].contains(LEFT_OUT));
     assert_eq!(waiting(&alice), 0);

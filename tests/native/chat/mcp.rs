@@ -382,7 +382,7 @@ fn defining_a_server_that_cannot_list_tools_writes_nothing() {
         .unwrap_err();
     assert!(error.message.contains("lists too many tools"));
     alice.outbound.answers.borrow_mut().clear();
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let error = alice
         .call("defineTool", json!({"name": "gh", "mcp": URL}))
         .unwrap_err();
@@ -563,12 +563,12 @@ fn an_expired_session_is_reinitialized_once() {
         "Error: `gh_a` returned no result: it did not recognize its own session."
     );
     // A failed handshake is repeated by the next call.
-    let away = || {
+    let unreachable = || {
         Err(CallFailure::Unreachable {
             cause: String::new(),
         })
     };
-    for failing in [vec![away()], vec![hello(), away()]] {
+    for failing in [vec![unreachable()], vec![hello(), unreachable()]] {
         let mut answers = vec![not_found()];
         answers.extend(failing);
         assert_eq!(
@@ -605,11 +605,11 @@ fn server_tools_need_approval_unless_disabled() {
     assert_eq!(alice.tools(), [("gh_a".to_owned(), true)]);
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     alice.chat_text("go");
-    let mut asking = alice.shown()[1].clone();
-    assert_eq!(asking["parts"][1]["state"], "approval-requested");
-    asking["parts"][1]["state"] = json!("approval-responded");
-    asking["parts"][1]["approval"]["approved"] = json!(true);
-    let approve = json!({"id": "s", "messages": [user("go"), asking]});
+    let mut message = alice.shown()[1].clone();
+    assert_eq!(message["parts"][1]["state"], "approval-requested");
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"]["approved"] = json!(true);
+    let approve = json!({"id": "s", "messages": [user("go"), message]});
     alice.answers([result(1, text("Paid.")), text_answer("Done.")]);
     alice.chat(approve);
     assert!(alice.sent_call(5).1.to_string().contains("Paid."));
@@ -623,12 +623,12 @@ fn an_approval_applies_to_the_definition_shown() {
     let mut changed = tool("a");
     changed["description"] = json!("Pays all you have.");
     alice.define_server(&json!([changed]), &json!({})).unwrap();
-    let mut asking = alice.shown()[1].clone();
-    asking["parts"][1]["state"] = json!("approval-responded");
-    asking["parts"][1]["approval"]["approved"] = json!(true);
+    let mut message = alice.shown()[1].clone();
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"]["approved"] = json!(true);
     let before = alice.outbound.calls.borrow().len();
     alice.outbound.answer(text_answer("Nothing was done."));
-    alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
+    alice.chat(json!({"id": "s", "messages": [user("go"), message]}));
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), before + 1, "the tool was not called");
     assert!(calls[before].body.contains("the approval is not valid"));
@@ -648,15 +648,15 @@ fn a_stale_list_is_fetched_again() {
         text_answer("Hi."),
     ]);
     alice.chat_text("2");
-    let named = |name: &str, asks: bool| (name.to_owned(), asks);
+    let named = |name: &str, needs_approval: bool| (name.to_owned(), needs_approval);
     // A tool that the operator has not seen needs approval; an unchanged tool does
     // not.
-    let asks = [
+    let expected = [
         named("gh_a", true),
         named("gh_b", false),
         named("gh_c", true),
     ];
-    assert_eq!(alice.tools(), asks);
+    assert_eq!(alice.tools(), expected);
     let listed = alice.ok("listTools", json!({}));
     assert_eq!(listed["tools"][0]["isChanged"], true);
     assert_eq!(listed["tools"][1]["isChanged"], Value::Null);
@@ -765,14 +765,14 @@ fn an_unavailable_server_only_delays_the_turn() {
 fn a_silent_server_delays_a_turn_by_three_seconds() {
     let alice = Alice::with_server(&json!([tool("a")]), &off());
     alice.host.advance(REFRESH_EVERY_MS);
-    alice.outbound.slept.borrow_mut().clear();
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.pauses_ms.borrow_mut().clear();
+    alice.outbound.hangs_after_answers.set(true);
     let body = json!({"id": "s", "message": user("hi")}).to_string();
     let agent = alice.agent(&alice.db);
     let started = begin_chat(&agent, "default", body.as_bytes()).unwrap();
     // The model doesn't answer either: the turn waits for it beyond the refresh.
     cut_off(run(&agent, started.work.unwrap()));
-    assert_eq!(alice.outbound.slept.borrow()[0], 3_000);
+    assert_eq!(alice.outbound.pauses_ms.borrow()[0], 3_000);
     let (_, body) = alice.sent_call(4);
     assert_eq!(body["tools"][0]["function"]["name"], "gh_a");
 }
@@ -783,7 +783,7 @@ fn a_call_needs_the_definition_the_model_saw() {
     let same = Rc::clone(&alice);
     // While the model answers, the list changes.
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         let model = same.outbound.answers.borrow_mut().pop_front().unwrap();
         let mut changed = tool("a");
         changed["description"] = json!("Something else.");
@@ -809,7 +809,7 @@ fn a_call_of_another_tool_never_reaches_the_server() {
         let same = Rc::clone(&alice);
         alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
         // While the model answers, a server's tool gets the name.
-        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
             let model = same.outbound.answers.borrow_mut().pop_front().unwrap();
             same.ok("removeTool", json!({"name": "gh_a"}));
             same.define_server(&json!([tool("a")]), &more).unwrap();
@@ -1061,7 +1061,11 @@ fn only_the_operator_adds_a_server() {
     ] {
         assert_eq!(alice.refused(operation, body), "forbidden");
     }
-    assert_eq!(alice.outbound.calls.borrow().len(), 3, "nobody was asked");
+    assert_eq!(
+        alice.outbound.calls.borrow().len(),
+        3,
+        "nobody was asked"
+    );
 }
 
 #[test]
@@ -1121,8 +1125,12 @@ fn a_broken_stream_resumes_after_the_retry_delay_without_a_second_call() {
         Some("text/event-stream")
     );
     assert_eq!(calls[before + 1].body, "");
-    let slept = alice.outbound.slept.borrow();
-    let pauses: Vec<i64> = slept.iter().copied().filter(|ms| *ms < 10_000).collect();
+    let pauses_ms = alice.outbound.pauses_ms.borrow();
+    let pauses: Vec<i64> = pauses_ms
+        .iter()
+        .copied()
+        .filter(|ms| *ms < 10_000)
+        .collect();
     assert_eq!(pauses, [700, 700, 700, 900]);
 }
 
@@ -1157,7 +1165,7 @@ fn the_newest_revision_is_probed_first() {
     let listed = |id| result(id, json!({"tools": [tool("a")]}));
     let newest = |answer: Answer| {
         let alice = Alice::with_model();
-        alice.outbound.hears_discovery.set(true);
+        alice.outbound.scripts_discovery.set(true);
         alice.answers([answer, listed(2)]);
         let defined = alice.ok("defineTool", json!({"name": "gh", "mcp": URL}));
         assert_eq!(defined["revision"], "2026-07-28");
@@ -1186,7 +1194,7 @@ fn the_newest_revision_is_probed_first() {
         Ok(ScriptedAnswer::text(200, "<html>")),
     ] {
         let alice = Alice::with_model();
-        alice.outbound.hears_discovery.set(true);
+        alice.outbound.scripts_discovery.set(true);
         alice.answers([
             older,
             initialized(),

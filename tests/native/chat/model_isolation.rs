@@ -87,11 +87,11 @@ impl Alice {
 fn play(seed: u64, has_neighbors: bool) -> Received {
     let alice = Alice::with_model();
     alice.ok("configureAgent", json!({"maxContextTokens": 2_000}));
-    let (mut dice, mut nuisance) = (Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), Dice(!seed));
+    let (mut dice, mut other_dice) = (Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)), Dice(!seed));
     let mut received = Received::default();
     for number in 0..25 {
         if has_neighbors {
-            alice.disturb_neighbor(&mut nuisance, number);
+            alice.disturb_neighbor(&mut other_dice, number);
         }
         let before = alice.outbound.calls.borrow().len();
         let words = 5 + dice.roll(60);
@@ -131,11 +131,11 @@ fn play(seed: u64, has_neighbors: bool) -> Received {
 #[test]
 fn other_sessions_calibration_does_not_change_a_request() {
     for seed in 1..=10 {
-        let (alone, beside) = (play(seed, false), play(seed, true));
-        for (number, pair) in alone.sent.iter().zip(&beside.sent).enumerate() {
+        let (alone, among_others) = (play(seed, false), play(seed, true));
+        for (number, pair) in alone.sent.iter().zip(&among_others.sent).enumerate() {
             assert_eq!(pair.0, pair.1, "seed {seed}, request {number}");
         }
-        assert_eq!(alone, beside, "seed {seed}");
+        assert_eq!(alone, among_others, "seed {seed}");
     }
 }
 
@@ -151,25 +151,25 @@ impl Alice {
 #[test]
 fn a_long_message_shortens_no_other_session() {
     let alice = Alice::with_model();
-    let talk = |number| alice.talks(number);
-    (0..8).for_each(|number| assert!(talk(number) > 0));
-    let before = talk(8);
+    let request_length = |number| alice.talks(number);
+    (0..8).for_each(|number| assert!(request_length(number) > 0));
+    let before = request_length(8);
     alice.outbound.answer(Ok(refused_without_numbers()));
     alice.outbound.answer(Ok(refused_without_numbers()));
     alice.run_turn_in("t", 0, &"𓀀".repeat(2_000));
-    assert!(talk(9) > before);
+    assert!(request_length(9) > before);
 }
 
 #[test]
 fn a_window_reported_by_the_provider_applies_to_the_whole_agent() {
     let alice = Alice::with_model();
-    let talk = |number| alice.talks(number);
-    (0..8).for_each(|number| assert!(talk(number) > 0));
+    let request_length = |number| alice.talks(number);
+    (0..8).for_each(|number| assert!(request_length(number) > 0));
     alice.outbound.answer(refused(90_000, 8_192));
     alice.outbound.answer(answered("Yes."));
     alice.run_turn_in("t", 0, &"some words ".repeat(1_000));
     // 8,192 tokens, of which a quarter is for the answer.
-    let sent = talk(9);
+    let sent = request_length(9);
     assert!(sent < 6_144 * 6, "{sent}");
 }
 

@@ -137,11 +137,11 @@ impl Alice {
         defined["authorizationUrl"].as_str().unwrap().to_owned()
     }
 
-    fn began(&self) -> String {
+    fn begin_authorization(&self) -> String {
         self.is_wanted(&json!({}), vec![resource(), metadata(), registered()])
     }
 
-    /// As `began`, of an agent that has registered its client.
+    /// Like `begin_authorization`, for an agent that has registered its client.
     fn begin_registered(&self) -> String {
         self.is_wanted(&json!({}), vec![resource(), metadata()])
     }
@@ -158,7 +158,7 @@ impl Alice {
 
     fn authorized() -> Self {
         let alice = Self::with_oauth();
-        let opened = alice.began();
+        let opened = alice.begin_authorization();
         alice.queues(
             [tokens("token-one", "refresh-one")]
                 .into_iter()
@@ -229,7 +229,7 @@ fn allowed(opened: &str) -> String {
 #[test]
 fn a_user_authorizes_the_agent_and_requests_carry_the_token() {
     let alice = Alice::with_oauth();
-    let opened = alice.began();
+    let opened = alice.begin_authorization();
     let sent = alice.sent_since(1);
     let places: Vec<(&str, RequestForm)> = sent
         .iter()
@@ -309,7 +309,7 @@ fn a_user_authorizes_the_agent_and_requests_carry_the_token() {
 #[test]
 fn an_authorization_response_is_valid_once_for_ten_minutes() {
     let alice = Alice::with_oauth();
-    alice.began();
+    alice.begin_authorization();
     let unknown = |page: ReturnPage| {
         assert_eq!(page.status, 400);
         page.failure.unwrap().details()["field"].clone()
@@ -350,7 +350,7 @@ fn an_authorization_response_is_valid_once_for_ten_minutes() {
 #[test]
 fn an_unknown_state_is_refused_without_waking_an_agent() {
     let alice = Alice::with_oauth();
-    let address = format!("{CALLBACK}?{}", allowed(&alice.began()));
+    let address = format!("{CALLBACK}?{}", allowed(&alice.begin_authorization()));
     let Route::OAuthReturn { agent, returned } = route::parse("GET", &address).unwrap() else {
         panic!("{address}");
     };
@@ -408,12 +408,12 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     assert_eq!(sent[2].3.as_deref(), Some("Bearer token-three"));
 
     // The authorization server is unavailable: the grant is retained.
-    let away = || {
+    let unreachable = || {
         Err(CallFailure::Unreachable {
             cause: String::new(),
         })
     };
-    let read = alice.uses_it(vec![status(401), away()]);
+    let read = alice.uses_it(vec![status(401), unreachable()]);
     assert!(
         read.contains("its authorization could not be renewed"),
         "{read}"
@@ -425,11 +425,7 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     assert_eq!(alice.server()["needsAuthorization"], true);
     let before = alice.count_sent() + 1;
     alice.uses_it(vec![status(401)]);
-    assert_eq!(
-        alice.sent_since(before)[0].3,
-        None,
-        "there is no token any more"
-    );
+    assert_eq!(alice.sent_since(before)[0].3, None, "there is no token any more");
 }
 
 #[test]

@@ -35,13 +35,13 @@ impl Alice {
     }
 
     pub fn frame(&self, call_id: &str, output: &str) -> Result<FrameOutcome, Error> {
-        let seat = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
+        let socket = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
         let tools: Value = serde_json::from_str(TOOLS).unwrap();
         let frame = json!({"type": "cf_agent_tool_result", "toolCallId": call_id, "toolName": "place",
             "output": output, "autoContinue": true, "clientTools": tools});
         wait_for(handle_frame(
             &self.agent(&self.db),
-            &seat,
+            &socket,
             &frame.to_string(),
         ))
     }

@@ -34,8 +34,8 @@ impl Alice {
             path: path.to_owned(),
         };
         let calls = self.outbound.calls.borrow();
-        let is_there = |call: &&OutboundRequest| call.endpoint == place;
-        calls.iter().filter(is_there).cloned().collect()
+        let is_to_class = |call: &&OutboundRequest| call.endpoint == place;
+        calls.iter().filter(is_to_class).cloned().collect()
     }
 }
 
@@ -68,16 +68,16 @@ fn a_call_that_the_class_exempts_runs_without_approval() {
         body,
         json!({"name": "pay", "arguments": {"sum": 5}, "agent": "alice", "sessionId": "s"})
     );
-    let [made] = &alice.calls_to_class("")[..] else {
+    let [call] = &alice.calls_to_class("")[..] else {
         panic!("the call is made once")
     };
     // The function and the tool receive the same call.
-    assert_eq!(made.headers, request.headers);
+    assert_eq!(call.headers, request.headers);
 }
 
 #[test]
 fn only_an_explicit_false_skips_approval() {
-    let away = || {
+    let unreachable = || {
         Err(CallFailure::Unreachable {
             cause: "away".to_owned(),
         })
@@ -90,7 +90,7 @@ fn only_an_explicit_false_skips_approval() {
         word("null"),
         Ok(ScriptedAnswer::text(500, "false")),
         Ok(ScriptedAnswer::text(201, "false")),
-        away(),
+        unreachable(),
     ] {
         let alice = Alice::with_class();
         let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
@@ -131,7 +131,7 @@ fn the_approval_decision_survives_a_crash() {
     let mut alice = Alice::with_class();
     let pay = calls(&[("c1", "pay", json!({"sum": 5}))]);
     alice.outbound.answer(pay);
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let started = alice
         .begin(&json!({"id": "s", "message": user("pay")}))
         .unwrap();
@@ -143,7 +143,7 @@ fn the_approval_decision_survives_a_crash() {
     }
     assert_eq!(alice.calls_to_class("approval").len(), 1);
     alice.crash();
-    alice.outbound.falls_silent.set(false);
+    alice.outbound.hangs_after_answers.set(false);
     for answer in [word("false"), word("paid 5"), text_answer("Paid.")] {
         alice.outbound.answer(answer);
     }
@@ -177,7 +177,7 @@ fn a_classs_block_receives_the_session_and_a_service_does_not() {
             .borrow_mut()
             .insert("AGENT_DEFAULTS".to_owned(), defaults);
         alice.ok("createSession", json!({"id": "s"}));
-        let asks = |alice: &Alice| {
+        let newest_answers = |alice: &Alice| {
             let calls = alice.outbound.calls.borrow();
             let is_search = |place: &Endpoint| matches!(place, Endpoint::Service { path, .. } if path == "search");
             let searches = calls.iter().filter(|call| is_search(&call.endpoint));
@@ -194,6 +194,6 @@ fn a_classs_block_receives_the_session_and_a_service_does_not() {
         );
         alice.outbound.answer(word(r#"{"results": []}"#));
         alice.ok("searchContext", search);
-        assert_eq!(asks(&alice), [reply, Value::Null], "{service}");
+        assert_eq!(newest_answers(&alice), [reply, Value::Null], "{service}");
     }
 }

@@ -101,7 +101,7 @@ fn requests_across_eviction(
     alice
         .outbound
         .answer(Ok(ScriptedAnswer::text(200, "a lake")));
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let body = json!({"id": "s", "message": user("look")});
     let started = alice.begin(&body).unwrap();
     {
@@ -111,7 +111,7 @@ fn requests_across_eviction(
         assert!(matches!(turn.as_mut().poll(&mut context), Poll::Pending));
     }
     alice.crash();
-    alice.outbound.falls_silent.set(false);
+    alice.outbound.hangs_after_answers.set(false);
     alice.outbound.answer(Ok(text_answer("A lake.")));
     for work in resume_some_turns(&alice.agent(&alice.db)).works {
         alice.run_work(work);
@@ -258,7 +258,7 @@ fn an_untrusted_file_cannot_supply_provider_data() {
 #[test]
 fn a_small_window_limits_the_provider_data_sent_back() {
     let parts = |bytes: usize| json!({"parts": ["x".repeat(bytes)]});
-    for (bytes, comes_back) in [(11_000, true), (17_000, false)] {
+    for (bytes, is_sent_back) in [(11_000, true), (17_000, false)] {
         let alice = thinking("own:mock");
         alice.ok("configureAgent", json!({"maxContextTokens": 16_000}));
         let answer = completion(
@@ -273,6 +273,6 @@ fn a_small_window_limits_the_provider_data_sent_back() {
         alice.chat_text("and?");
         let calls = alice.outbound.calls.borrow();
         let body: Value = serde_json::from_str(&calls[1].body).unwrap();
-        assert_eq!(body["messages"][1]["kept"].is_object(), comes_back);
+        assert_eq!(body["messages"][1]["kept"].is_object(), is_sent_back);
     }
 }

@@ -46,15 +46,15 @@ fn answered(message: &Value, call_id: &str, output: &Value) -> Value {
 
 fn kinds(chunks: &[Value]) -> Vec<&str> {
     let kinds = chunks.iter().map(|chunk| chunk["type"].as_str().unwrap());
-    let is_told = |kind: &&str| !kind.starts_with("text-") && !kind.ends_with("-delta");
-    kinds.filter(is_told).collect()
+    let is_structural = |kind: &&str| !kind.starts_with("text-") && !kind.ends_with("-delta");
+    kinds.filter(is_structural).collect()
 }
 
 impl Alice {
     /// An agent whose server `gh`, of the newest revision, has the tool `a`.
     fn with_asking_server(more: &Value) -> Self {
         let alice = Self::with_model();
-        alice.outbound.hears_discovery.set(true);
+        alice.outbound.scripts_discovery.set(true);
         let found = json!({"supportedVersions": ["2026-07-28"], "capabilities": {}});
         alice.outbound.answer(result(1, &found));
         let tool = json!({"name": "a", "description": "Books.", "inputSchema": {"type": "object"}});
@@ -75,8 +75,8 @@ impl Alice {
     }
 
     fn answer_body(&self, call_id: &str, output: &Value) -> Value {
-        let asking = self.shown().pop().unwrap();
-        json!({"id": "s", "messages": [user("book"), answered(&asking, call_id, output)]})
+        let message = self.shown().pop().unwrap();
+        json!({"id": "s", "messages": [user("book"), answered(&message, call_id, output)]})
     }
 
     fn sent_params(&self, back: usize) -> Value {
@@ -229,11 +229,11 @@ fn an_approved_call_may_ask_a_few_times() {
     let alice = Alice::with_asking_server(&json!({}));
     alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
     alice.chat_text("book");
-    let mut asking = alice.shown().pop().unwrap();
-    asking["parts"][1]["state"] = json!("approval-responded");
-    asking["parts"][1]["approval"]["approved"] = json!(true);
+    let mut message = alice.shown().pop().unwrap();
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"]["approved"] = json!(true);
     alice.outbound.answer(result(1, &input_required("0")));
-    let chunks = alice.chat(json!({"id": "s", "messages": [user("book"), asking]}));
+    let chunks = alice.chat(json!({"id": "s", "messages": [user("book"), message]}));
     // The client regards the call as approved, and would repeat its request.
     assert_eq!(
         kinds(&chunks),
@@ -361,11 +361,11 @@ fn imports_and_forks_resume_no_call() {
     let sent = alice.outbound.calls.borrow().len();
     for id in ["copy", forked["id"].as_str().unwrap()] {
         let page = alice.ok("getHistory", json!({"sessionId": id}));
-        let asking = page["messages"][1].clone();
-        assert_eq!(asking["parts"][2]["type"], "data-input-request");
-        assert_eq!(asking["parts"][2]["data"]["isClosed"], true, "{id}");
+        let message = page["messages"][1].clone();
+        assert_eq!(message["parts"][2]["type"], "data-input-request");
+        assert_eq!(message["parts"][2]["data"]["isClosed"], true, "{id}");
         let body =
-            json!({"id": id, "messages": [user("book"), answered(&asking, "c1", &accept("Ann"))]});
+            json!({"id": id, "messages": [user("book"), answered(&message, "c1", &accept("Ann"))]});
         alice.outbound.answer(text_answer("Nothing."));
         alice.chat(body);
     }
@@ -381,14 +381,18 @@ fn a_question_can_be_answered_over_a_socket() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
     alice.ends_with_question("x");
     let frame = |output: &Value| {
-        let seat = api::socket::SocketState::new(
+        let socket = api::socket::SocketState::new(
             base::ids::Id::parse("s".to_owned()).unwrap(),
             &alice.caller,
         );
         let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "gh_a",
             "output": output, "autoContinue": true});
         let agent = alice.agent(&alice.db);
-        wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string()))
+        wait_for(api::socket::handle_frame(
+            &agent,
+            &socket,
+            &frame.to_string(),
+        ))
     };
     let refused = frame(&accept("much too long")).unwrap();
     assert!(refused.work.is_none());
@@ -403,11 +407,16 @@ fn a_question_can_be_answered_over_a_socket() {
 /// The reply to a frame with an answer over a socket.
 fn answer_frame(alice: &Alice, output: &Value, continues: bool) -> api::socket::FrameOutcome {
     let id = base::ids::Id::parse("s".to_owned()).unwrap();
-    let seat = api::socket::SocketState::new(id, &alice.caller);
+    let socket = api::socket::SocketState::new(id, &alice.caller);
     let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "gh_a",
         "output": output, "autoContinue": continues});
     let agent = alice.agent(&alice.db);
-    wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string())).unwrap()
+    wait_for(api::socket::handle_frame(
+        &agent,
+        &socket,
+        &frame.to_string(),
+    ))
+    .unwrap()
 }
 
 #[test]
@@ -506,15 +515,19 @@ fn an_approval_that_started_no_turn_counts_when_its_message_is_continued() {
         .answer(calls(&[("c1", "pay", json!({"to": "Ann"}))]));
     alice.chat_text("Pay.");
     let id = base::ids::Id::parse("s".to_owned()).unwrap();
-    let seat = api::socket::SocketState::new(id, &alice.caller);
+    let socket = api::socket::SocketState::new(id, &alice.caller);
     let frame = json!({"type": "cf_agent_tool_approval", "toolCallId": "c1", "approved": true});
     let agent = alice.agent(&alice.db);
-    let outcome = wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string()));
+    let outcome = wait_for(api::socket::handle_frame(
+        &agent,
+        &socket,
+        &frame.to_string(),
+    ));
     assert!(outcome.unwrap().work.is_none());
-    let mut asking = alice.shown().pop().unwrap();
-    asking["parts"][1]["state"] = json!("approval-responded");
-    asking["parts"][1]["approval"]["approved"] = json!(true);
-    let body = json!({"id": "s", "messages": [user("Pay."), asking]});
+    let mut message = alice.shown().pop().unwrap();
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"]["approved"] = json!(true);
+    let body = json!({"id": "s", "messages": [user("Pay."), message]});
     alice
         .outbound
         .answer(ScriptedAnswer::json(&json!({"paid": 1})));
@@ -544,10 +557,10 @@ fn a_wrong_answer_that_is_sent_again_does_not_refuse_the_next_message() {
     // The question is still open, and takes a right answer.
     assert_eq!(shown[1]["parts"][1]["state"], "input-available");
     assert_eq!(shown[1]["parts"][2]["data"]["isClosed"], Value::Null);
-    let asking = answered(&shown[1], "c1", &accept("Ann"));
+    let message = answered(&shown[1], "c1", &accept("Ann"));
     alice.outbound.answer(result(1_001, &text("Booked.")));
     alice.outbound.answer(text_answer("Done."));
-    alice.chat(json!({"id": "s", "messages": [shown[0], asking]}));
+    alice.chat(json!({"id": "s", "messages": [shown[0], message]}));
     assert_eq!(
         alice.sent_params(2)["inputResponses"],
         accept("Ann")["responses"]
@@ -578,10 +591,10 @@ fn a_wrong_answer_that_is_refused_twice_refuses_no_later_message() {
                 let frame = json!({"type": "cf_agent_use_chat_request", "id": "1",
                     "init": {"method": "POST", "body": body.to_string()}});
                 let id = base::ids::Id::parse("s".to_owned()).unwrap();
-                let seat = api::socket::SocketState::new(id, &alice.caller);
+                let socket = api::socket::SocketState::new(id, &alice.caller);
                 let agent = alice.agent(&alice.db);
                 let frame = frame.to_string();
-                let handled = api::socket::handle_frame(&agent, &seat, &frame);
+                let handled = api::socket::handle_frame(&agent, &socket, &frame);
                 alice.run_work(wait_for(handled).unwrap().work.unwrap());
             }
             _ => drop(alice.ok("runTurn", json!({"sessionId": "s", "message": sent}))),
@@ -653,12 +666,12 @@ fn a_wrong_answer_beside_a_right_one_leaves_the_calls_of_their_message_waiting()
     alice.outbound.answer(result(1, &input_required("one")));
     alice.outbound.answer(result(1, &input_required("two")));
     alice.chat_text("book");
-    let asking = alice.shown().pop().unwrap();
-    let asking = answered(&asking, "c1", &accept("Ann"));
-    let asking = answered(&asking, "c2", &json!("wrong"));
+    let message = alice.shown().pop().unwrap();
+    let message = answered(&message, "c1", &accept("Ann"));
+    let message = answered(&message, "c2", &json!("wrong"));
     alice.outbound.answer(text_answer("Noon."));
     let sent = alice.outbound.calls.borrow().len();
-    alice.chat(json!({"id": "s", "messages": [user("book"), asking, user("What time is it?")]}));
+    alice.chat(json!({"id": "s", "messages": [user("book"), message, user("What time is it?")]}));
     assert_eq!(alice.outbound.calls.borrow().len(), sent + 1);
     let parts = alice.shown()[1]["parts"].clone();
     assert_eq!(
@@ -684,14 +697,14 @@ fn a_tool_changed_since_its_question_is_not_called() {
 #[test]
 fn questions_that_cannot_be_displayed_become_tool_errors() {
     let alice = Alice::with_asking_server(&json!({"needsApproval": false}));
-    let ask = |method: &str, params: &Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}});
+    let input_required_of = |method: &str, params: &Value| json!({"resultType": "input_required", "inputRequests": {"n": {"method": method, "params": params}}});
     for (question, reply) in [
         (
-            ask("sampling/createMessage", &json!({})),
+            input_required_of("sampling/createMessage", &json!({})),
             "other than a form or a page",
         ),
         (
-            ask(
+            input_required_of(
                 "elicitation/create",
                 &json!({"mode": "url", "message": "Pay.", "url": "https://evil.example/"}),
             ),

@@ -427,7 +427,7 @@ fn records_do_not_depend_on_whether_the_turn_row_still_exists() {
         let sql = "SELECT 1 FROM cf_agents_last_turns WHERE session_id = 's'";
         alice.db.rows(sql, &[]).unwrap().len()
     };
-    let settle = |round: &str| {
+    let run_others = |round: &str| {
         for n in 0..40 {
             alice.turn_in(&format!("other-{n}"), &format!("{round} {n}"));
         }
@@ -435,7 +435,7 @@ fn records_do_not_depend_on_whether_the_turn_row_still_exists() {
     };
     let before = alice.ok("getTurns", json!({"sessionId": "s"}));
     assert_eq!(before["turns"].as_array().unwrap().len(), 1);
-    settle("once");
+    run_others("once");
     assert_eq!(rows(&alice), 0);
     assert_eq!(alice.ok("getTurns", json!({"sessionId": "s"})), before);
     // The next turn includes the previous one, too.
@@ -444,7 +444,7 @@ fn records_do_not_depend_on_whether_the_turn_row_still_exists() {
     assert_eq!(after["turns"][1], before["turns"][0]);
     // A turn without a final event leaves no stale position.
     alice.stop_in("s", "third");
-    settle("again");
+    run_others("again");
     assert_eq!(rows(&alice), 0);
     assert_eq!(alice.turns("s").len(), 3);
 }
@@ -482,12 +482,9 @@ fn a_sessions_failures_do_not_depend_on_other_sessions() {
     alice.db.take_steps();
     alice.fail_in("t", "more");
     let steps = alice.db.take_steps();
-    assert!(
-        steps < 6_000,
-        "a failure looks at no other session: {steps}"
-    );
-    let still = alice.turns_of(json!({"sessionId": "s", "failed": true}), 7);
-    assert_eq!(still, failed);
+    assert!(steps < 6_000, "a failure looks at no other session: {steps}");
+    let listed = alice.turns_of(json!({"sessionId": "s", "failed": true}), 7);
+    assert_eq!(listed, failed);
     assert_eq!(alice.failures_kept(), each + 3_000 + 1);
     // The agent's own list is paged, newest first, and misses none.
     let all = alice.turns_of(json!({"failed": true}), 100);
@@ -664,7 +661,7 @@ fn a_session_token_sees_only_its_turns() {
     alice.turn_in("s", "mine");
     alice.turn_in("t", "theirs");
     alice.fail_in("t", "theirs, too");
-    let theirs = alice.turns("t");
+    let others = alice.turns("t");
     alice.is_of("s");
     assert_eq!(alice.turns("s").len(), 1);
     for request in [
@@ -675,7 +672,7 @@ fn a_session_token_sees_only_its_turns() {
     ] {
         assert_eq!(alice.refused("getTurns", request), "forbidden");
     }
-    for turn in theirs {
+    for turn in others {
         let id = &turn["turnId"];
         assert_eq!(alice.refused("getTurn", json!({"turnId": id})), "forbidden");
         // It isn't found under its own session's name either.

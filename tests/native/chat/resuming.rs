@@ -26,8 +26,8 @@ impl Alice {
             .begin(&json!({"id": "s", "message": user("Go.")}))
             .unwrap();
         let new = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
-        let asks = json!({"type": "cf_agent_stream_resume_request", "probeId": "p"});
-        let offered = self.receives(&new, &asks);
+        let request = json!({"type": "cf_agent_stream_resume_request", "probeId": "p"});
+        let offered = self.receives(&new, &request);
         let reply: Value = serde_json::from_str(&offered.replies[0]).unwrap();
         assert_eq!(reply["type"], "cf_agent_stream_resuming");
         let state = offered.state.unwrap();

@@ -376,10 +376,10 @@ fn a_failure_of_a_turn_keeps_its_code_and_its_details() {
             &["field", "retryAfter"],
         ),
     ];
-    for (name, break_it, code, details) in failures {
+    for (name, fault, code, details) in failures {
         let alice = Alice::with_model();
         alice.ok("createSession", json!({"id": "s"}));
-        break_it(&alice);
+        fault(&alice);
         let error = alice.call("runTurn", turn_input("hi")).unwrap_err();
         assert_eq!(error.code.name(), *code, "{name}: {error:?}");
         for detail in *details {

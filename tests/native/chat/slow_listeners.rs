@@ -14,7 +14,7 @@ use base::budget::{ByteBudget, TURNS};
 use base::testing::wait_for;
 
 /// A listener that reads nothing is disconnected after this many checks.
-const LOOKS: usize = 2;
+const MAX_CHECKS: usize = 2;
 
 fn long() -> String {
     "word ".repeat(100_000)
@@ -29,7 +29,7 @@ fn a_stalled_listener_gets_an_error_after_the_turn() {
         .unwrap();
     alice.run_work(started.work.unwrap());
     assert!(TURNS.with(ByteBudget::reserved_bytes) > 500_000);
-    for _ in 0..LOOKS {
+    for _ in 0..MAX_CHECKS {
         assert!(alice.turns.is_busy());
         alice.turns.disconnect_silent();
     }
@@ -51,7 +51,7 @@ fn a_slow_listener_receives_everything() {
     let mut listener = started.listener;
     let mut received = String::new();
     loop {
-        for _ in 0..LOOKS - 1 {
+        for _ in 0..MAX_CHECKS - 1 {
             alice.turns.disconnect_silent();
         }
         match wait_for(listener.next()) {
@@ -69,7 +69,7 @@ fn a_running_turn_buffers_its_chunks_for_all_listeners() {
     let started = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
-    for _ in 0..2 * LOOKS {
+    for _ in 0..2 * MAX_CHECKS {
         alice.turns.disconnect_silent();
     }
     alice.run_work(started.work.unwrap());
@@ -114,7 +114,7 @@ fn resuming_listeners_share_one_copy_of_the_backlog() {
     );
     // A listener that reads nothing after the turn's end uses no memory after a while.
     drop((first, running));
-    for _ in 0..=LOOKS {
+    for _ in 0..=MAX_CHECKS {
         alice.turns.disconnect_silent();
     }
     assert_eq!(reserved(), 0);

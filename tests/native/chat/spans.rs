@@ -54,8 +54,8 @@ impl Alice {
     /// Runs a turn whose request carried a trace.
     fn chat_text_in(&self, trace: &Rc<Trace>, text: &str) {
         let body = json!({"id": "s", "message": user(text)});
-        let asking = async { self.begin(&body).unwrap() };
-        let started = wait_for(run_in(Some(Rc::clone(trace)), asking));
+        let call = async { self.begin(&body).unwrap() };
+        let started = wait_for(run_in(Some(Rc::clone(trace)), call));
         self.run_work(started.work.unwrap());
     }
 
@@ -185,9 +185,9 @@ fn a_model_span_names_the_model_and_its_server() {
 fn a_memory_span_names_its_block_and_entry() {
     let alice = Alice::with_collector();
     let trace = alice.trace_of("01");
-    let noted = |operation: &str, body: Value| {
-        let asking = async { alice.ok(operation, body) };
-        wait_for(run_in(Some(Rc::clone(&trace)), asking));
+    let spans_of = |operation: &str, body: Value| {
+        let call = async { alice.ok(operation, body) };
+        wait_for(run_in(Some(Rc::clone(&trace)), call));
         let noted = alice.spans().take_noted(trace.span);
         let named = noted.iter().map(|(name, value)| {
             let name = name.strip_prefix("gen_ai.memory.").unwrap();
@@ -195,25 +195,25 @@ fn a_memory_span_names_its_block_and_entry() {
         });
         named.collect::<Vec<_>>().join(" ")
     };
-    let answer = noted(
+    let answer = spans_of(
         "defineBlock",
         json!({"label": "facts", "kind": "searchable"}),
     );
     assert_eq!(answer, "store.id=Text(\"facts\")");
     let entry = json!({"label": "facts", "key": "tea", "content": "Alice likes tea."});
     let one = "store.id=Text(\"facts\") record.id=Text(\"tea\") record.count=Number(1)";
-    assert_eq!(noted("setEntry", entry), one);
-    let answer = noted("searchContext", json!({"label": "facts", "query": "tea"}));
+    assert_eq!(spans_of("setEntry", entry), one);
+    let answer = spans_of("searchContext", json!({"label": "facts", "query": "tea"}));
     assert_eq!(answer, "store.id=Text(\"facts\") record.count=Number(1)");
     assert_eq!(
-        noted("search", json!({"query": "tea"})),
+        spans_of("search", json!({"query": "tea"})),
         "record.count=Number(0)"
     );
     assert_eq!(
-        noted("deleteEntry", json!({"label": "facts", "key": "tea"})),
+        spans_of("deleteEntry", json!({"label": "facts", "key": "tea"})),
         one
     );
-    assert_eq!(noted("listSessions", json!({})), "");
+    assert_eq!(spans_of("listSessions", json!({})), "");
     // Without a recorded trace, no span is noted.
     alice.ok("removeBlock", json!({"label": "facts"}));
     assert!(alice.spans().take_noted(trace.span).is_empty());
@@ -298,8 +298,8 @@ fn a_resumed_turn_stays_in_its_trace() {
     let mut alice = Alice::with_collector();
     let body = json!({"id": "s", "message": user("Go.")});
     let request = alice.trace_of("01");
-    let asking = async { drop(alice.begin(&body).unwrap()) };
-    wait_for(run_in(Some(Rc::clone(&request)), asking));
+    let call = async { drop(alice.begin(&body).unwrap()) };
+    wait_for(run_in(Some(Rc::clone(&request)), call));
     alice.crash();
     for work in alice.recover(&alice.db).works {
         alice.outbound.answer(text_answer("Here."));

@@ -114,9 +114,9 @@ fn a_forbidden_secret_is_refused_on_definition_and_on_call() {
 fn a_definition_sets_timeout_and_size_within_limits() {
     let alice = alice();
     for (field, most) in [("timeoutMs", 300_000), ("maxOutputBytes", 524_288)] {
-        for (value, is_taken) in [(0, false), (1, true), (most, true), (most + 1, false)] {
+        for (value, is_accepted) in [(0, false), (1, true), (most, true), (most + 1, false)] {
             let outcome = alice.call("defineTool", tool(&json!({field: value})));
-            assert_eq!(outcome.is_ok(), is_taken, "{field}: {value}");
+            assert_eq!(outcome.is_ok(), is_accepted, "{field}: {value}");
             match outcome {
                 Ok(shown) => assert_eq!(shown[field], value),
                 Err(error) => assert_eq!(error.details()["field"], field),
@@ -151,11 +151,11 @@ fn an_approval_applies_to_the_headers_at_that_time() {
     alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
     alice.chat_text("go");
     define("red");
-    let mut asking = alice.shown()[1].clone();
-    asking["parts"][1]["state"] = json!("approval-responded");
-    asking["parts"][1]["approval"]["approved"] = json!(true);
+    let mut message = alice.shown()[1].clone();
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"]["approved"] = json!(true);
     alice.outbound.answer(text_answer("Nothing was done."));
-    alice.chat(json!({"id": "s", "messages": [user("go"), asking]}));
+    alice.chat(json!({"id": "s", "messages": [user("go"), message]}));
     let calls = alice.outbound.calls.borrow();
     assert_eq!(calls.len(), 2, "the tool was not called");
     assert!(calls[1].body.contains("the approval is not valid"));

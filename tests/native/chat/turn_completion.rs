@@ -10,7 +10,7 @@ use base::testing::Dice;
 use base::testing::{Failing, wait_for};
 use chat::run::cycle::run;
 
-/// The tokens of one answer, as [`said`] reports them.
+/// The tokens of one answer, as [`text_answer`] reports them.
 const ANSWER: (i64, i64) = (10, 2);
 
 impl Alice {
@@ -57,9 +57,9 @@ fn twice((input, output): (i64, i64)) -> (i64, i64) {
 }
 
 /// An event in a session whose turn has ended.
-type Deed = fn(&mut Alice);
+type SessionAction = fn(&mut Alice);
 
-const DEEDS: &[(&str, Deed)] = &[
+const ACTIONS: &[(&str, SessionAction)] = &[
     ("nothing", |_| {}),
     ("its answer is deleted", |alice| {
         let answer = alice.shown()[1]["id"].clone();
@@ -127,11 +127,11 @@ const DEEDS: &[(&str, Deed)] = &[
 
 #[test]
 fn a_finished_turn_stays_finished_and_is_counted_once() {
-    for (name, deed) in DEEDS {
+    for (name, action) in ACTIONS {
         let mut alice = Alice::with_model();
         alice.turn("s", "hi");
         assert_eq!(alice.used("s"), ANSWER, "{name}");
-        deed(&mut alice);
+        action(&mut alice);
         assert_eq!(alice.used("s"), ANSWER, "{name}");
         assert!(!alice.has_turn_rows(), "{name}");
         alice.assert_nothing_interrupted();
@@ -283,8 +283,8 @@ fn calibration_uses_only_the_sessions_own_turns() {
     };
     alice.outbound.answer(answer());
     alice.chat(json!({"id": "learns", "message": user("one")}));
-    let learnt = estimate("learns") / before;
-    assert!(learnt > 1.5, "{learnt}");
+    let factor = estimate("learns") / before;
+    assert!(factor > 1.5, "{factor}");
     let of_new = estimate("new");
     assert!((before - of_new).abs() < 1.0, "{before} {of_new}");
     // Another session doesn't learn it either when the next turn starts.

@@ -910,14 +910,14 @@ fn an_answer_continues_its_message_despite_writes_in_between() {
     let tools = json!([{"name": "where", "parameters": {"type": "object"}}]);
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
     alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
-    let asking = alice.shown()[1].clone();
+    let message = alice.shown()[1].clone();
     // The session continues elsewhere, then the leaf is set back to the message with the call.
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [{"action": "user_message", "content": "by the way"}]}),
     );
-    alice.ok("setLeaf", json!({"sessionId": "s", "id": asking["id"]}));
-    let mut answered = asking.clone();
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": message["id"]}));
+    let mut answered = message.clone();
     answered["parts"][1]["state"] = json!("output-available");
     answered["parts"][1]["output"] = json!("Rome");
     alice.outbound.answer(text_answer("You are in Rome."));
@@ -977,7 +977,7 @@ fn clearing_stops_the_running_turn() {
     assert!(!alice.has_turn_rows());
 }
 
-fn narrowed(allow: Value) -> Caller {
+fn token_with(allow: Value) -> Caller {
     Caller::Scoped(TokenScope {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         allow: serde_json::from_value(allow).unwrap(),
@@ -1014,7 +1014,7 @@ fn a_minted_token_sets_model_prompt_and_tools_only_if_allowed() {
         }
         for allow in [json!({}), others] {
             let mut alice = Alice::with_model();
-            alice.caller = narrowed(allow);
+            alice.caller = token_with(allow);
             let before = alice.db.dump();
             let error = alice.begin(&body).err().unwrap();
             assert_eq!(
@@ -1024,7 +1024,7 @@ fn a_minted_token_sets_model_prompt_and_tools_only_if_allowed() {
             assert_eq!(alice.db.dump(), before, "{field}");
         }
         let mut alice = Alice::with_model();
-        alice.caller = narrowed(allow);
+        alice.caller = token_with(allow);
         assert!(alice.begin(&body).is_ok(), "{field}");
     }
 }
@@ -1032,7 +1032,7 @@ fn a_minted_token_sets_model_prompt_and_tools_only_if_allowed() {
 #[test]
 fn empty_fields_of_stock_clients_need_no_right() {
     let mut alice = Alice::with_model();
-    alice.caller = narrowed(json!({}));
+    alice.caller = token_with(json!({}));
     let body = json!({"id": "s", "message": user("Hello."), "tools": [], "clientTools": [],
         "systemInstructions": [], "model": null, "trigger": "submit-message"});
     assert!(alice.begin(&body).is_ok());
@@ -1102,9 +1102,14 @@ fn an_answer_during_the_turn_is_applied_at_its_end() {
     let body = json!({"id": "s", "message": user("where"), "tools": tools});
     let started = alice.begin(&body).unwrap();
     let agent = alice.agent(&alice.db);
-    let seat = api::socket::open(&agent, "s".to_owned()).unwrap();
+    let socket = api::socket::open(&agent, "s".to_owned()).unwrap();
     let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "where", "output": "Rome", "autoContinue": true});
-    let received = wait_for(api::socket::handle_frame(&agent, &seat, &frame.to_string())).unwrap();
+    let received = wait_for(api::socket::handle_frame(
+        &agent,
+        &socket,
+        &frame.to_string(),
+    ))
+    .unwrap();
     assert!(received.work.is_none() && received.replies.is_empty());
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
     alice.outbound.answer(text_answer("You are in Rome."));

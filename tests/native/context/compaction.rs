@@ -320,7 +320,7 @@ fn deleting_an_overlay_restores_and_reports_the_originals() {
 
 #[test]
 fn deleting_the_first_or_last_event_keeps_an_overlay() {
-    for (doomed, expected) in [
+    for (deleted, expected) in [
         (vec!["3"], "m1 m2 S m8"),
         (vec!["7"], "m1 m2 S m8"),
         (vec!["2"], "m1 S m8"),
@@ -334,9 +334,9 @@ fn deleting_the_first_or_last_event_keeps_an_overlay() {
         cover(&alice, "3", "7", "S");
         alice.ok(
             "deleteMessages",
-            json!({"sessionId": "s", "messageIds": doomed}),
+            json!({"sessionId": "s", "messageIds": deleted}),
         );
-        assert_eq!(history(&alice, json!({})), expected, "{doomed:?}");
+        assert_eq!(history(&alice, json!({})), expected, "{deleted:?}");
     }
 }
 

@@ -31,7 +31,7 @@ fn a_purged_sessions_summary_is_not_written_into_a_new_session() {
 #[test]
 fn a_change_between_two_parts_ends_the_compaction() {
     // Each message is a part. The fourth is the first that is not protected.
-    for (deleted, what) in [(4, "the last event of part 2"), (3, "the event above it")] {
+    for (deleted, case) in [(4, "the last event of part 2"), (3, "the event above it")] {
         let alice = Alice::with_session();
         let long = "word ".repeat(6_000);
         let ids = alice.append_texts(&[long.as_str(); 10]);
@@ -46,12 +46,12 @@ fn a_change_between_two_parts_ends_the_compaction() {
             ..Scripted::default()
         };
         let outcome = compact(&alice, &scripted, None, false);
-        assert_eq!(outcome.reason, CompactionReason::ChangedMeanwhile, "{what}");
-        assert!(outcome.error.is_none(), "{what}");
-        assert_eq!(scripted.prompts.borrow().len(), 1, "{what}");
+        assert_eq!(outcome.reason, CompactionReason::ChangedMeanwhile, "{case}");
+        assert!(outcome.error.is_none(), "{case}");
+        assert_eq!(scripted.prompts.borrow().len(), 1, "{case}");
         let session = alice.ok("getSession", json!({"sessionId": "s"}));
-        assert_eq!(session["usage"]["inputTokens"], 7, "{what}");
+        assert_eq!(session["usage"]["inputTokens"], 7, "{case}");
         // Nothing failed, so automatic compaction does not pause.
-        assert!(session.get("lastCompactionError").is_none(), "{what}");
+        assert!(session.get("lastCompactionError").is_none(), "{case}");
     }
 }

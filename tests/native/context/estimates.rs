@@ -114,11 +114,14 @@ fn reported_usage_corrects_every_estimate() {
         context["tokensEstimate"].as_i64().unwrap()
     };
     let context_before = context();
-    let learnt = (0..20).fold(Calibration::default(), |sums, _| {
+    let calibration = (0..20).fold(Calibration::default(), |sums, _| {
         sums.after(10_000, 20_000).unwrap()
     });
     let id = Id::parse("s".to_owned()).unwrap();
-    change_journal(&alice.db, &id, |journal| journal.calibration = Some(learnt)).unwrap();
+    change_journal(&alice.db, &id, |journal| {
+        journal.calibration = Some(calibration)
+    })
+    .unwrap();
     let after = estimate(&alice);
     for field in ["messages", "systemPrompt", "total"] {
         let (before, after) = (&before[field], &after[field]);

@@ -16,7 +16,7 @@ const CUT_OFF: &str = "The tool did not answer";
 
 /// A call or a result in a request.
 #[derive(Clone, Debug)]
-enum Spoken {
+enum CallOrResult {
     /// The id, and the number in the arguments.
     Call(String, String),
     /// The id, and the tool's result.
@@ -25,7 +25,7 @@ enum Spoken {
 }
 
 /// The calls and results in a context of any shape.
-fn read(messages: &Value) -> Vec<Spoken> {
+fn read(messages: &Value) -> Vec<CallOrResult> {
     let text = |value: &Value| match value {
         Value::String(text) => text.clone(),
         value => value.to_string(),
@@ -34,18 +34,18 @@ fn read(messages: &Value) -> Vec<Spoken> {
     for message in messages.as_array().unwrap() {
         let field = |names: [&str; 2]| names.iter().find_map(|name| message.get(*name));
         if let Some(id) = field(["toolCallId", "tool_call_id"]) {
-            list.push(Spoken::Result(text(id), text(&message["content"])));
+            list.push(CallOrResult::Result(text(id), text(&message["content"])));
             continue;
         }
         let blocks = message["content"].as_array().into_iter().flatten();
         let mut spoken = Vec::new();
         for block in blocks {
             spoken.push(match block["type"].as_str() {
-                Some("tool_use") => Spoken::Call(text(&block["id"]), text(&block["input"])),
+                Some("tool_use") => CallOrResult::Call(text(&block["id"]), text(&block["input"])),
                 Some("tool_result") => {
-                    Spoken::Result(text(&block["tool_use_id"]), text(&block["content"]))
+                    CallOrResult::Result(text(&block["tool_use_id"]), text(&block["content"]))
                 }
-                _ => Spoken::Other,
+                _ => CallOrResult::Other,
             });
         }
         let calls = field(["toolCalls", "tool_calls"]).and_then(Value::as_array);
@@ -53,10 +53,10 @@ fn read(messages: &Value) -> Vec<Spoken> {
             let arguments = call
                 .get("arguments")
                 .unwrap_or(&call["function"]["arguments"]);
-            Spoken::Call(text(&call["id"]), text(arguments))
+            CallOrResult::Call(text(&call["id"]), text(arguments))
         }));
         if spoken.is_empty() {
-            list.push(Spoken::Other);
+            list.push(CallOrResult::Other);
         } else {
             list.extend(spoken);
         }
@@ -67,34 +67,34 @@ fn read(messages: &Value) -> Vec<Spoken> {
 /// Each call with its result, in the order of the calls. Panics where a provider would
 /// refuse: an id that repeats, a call without a result right after it, a result without a
 /// call.
-fn pairs(messages: &Value, what: &str) -> Vec<(String, String)> {
+fn pairs(messages: &Value, case: &str) -> Vec<(String, String)> {
     let mut ids = HashSet::new();
     let mut open: Vec<(String, usize)> = Vec::new();
     let mut found: Vec<(String, Option<String>)> = Vec::new();
     let mut has_result = false;
     for spoken in read(messages) {
         match spoken {
-            Spoken::Call(id, arguments) => {
+            CallOrResult::Call(id, arguments) => {
                 assert!(
                     open.is_empty() || !has_result,
-                    "{what}: an open call: {messages}"
+                    "{case}: an open call: {messages}"
                 );
-                assert!(ids.insert(id.clone()), "{what}: {id} repeats: {messages}");
+                assert!(ids.insert(id.clone()), "{case}: {id} repeats: {messages}");
                 open.push((id, found.len()));
                 found.push((arguments, None));
                 has_result = false;
             }
-            Spoken::Result(id, content) => {
+            CallOrResult::Result(id, content) => {
                 let index = open.iter().position(|(open, _)| *open == id);
-                let index = index.unwrap_or_else(|| panic!("{what}: no call {id}: {messages}"));
+                let index = index.unwrap_or_else(|| panic!("{case}: no call {id}: {messages}"));
                 let (_, place) = open.remove(index);
                 found[place].1 = Some(content);
                 has_result = true;
             }
-            Spoken::Other => assert!(open.is_empty(), "{what}: an open call: {messages}"),
+            CallOrResult::Other => assert!(open.is_empty(), "{case}: an open call: {messages}"),
         }
     }
-    assert!(open.is_empty(), "{what}: an open call: {messages}");
+    assert!(open.is_empty(), "{case}: an open call: {messages}");
     let found = found.into_iter();
     found
         .map(|(call, result)| (call, result.unwrap()))
@@ -102,20 +102,20 @@ fn pairs(messages: &Value, what: &str) -> Vec<(String, String)> {
 }
 
 /// The calls with their results in every shape of a context.
-fn contexts(alice: &Alice, ask: &Value, what: &str) -> Vec<Vec<(String, String)>> {
-    let mut ask = ask.clone();
-    ask["sessionId"] = json!("s");
+fn contexts(alice: &Alice, input: &Value, case: &str) -> Vec<Vec<(String, String)>> {
+    let mut input = input.clone();
+    input["sessionId"] = json!("s");
     let mut shapes = Vec::new();
     for format in FORMATS {
-        ask["format"] = json!(format);
-        let what = format!("{what}, {format} {ask}");
-        match alice.call("buildWorkingContext", ask.clone()) {
+        input["format"] = json!(format);
+        let case = format!("{case}, {format} {input}");
+        match alice.call("buildWorkingContext", input.clone()) {
             Ok(context) => {
-                shapes.push(pairs(&context["modelInput"]["messages"], &what));
-                shapes.push(pairs(&context["messages"], &what));
+                shapes.push(pairs(&context["modelInput"]["messages"], &case));
+                shapes.push(pairs(&context["messages"], &case));
             }
             // The budget is too small for the newest messages.
-            Err(error) => assert_eq!(error.details()["field"], "maxTokens", "{what}: {error:?}"),
+            Err(error) => assert_eq!(error.details()["field"], "maxTokens", "{case}: {error:?}"),
         }
     }
     shapes
@@ -143,8 +143,8 @@ fn repeated_call_ids_keep_their_results() {
             assert_eq!(results, expected[..number]);
         }
         // The messages before the newest turn are those that were sent before.
-        let ask = json!({"sessionId": "s", "format": "openai"});
-        let context = alice.ok("buildWorkingContext", ask);
+        let input = json!({"sessionId": "s", "format": "openai"});
+        let context = alice.ok("buildWorkingContext", input);
         let sent = context["modelInput"]["messages"].as_array().unwrap();
         let sent: Vec<String> = sent.iter().map(Value::to_string).collect();
         assert!(sent.starts_with(&started_ids), "{sent:?}");
@@ -239,13 +239,13 @@ fn stored_messages_with_equal_call_ids_keep_their_results() {
     let all = [json!({"limit": 33, "maxTokens": 2834})];
     let limits = (1..30).map(|limit| json!({"limit": limit}));
     let budgets = (1..40).map(|tenth| json!({"maxTokens": 300 + tenth * 100}));
-    for ask in all.into_iter().chain(limits).chain(budgets) {
-        for shape in contexts(&alice, &ask, "tc7") {
+    for input in all.into_iter().chain(limits).chain(budgets) {
+        for shape in contexts(&alice, &input, "tc7") {
             for (call, result) in shape {
                 let n = serde_json::from_str::<Value>(&call).unwrap()["n"].to_string();
                 assert!(
                     result.starts_with(&format!("result {n}")),
-                    "{ask}: {call} {result}"
+                    "{input}: {call} {result}"
                 );
             }
         }
@@ -558,33 +558,33 @@ impl Game {
 
     /// Compares every shape of a context with the stored items. Returns the number of
     /// shapes.
-    fn compare(&self, expected: &Expected, ask: &Value, what: &str) -> usize {
-        let what = format!("{what} {ask}:\n{}", self.steps.join("\n"));
-        let shapes = contexts(&self.alice, ask, &what);
-        self.check(expected, &shapes, &what);
-        if ask.get("maxTokens").is_none() && ask["limit"] == 1000 {
+    fn compare(&self, expected: &Expected, input: &Value, case: &str) -> usize {
+        let case = format!("{case} {input}:\n{}", self.steps.join("\n"));
+        let shapes = contexts(&self.alice, input, &case);
+        self.check(expected, &shapes, &case);
+        if input.get("maxTokens").is_none() && input["limit"] == 1000 {
             for shape in &shapes {
-                assert_eq!(shape.len(), expected.len(), "{what}");
+                assert_eq!(shape.len(), expected.len(), "{case}");
             }
         }
         shapes.len()
     }
 
     /// Every call that is shown is on the path, with its own result.
-    fn check(&self, expected: &Expected, shapes: &[Vec<(String, String)>], what: &str) {
+    fn check(&self, expected: &Expected, shapes: &[Vec<(String, String)>], case: &str) {
         for (call, result) in shapes.iter().flatten() {
             let arguments: Value = serde_json::from_str(call).unwrap();
             let n = arguments["n"].as_u64().unwrap() as usize;
             match expected.get(&n) {
-                Some(Some(of)) => assert_eq!(*result, format!("result {of}"), "{what}\ncall {n}"),
-                Some(None) => assert!(result.contains(CUT_OFF), "{what}\ncall {n}: {result}"),
-                None => panic!("{what}\ncall {n} is not on the path"),
+                Some(Some(of)) => assert_eq!(*result, format!("result {of}"), "{case}\ncall {n}"),
+                Some(None) => assert!(result.contains(CUT_OFF), "{case}\ncall {n}: {result}"),
+                None => panic!("{case}\ncall {n} is not on the path"),
             }
         }
     }
 
     /// A turn of a model that always uses `call_0`. Returns the number of its requests.
-    fn chat(&mut self, mut expected: Expected, what: &str) -> usize {
+    fn chat(&mut self, mut expected: Expected, case: &str) -> usize {
         let tokens = 600 + self.dice.roll(20) * 50;
         self.alice
             .ok("configureAgent", json!({"maxContextTokens": tokens}));
@@ -598,17 +598,17 @@ impl Game {
         }
         self.alice.outbound.answer(text_answer("Answer."));
         self.alice.chat_text(&format!("question {}", self.next));
-        let what = format!(
-            "{what}, a turn of {tokens} tokens:\n{}",
+        let case = format!(
+            "{case}, a turn of {tokens} tokens:\n{}",
             self.steps.join("\n")
         );
         let made = self.alice.outbound.calls.borrow();
         let requests = made.iter().skip(first).filter_map(|call| {
             let body: Value = serde_json::from_str(&call.body).unwrap();
-            body.get("messages").map(|messages| pairs(messages, &what))
+            body.get("messages").map(|messages| pairs(messages, &case))
         });
         let requests: Vec<_> = requests.collect();
-        self.check(&expected, &requests, &what);
+        self.check(&expected, &requests, &case);
         requests.len()
     }
 }
@@ -631,33 +631,33 @@ fn random_windows_keep_every_call_with_its_result() {
         for _ in 0..20 {
             game.step();
         }
-        let what = format!("seed {seed}");
+        let case = format!("seed {seed}");
         let expected = game.expected();
-        cells += game.compare(&expected, &json!({"limit": 1000}), &what);
+        cells += game.compare(&expected, &json!({"limit": 1000}), &case);
         let length = game.path().len();
         for limit in 1..=length {
-            cells += game.compare(&expected, &json!({"limit": limit}), &what);
+            cells += game.compare(&expected, &json!({"limit": limit}), &case);
         }
         for tokens in (120..600).step_by(40) {
             cells += game.compare(
                 &expected,
                 &json!({"limit": 1000, "maxTokens": tokens}),
-                &what,
+                &case,
             );
         }
         // A fork contains the path and the same pairs.
         if length > 0 {
             let fork = game.alice.ok("forkSession", json!({"sessionId": "s"}));
             for format in FORMATS {
-                let ask = |session: &Value| {
-                    let ask = json!({"sessionId": session, "format": format, "limit": 1000});
-                    game.alice.ok("buildWorkingContext", ask)["modelInput"].clone()
+                let contexts_of = |session: &Value| {
+                    let input = json!({"sessionId": session, "format": format, "limit": 1000});
+                    game.alice.ok("buildWorkingContext", input)["modelInput"].clone()
                 };
-                assert_eq!(ask(&fork["id"]), ask(&json!("s")), "{what}");
+                assert_eq!(contexts_of(&fork["id"]), contexts_of(&json!("s")), "{case}");
                 cells += 1;
             }
         }
-        cells += game.chat(expected, &what);
+        cells += game.chat(expected, &case);
     }
     println!("{cells} contexts");
     assert!(cells > 125 * games as usize, "{cells}");

@@ -108,7 +108,7 @@ const WRITES_AT_ONCE: [&str; 6] = [
 ];
 
 const FACT: &str = "The user likes saffron.";
-const SAID: &str = "I like saffron.";
+const STATEMENT: &str = "I like saffron.";
 
 impl Alice {
     fn as_caller<T>(&mut self, caller: Caller, act: impl FnOnce(&Self) -> T) -> T {
@@ -158,7 +158,7 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
         "an imported session" | "an imported session with a block" => {
             let file = {
                 let other = Alice::with_session();
-                other.append(json!([user_event(SAID)]));
+                other.append(json!([user_event(STATEMENT)]));
                 if writer != "an imported session" {
                     other.ok(
                         "defineBlock",
@@ -199,16 +199,18 @@ fn add_text(alice: &mut Alice, who: Who, writer: &str) {
     };
     // A refusal is a valid outcome, too.
     let _ = alice.as_caller(who.caller(), |alice| match writer {
-        "appendEvents" => alice.call(writer, with(json!({"events": [user_event(SAID)]}))),
+        "appendEvents" => alice.call(writer, with(json!({"events": [user_event(STATEMENT)]}))),
         "appendMessage" | "upsertMessage" | "updateMessage" => {
-            alice.call(writer, with(json!({"message": message("m", SAID)})))
+            alice.call(writer, with(json!({"message": message("m", STATEMENT)})))
         }
-        "appendMessages" => alice.call(writer, with(json!({"messages": [message("m", SAID)]}))),
+        "appendMessages" => {
+            alice.call(writer, with(json!({"messages": [message("m", STATEMENT)]})))
+        }
         "persistWorkingContext" => alice.call(
             writer,
-            with(json!({"messages": [{"role": "user", "content": SAID}]})),
+            with(json!({"messages": [{"role": "user", "content": STATEMENT}]})),
         ),
-        "runTurn" => alice.call("runTurn", with(json!({"message": user(SAID)}))),
+        "runTurn" => alice.call("runTurn", with(json!({"message": user(STATEMENT)}))),
         "set_context in a turn" => {
             alice.call("runTurn", with(json!({"message": user("Keep it.")})))
         }
@@ -321,7 +323,7 @@ fn learning_writes_only_where_the_speaker_could_write() {
 }
 
 /// How a fact of the agent's memory is changed or removed.
-const TAKERS: [&str; 13] = [
+const METHODS: [&str; 13] = [
     "setEntry",
     "deleteEntry",
     "deleteEntry with purge",
@@ -368,14 +370,14 @@ const NO_PENICILLIN: &str = "The user is not allergic to penicillin.";
 
 /// Tries to change the fact as this caller in this way, in the session `s` and for the agent.
 /// Returns whether the fact is unchanged.
-fn is_unchanged(who: Who, taker: &str) -> bool {
+fn is_unchanged(who: Who, method: &str) -> bool {
     let mut alice = with_bob();
     let named = json!({"label": "facts", "key": "penicillin"});
     let before = alice.ok("getEntry", named.clone());
     let set = json!({"name": "set_context", "arguments":
         {"label": "facts", "content": NO_PENICILLIN, "metadata": {"title": "penicillin"}}});
     let forget = json!({"name": "forget", "arguments": named});
-    let tool = if taker.contains("forget") {
+    let tool = if method.contains("forget") {
         &forget
     } else {
         &set
@@ -393,19 +395,19 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
         alice.outbound.answers.borrow_mut().clear();
         let caller = with_memory_operations(who);
         // A refusal is a valid outcome, too.
-        let _ = alice.as_caller(caller, |alice| match taker {
+        let _ = alice.as_caller(caller, |alice| match method {
             "setEntry" => {
                 let mut body = with(&named);
                 body["content"] = NO_PENICILLIN.into();
-                alice.call(taker, body)
+                alice.call(method, body)
             }
-            "deleteEntry" => alice.call(taker, with(&named)),
+            "deleteEntry" => alice.call(method, with(&named)),
             "deleteEntry with purge" => {
                 let mut body = with(&named);
                 body["purge"] = true.into();
                 alice.call("deleteEntry", body)
             }
-            "removeBlock" => alice.call(taker, with(&json!({"label": "facts"}))),
+            "removeBlock" => alice.call(method, with(&json!({"label": "facts"}))),
             "callTool: set_context" | "callTool: forget" => alice.call("callTool", with(tool)),
             "set_context in a turn" | "forget in a turn" => {
                 let name = tool["name"].as_str().unwrap();
@@ -424,7 +426,7 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
                 Ok(Value::Null)
             }
         });
-        learn_and_consolidate(&alice, taker);
+        learn_and_consolidate(&alice, method);
     }
     alice
         .call("getEntry", named)
@@ -432,8 +434,8 @@ fn is_unchanged(who: Who, taker: &str) -> bool {
 }
 
 /// The operator's learning pass after a caller's text, with a model that follows it.
-fn learn_and_consolidate(alice: &Alice, taker: &str) {
-    let change = match taker {
+fn learn_and_consolidate(alice: &Alice, method: &str) {
+    let change = match method {
         "learn: forget" => json!({"action": "forget", "key": "penicillin", "events": ["e1"]}),
         "learn: replace" => {
             json!({"action": "replace", "key": "penicillin", "content": NO_PENICILLIN, "events": ["e1"]})
@@ -444,7 +446,7 @@ fn learn_and_consolidate(alice: &Alice, taker: &str) {
     alice.host.advance(10_000);
     alice.model_proposes(json!([change]));
     alice.ok("learn", json!({"sessionId": "s"}));
-    if taker == "consolidate" {
+    if method == "consolidate" {
         alice.model_proposes(json!([
             {"action": "retire", "key": "penicillin", "by": "not-allergic"},
         ]));
@@ -459,19 +461,19 @@ fn a_fact_is_changed_only_by_those_who_could_write_it() {
         table.push_str(&format!(" {} |", who.name()));
     }
     table.push_str("\n|---|---|---|---|---|\n");
-    for taker in TAKERS {
+    for method in METHODS {
         let mut row = String::new();
         for who in Who::ALL {
-            let is_unchanged = is_unchanged(who, taker);
-            assert!(is_unchanged || who.writes_agent(), "{taker} {who:?}");
-            assert!(!is_unchanged || who != Who::Secret, "{taker} does nothing");
+            let is_unchanged = is_unchanged(who, method);
+            assert!(is_unchanged || who.writes_agent(), "{method} {who:?}");
+            assert!(!is_unchanged || who != Who::Secret, "{method} does nothing");
             row.push_str(if is_unchanged {
                 " unchanged |"
             } else {
                 " changed |"
             });
         }
-        table.push_str(&format!("| {taker} |{row}\n"));
+        table.push_str(&format!("| {method} |{row}\n"));
     }
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/learning.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -547,7 +549,7 @@ fn a_restricted_caller_neither_retracts_nor_learns_from_other_sessions() {
 fn a_restricted_callers_fact_waits_and_can_be_retracted_by_its_session() {
     let mut alice = with_bob();
     alice.as_caller(token(Some("s"), false, None), |alice| {
-        alice.append(json!([user_event(SAID)]));
+        alice.append(json!([user_event(STATEMENT)]));
     });
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
@@ -606,15 +608,15 @@ fn a_session_block_is_learned_into_decided_and_reverted() {
         page["entries"].as_array().unwrap().len()
     };
     alice.as_caller(token(Some("s"), false, None), |alice| {
-        alice.append(json!([user_event(SAID), user_event("My cat is Tom.")]));
+        alice.append(json!([user_event(STATEMENT), user_event("My cat is Tom.")]));
     });
     alice.host.advance(10_000);
     alice.model_proposes(json!([
         adds("likes-saffron", FACT, "e1"),
         adds("cat", "The user has a cat, Tom, that purrs.", "e2"),
     ]));
-    let learnt = alice.learn();
-    let proposal = &learnt["proposals"][0];
+    let outcome = alice.learn();
+    let proposal = &outcome["proposals"][0];
     assert_eq!(proposal["changes"][0]["status"], "applied");
     assert_eq!(proposal["changes"][1]["status"], "pending");
     assert_eq!(own(&alice), 1);
@@ -674,7 +676,7 @@ fn an_edited_message_has_the_narrower_authority_of_both_writers() {
         alice.ok("appendMessage", body("Hello."));
     });
     // The operator edits a restricted caller's text.
-    alice.ok("updateMessage", body(SAID));
+    alice.ok("updateMessage", body(STATEMENT));
     alice.host.advance(10_000);
     alice.model_proposes(json!([adds("likes-saffron", FACT, "e1")]));
     alice.learn();
@@ -696,15 +698,15 @@ fn forks_and_files_keep_the_authority_and_untrusted_files_only_narrow_it() {
     let holder = Some(("alice", 100));
     alice.append(json!([user_event("I like tea.")]));
     alice.as_caller(token(Some("s"), false, holder), |alice| {
-        alice.append(json!([user_event(SAID)]));
+        alice.append(json!([user_event(STATEMENT)]));
     });
-    let narrowed = json!({"reach": "session", "byToken": true,
+    let restricted = json!({"reach": "session", "byToken": true,
         "limits": {"holder": "alice", "most": {"tokensPerDay": 100}}});
-    assert_eq!(notes(&alice, "s"), [Value::Null, narrowed.clone()]);
+    assert_eq!(notes(&alice, "s"), [Value::Null, restricted.clone()]);
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
     assert_eq!(
         notes(&alice, fork["id"].as_str().unwrap()),
-        [Value::Null, narrowed.clone()]
+        [Value::Null, restricted.clone()]
     );
     let file = alice.export("s").unwrap();
 
@@ -794,7 +796,10 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     // Her turn exhausts her limit.
     alice.outbound.answer(text_answer("Hello."));
     alice.as_caller(caller.clone(), |alice| {
-        alice.ok("runTurn", json!({"sessionId": "s", "message": user(SAID)}));
+        alice.ok(
+            "runTurn",
+            json!({"sessionId": "s", "message": user(STATEMENT)}),
+        );
     });
     assert!(spent(&alice, "alice") > 0);
     alice.ok(
@@ -806,12 +811,12 @@ fn learning_counts_toward_the_callers_limit_and_blocks_nobody() {
     alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
     let before = spent(&alice, "alice");
     alice.alarm();
-    // The pass over her messages counts toward her limit and learning's, the other only toward learning's.
+    // Only the pass over her messages also counts toward her limit.
     assert_eq!(spent(&alice, "alice"), before + 110);
     assert_eq!(spent(&alice, "learning"), 220);
     assert_eq!(alice.facts(), json!({"tea": "The user likes tea."}));
 
-    // Her limit is exhausted: her messages wait, her session reports the reason, and bob's are processed.
+    // Her limit is exhausted: her messages wait, and her session reports the reason.
     alice.as_caller(caller, |alice| {
         alice.append(json!([user_event("I like milk.")]));
     });
@@ -869,17 +874,17 @@ fn vectors_count_toward_the_callers_limit_and_words_work_without() {
     };
     let found = search(&mut alice, "drizzles".to_owned());
     assert_eq!(found["vectors"], json!({"pending": false}));
-    let hers = spent(&alice, "alice");
-    assert!(hers > 0);
-    assert_eq!(spent(&alice, ""), own + hers);
+    let alices = spent(&alice, "alice");
+    assert!(alices > 0);
+    assert_eq!(spent(&alice, ""), own + alices);
     // Her limit is exhausted: her searches match only words, and the agent's own count is
     // unchanged.
     search(&mut alice, "drizzles ".repeat(40));
-    let (hers, all) = (spent(&alice, "alice"), spent(&alice, ""));
+    let (alices, all) = (spent(&alice, "alice"), spent(&alice, ""));
     let found = search(&mut alice, "drizzles".to_owned());
     assert_eq!(found["vectors"]["error"]["code"], "rate_limited");
     assert_eq!(found["results"][0]["key"], "umbrella");
-    assert_eq!((spent(&alice, "alice"), spent(&alice, "")), (hers, all));
+    assert_eq!((spent(&alice, "alice"), spent(&alice, "")), (alices, all));
     // Other callers' searches still have vectors.
     alice.embeds(&[vector]);
     assert_eq!(
@@ -944,7 +949,7 @@ fn an_append_by_a_restricted_caller_writes_one_row() {
         let mut alice = Alice::with_session();
         alice.db.take_costs();
         alice.as_caller(token(Some("s"), false, holder), |alice| {
-            alice.append(json!([user_event(SAID)]));
+            alice.append(json!([user_event(STATEMENT)]));
         });
         assert_eq!(alice.db.take_costs().1, 1);
     }
@@ -1022,10 +1027,10 @@ fn random_play_never_mixes_authorities() {
                             .iter()
                             .any(|word| prompt.contains(&format!("{word}{session}")))
                     };
-                    let is_narrowed = WORDS.iter().any(|word| {
+                    let is_restricted = WORDS.iter().any(|word| {
                         events.contains(&format!("{word}t")) || events.contains(&format!("{word}u"))
                     });
-                    if is_narrowed {
+                    if is_restricted {
                         let sessions = ["s", "t", "u"]
                             .iter()
                             .filter(|session| has(session))

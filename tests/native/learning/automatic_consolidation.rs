@@ -196,7 +196,7 @@ fn a_step_is_applied_once_whichever_statement_fails() {
 fn a_crash_during_the_model_call_neither_loses_nor_repeats_a_step() {
     let alice = idle(json!({}));
     alice.host.advance(IDLE_MS);
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     {
         let agent = alice.agent(&alice.db);
         let memory = agent.memory();
@@ -204,7 +204,7 @@ fn a_crash_during_the_model_call_neither_loses_nor_repeats_a_step() {
         base::testing::cut_off(round);
     }
     assert_eq!(state(&alice), before());
-    alice.outbound.falls_silent.set(false);
+    alice.outbound.hangs_after_answers.set(false);
     alice.model_answers(ORDER);
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(state(&alice), ordered());
@@ -217,7 +217,7 @@ fn a_manual_step_during_the_model_call_supersedes_the_automatic_one() {
     alice.model_answers(ORDER);
     alice.model_answers(ORDER);
     let other = std::rc::Rc::clone(&alice);
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         let done = other.ok("consolidate", json!({}));
         assert_eq!(done["complete"], true);
         other.host.advance(10);
@@ -234,7 +234,7 @@ fn text_erased_during_the_model_call_is_in_no_profile() {
     alice.host.advance(IDLE_MS);
     alice.model_answers(r#"{"changes": [], "profile": "The user likes tea."}"#);
     let other = std::rc::Rc::clone(&alice);
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         for key in ["tea", "drink"] {
             let erased = json!({"label": "facts", "key": key, "purge": true});
             assert_eq!(other.ok("deleteEntry", erased)["deleted"], true);

@@ -85,7 +85,7 @@ fn a_pass_is_applied_once_whichever_statement_fails() {
 #[test]
 fn a_crash_during_the_model_call_loses_nothing() {
     let alice = alice_with_fact();
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     let dump = |alice: &Alice| alice.facts();
     let before = dump(&alice);
     {
@@ -96,7 +96,7 @@ fn a_crash_during_the_model_call_loses_nothing() {
     }
     assert_eq!(dump(&alice), before);
     assert_eq!(alice.proposals(), Vec::<Value>::new());
-    alice.outbound.falls_silent.set(false);
+    alice.outbound.hangs_after_answers.set(false);
     answer(&alice);
     assert_eq!(alice.alarm().next_at, None);
     assert_eq!(state(&alice), end());
@@ -107,7 +107,7 @@ fn text_deleted_during_the_model_call_is_not_learned() {
     let alice = std::rc::Rc::new(alice_with_fact());
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         let events = other.events();
         other.ok(
             "deleteEvents",
@@ -129,7 +129,7 @@ fn messages_during_the_model_call_are_covered_by_the_next_pass() {
     let alice = std::rc::Rc::new(alice_with_fact());
     answer(&alice);
     let other = std::rc::Rc::clone(&alice);
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         other.append_texts(&["I live in Rome."]);
     }));
     alice.model_proposes(json!([adds("home", "The user lives in Rome.", "e1")]));

@@ -17,11 +17,11 @@ fn a_users_statement_becomes_a_fact_with_its_evidence() {
     let alice = Alice::trusting();
     let ids = alice.append_texts(&["Hello!", "I like window seats."]);
     alice.model_proposes(json!([adds("seat", "The user likes window seats.", "e2")]));
-    let learnt = alice.learn();
-    assert_eq!(learnt["looks"], 1);
-    assert_eq!(learnt["events"], 2);
-    assert_eq!(learnt["complete"], true);
-    let proposal = &learnt["proposals"][0];
+    let outcome = alice.learn();
+    assert_eq!(outcome["looks"], 1);
+    assert_eq!(outcome["events"], 2);
+    assert_eq!(outcome["complete"], true);
+    let proposal = &outcome["proposals"][0];
     assert_eq!(proposal["status"], "applied");
     assert_eq!(proposal["decidedBy"], "trust");
     assert_eq!(proposal["model"], "openai:m");
@@ -75,8 +75,8 @@ fn related_entries_are_shown_and_replaced() {
         {"action": "replace", "key": "none", "content": "The user likes window seats.", "events": ["e1"]},
         {"action": "replace", "key": "seat", "content": "The user likes seats.", "events": ["e1"]},
     ]));
-    let learnt = alice.learn();
-    let proposal = &learnt["proposals"][0];
+    let outcome = alice.learn();
+    let proposal = &outcome["proposals"][0];
     assert_eq!(proposal["refused"], 2, "an unknown key, and a key twice");
     assert_eq!(proposal["changes"][0]["madeFor"], 1);
     let prompt = alice.learn_prompt();
@@ -161,11 +161,11 @@ fn a_long_history_is_learned_in_several_passes() {
     for _ in 0..10 {
         alice.model_proposes(json!([]));
     }
-    let learnt = alice.learn();
-    assert_eq!(learnt["complete"], true);
-    assert_eq!(learnt["events"], 20);
-    let looks = learnt["looks"].as_u64().unwrap();
-    assert!((4..=8).contains(&looks), "{looks}");
+    let outcome = alice.learn();
+    assert_eq!(outcome["complete"], true);
+    assert_eq!(outcome["events"], 20);
+    let passes = outcome["looks"].as_u64().unwrap();
+    assert!((4..=8).contains(&passes), "{passes}");
     assert!(
         alice
             .outbound
@@ -320,20 +320,21 @@ fn a_pass_sees_every_entry_related_to_its_messages() {
         );
     }
     // The relevant message is the oldest of many, and its word the last of many.
-    let chatter = (0..20).map(|n| user_event(&format!("How long do I boil number {n} of these?")));
+    let questions =
+        (0..20).map(|n| user_event(&format!("How long do I boil number {n} of these?")));
     let first = user_event(
         "Well, by the way, since we speak of all these many things today, forget what I said about w7x.",
     );
-    let events: Vec<Value> = [first].into_iter().chain(chatter).collect();
+    let events: Vec<Value> = [first].into_iter().chain(questions).collect();
     alice.append(json!(events));
     alice.model_proposes(json!([{"action": "forget", "key": "k7", "events": ["e1"]}]));
-    let learnt = alice.learn();
+    let outcome = alice.learn();
     assert!(
         alice.learn_prompt().contains("\"k7\""),
         "{}",
         alice.learn_prompt()
     );
-    assert_eq!(learnt["proposals"][0]["changes"][0]["status"], "applied");
+    assert_eq!(outcome["proposals"][0]["changes"][0]["status"], "applied");
 }
 
 #[test]
@@ -433,7 +434,7 @@ fn embeddings_are_requested_within_a_time_limit() {
         alice.append_texts(&[&long_talk()]);
         let same = Rc::clone(&alice);
         let passes = move || same.host.advance(lasts_ms);
-        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(passes));
+        *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(passes));
         for _ in 0..expected {
             alice.embeds(&[[1.0, 0.0, 0.0]]);
         }
@@ -448,7 +449,7 @@ fn a_files_text_is_not_a_statement_of_the_user() {
     let file = json!({
         "type": "file", "filename": "I like tea.", "mediaType": "text/plain", "url": "https://files.example/f",
     });
-    for (parts, voice) in [
+    for (parts, role) in [
         (json!([file]), "import"),
         (json!([file, {"type": "text", "text": ""}]), "import"),
         (
@@ -473,8 +474,8 @@ fn a_files_text_is_not_a_statement_of_the_user() {
         alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
         let change = alice.learn()["proposals"][0]["changes"][0].clone();
         let prompt = alice.learn_prompt();
-        assert!(prompt.contains(&format!(r#""from":"{voice}""#)), "{prompt}");
-        assert_eq!(prompt.contains(r#""text":"I like tea."#), voice == "import");
+        assert!(prompt.contains(&format!(r#""from":"{role}""#)), "{prompt}");
+        assert_eq!(prompt.contains(r#""text":"I like tea."#), role == "import");
         assert_eq!(change["status"], "pending", "{parts}");
         assert_ne!(change["source"], "user");
     }
@@ -510,24 +511,24 @@ fn a_small_window_needs_more_passes() {
         let body = json!({"label": "facts", "key": format!("g{n}"), "content": format!("The garden was green in year {n}. {}", "Grass. ".repeat(60))});
         alice.ok("setEntry", body);
     }
-    let mut looks = 0;
+    let mut passes = 0;
     let mut events = 0;
     let mut complete = json!(false);
     while complete == json!(false) {
         for _ in 0..8 {
             alice.model_proposes(json!([]));
         }
-        let learnt = alice.learn();
-        looks += learnt["looks"].as_i64().unwrap();
-        events += learnt["events"].as_i64().unwrap();
-        complete = learnt["complete"].clone();
+        let outcome = alice.learn();
+        passes += outcome["looks"].as_i64().unwrap();
+        events += outcome["events"].as_i64().unwrap();
+        complete = outcome["complete"].clone();
         let (bytes, most) = sent(&alice);
         assert!(bytes < 9_000 + 2_100, "{bytes}");
         assert!(bytes > 2_000, "{bytes}");
         assert_eq!(most, 1_000);
     }
     assert_eq!(events, 20);
-    assert!((3..20).contains(&looks), "{looks}");
+    assert!((3..20).contains(&passes), "{passes}");
 }
 
 #[test]
@@ -545,9 +546,9 @@ fn a_length_error_halves_the_pass_and_loses_nothing() {
     for _ in 0..8 {
         alice.model_proposes(json!([adds("g", "The garden was green.", "e1")]));
     }
-    let learnt = alice.learn();
+    let outcome = alice.learn();
     assert_eq!(
-        learnt["proposals"][0]["changes"][0]["events"][0]["id"],
+        outcome["proposals"][0]["changes"][0]["events"][0]["id"],
         ids[0]
     );
     let request_bytes: Vec<usize> = {

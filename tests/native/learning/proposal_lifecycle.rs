@@ -104,11 +104,11 @@ fn an_agent_export_contains_proposals_and_the_learning_position() {
     assert_eq!(copy.export_agent(), file);
     assert_eq!(copy.proposals(), alice.proposals());
     copy.model_proposes(json!([adds("home", "The user lives in Rome.", "e1")]));
-    let learnt = copy.learn();
-    assert_eq!(learnt["events"], 1);
+    let outcome = copy.learn();
+    assert_eq!(outcome["events"], 1);
     // Text from a file is not the user's statement.
-    assert_eq!(learnt["proposals"][0]["changes"][0]["source"], "import");
-    assert_eq!(learnt["proposals"][0]["status"], "pending");
+    assert_eq!(outcome["proposals"][0]["changes"][0]["source"], "import");
+    assert_eq!(outcome["proposals"][0]["status"], "pending");
 }
 
 #[test]
@@ -123,9 +123,9 @@ fn retention_deletes_old_proposals() {
         for text in ["I like tea.", "I like cake."] {
             alice.append_texts(&[text]);
             alice.model_proposes(json!([adds(text, text, "e1")]));
-            let learnt = alice.learn();
+            let outcome = alice.learn();
             if text.contains("cake") {
-                let id = &learnt["proposals"][0]["id"];
+                let id = &outcome["proposals"][0]["id"];
                 alice.ok("decideProposal", json!({"id": id, "approve": true}));
             }
         }

@@ -119,7 +119,7 @@ fn text_written_since_is_neither_overwritten_nor_reverted() {
 }
 
 /// Deletes `tea`, and lets its deletion marker expire.
-type Forgetting = fn(&Alice);
+type Deletion = fn(&Alice);
 
 fn by_retention(alice: &Alice) {
     alice.ok("deleteEntry", json!({"label": "facts", "key": "tea"}));
@@ -143,7 +143,7 @@ fn by_a_thousand_deletions(alice: &Alice) {
 
 #[test]
 fn text_with_restarted_versions_is_neither_overwritten_nor_reverted() {
-    for forget in [by_retention as Forgetting, by_a_thousand_deletions] {
+    for forget in [by_retention as Deletion, by_a_thousand_deletions] {
         let alice = Alice::learner(json!({}));
         alice.ok("configureAgent", json!({"retention": {"deletedDays": 7}}));
         let propose = |change: Value| {
@@ -160,8 +160,8 @@ fn text_with_restarted_versions_is_neither_overwritten_nor_reverted() {
         forget(&alice);
         let entry = json!({"label": "facts", "key": "tea", "content": "Tea is theirs."});
         alice.ok("setEntry", entry);
-        let stands = alice.ok("getEntry", json!({"label": "facts", "key": "tea"}));
-        assert_eq!(stands["version"], 1);
+        let entry = alice.ok("getEntry", json!({"label": "facts", "key": "tea"}));
+        assert_eq!(entry["version"], 1);
         let error = alice
             .call("decideProposal", json!({"id": waiting, "approve": true}))
             .unwrap_err();

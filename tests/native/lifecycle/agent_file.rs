@@ -63,13 +63,13 @@ fn an_agent_with_rows_in_every_table_is_restored_byte_for_byte() {
     // Each table has rows where its descriptor promises them.
     let (there, here) = (filled(&alice.db), filled(&bob.db));
     for table in tables() {
-        let promises_rows = match (table.agent_file, table.file) {
+        let expects_rows = match (table.agent_file, table.file) {
             (AgentFileRule::Lines(_), _) => true,
             (AgentFileRule::AsInSessions, ExportRule::Always | ExportRule::ShownBy(_)) => true,
             (AgentFileRule::AsInSessions, ExportRule::Rebuilt(_) | ExportRule::Nothing(_))
             | (AgentFileRule::Nothing(_), _) => false,
         };
-        if promises_rows {
+        if expects_rows {
             assert!(
                 there.contains(table.name),
                 "{} has no rows to lose",

@@ -22,7 +22,10 @@ const MIB: usize = 1 << 20;
 /// An agent with about 12 MiB of messages and a bucket.
 fn large() -> Alice {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     let events: Vec<Value> = (0..6)
         .map(|_| json!({"action": "user_message", "content": "x".repeat(MIB / 3)}))
         .collect();
@@ -38,20 +41,20 @@ fn a_backup_is_the_export_in_equal_parts() {
     let alice = large();
     let before = alice.db.dump();
     let written = alice.ok("backup", json!({}));
-    let shelf = alice.outbound.shelf.get().unwrap();
+    let backup_bucket = alice.outbound.backup_bucket.get().unwrap();
     let key = written["key"].as_str().unwrap();
     assert!(
         key.starts_with("alice/") && key.ends_with(".ndjson"),
         "{key}"
     );
-    let file = shelf.objects.borrow()[key].clone();
+    let file = backup_bucket.objects.borrow()[key].clone();
     assert!(file == alice.export_agent().into_bytes());
     assert_eq!(written["bytes"], json!(file.len()));
     assert_eq!(
         (&written["sessions"], &written["deleted"]),
         (&json!(1), &json!(0))
     );
-    let parts = shelf.parts.borrow().clone();
+    let parts = backup_bucket.parts.borrow().clone();
     let (last, others) = parts.split_last().unwrap();
     assert!(others.len() >= 2 && others.iter().all(|part| *part == 5 * MIB));
     assert!(*last <= 5 * MIB);
@@ -82,10 +85,14 @@ fn backups_and_restores_renew_their_cpu_allowance() {
     assert!(expected.contains(&renewals(&alice)), "{}", renewals(&alice));
 
     let key = written["key"].clone();
-    let file = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
+    let file =
+        alice.outbound.backup_bucket.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
     let other = Alice::default();
-    let shelf = other.outbound.shelf.get_or_init(MemoryArchive::default);
-    shelf
+    let backup_bucket = other
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
+    backup_bucket
         .objects
         .borrow_mut()
         .insert(key.as_str().unwrap().to_owned(), file);
@@ -93,7 +100,10 @@ fn backups_and_restores_renew_their_cpu_allowance() {
     assert_eq!(renewals(&other), bytes / RENEW_BYTES);
 
     let small = Alice::with_session();
-    small.outbound.shelf.get_or_init(MemoryArchive::default);
+    small
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     small.ok("backup", json!({}));
     assert_eq!(renewals(&small), 0);
 }
@@ -102,29 +112,32 @@ fn backups_and_restores_renew_their_cpu_allowance() {
 fn a_failed_backup_leaves_no_object_and_keeps_older_backups() {
     let alice = large();
     alice.ok("backup", json!({}));
-    let shelf = alice.outbound.shelf.get().unwrap();
-    let parts = shelf.parts.borrow().len();
+    let backup_bucket = alice.outbound.backup_bucket.get().unwrap();
+    let parts = backup_bucket.parts.borrow().len();
     for after in 0..parts {
-        shelf.parts.borrow_mut().clear();
-        *shelf.fails_after.borrow_mut() = Some(after);
+        backup_bucket.parts.borrow_mut().clear();
+        *backup_bucket.fails_after.borrow_mut() = Some(after);
         alice.host.advance(1000);
         let error = alice.call("backup", json!({"keep": 1})).unwrap_err();
         assert_eq!(error.code.name(), "storage_failed");
-        assert_eq!(shelf.objects.borrow().len(), 1);
-        assert_eq!(*shelf.aborted.borrow(), after + 1);
+        assert_eq!(backup_bucket.objects.borrow().len(), 1);
+        assert_eq!(*backup_bucket.aborted.borrow(), after + 1);
     }
 }
 
 #[test]
 fn the_newest_backups_are_kept() {
     let alice = Alice::with_session();
-    let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    let backup_bucket = alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     for other in [
         "alice/notes.txt",
         "alice2/000000000000001.ndjson",
         "bob/000000000000001.ndjson",
     ] {
-        shelf
+        backup_bucket
             .objects
             .borrow_mut()
             .insert(other.to_owned(), Vec::new());
@@ -143,17 +156,24 @@ fn the_newest_backups_are_kept() {
         .collect();
     let newest: Vec<&str> = keys.iter().rev().take(3).map(String::as_str).collect();
     assert_eq!(listed, newest);
-    assert_eq!(shelf.objects.borrow().len(), 3 + 3, "others' objects stay");
+    assert_eq!(
+        backup_bucket.objects.borrow().len(),
+        3 + 3,
+        "others' objects stay"
+    );
 }
 
 /// A bucket lists a thousand keys at once, the oldest first.
 #[test]
 fn beyond_a_thousand_backups_the_oldest_are_deleted() {
     let alice = Alice::with_session();
-    let shelf = alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    let backup_bucket = alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     for at in 1..=1_500 {
         let key = format!("alice/{at:015}.ndjson");
-        shelf.objects.borrow_mut().insert(key, Vec::new());
+        backup_bucket.objects.borrow_mut().insert(key, Vec::new());
     }
     let written = alice.ok("backup", json!({}));
     let listed = alice.ok("listBackups", json!({}));
@@ -164,7 +184,7 @@ fn beyond_a_thousand_backups_the_oldest_are_deleted() {
     alice.host.advance(1000);
     let written = alice.ok("backup", json!({"keep": 1000}));
     assert_eq!(written["deleted"], 502);
-    assert_eq!(shelf.objects.borrow().len(), 1_000);
+    assert_eq!(backup_bucket.objects.borrow().len(), 1_000);
 }
 
 #[test]
@@ -188,9 +208,16 @@ fn a_backup_restores_into_an_empty_agent_repeatably() {
     let key = alice.ok("backup", json!({}))["key"].clone();
     let before = alice.export_agent();
     let bob = Alice::default();
-    let file = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    let file = alice
+        .outbound
+        .backup_bucket
+        .get()
+        .unwrap()
+        .objects
+        .borrow()
+        .clone();
     *bob.outbound
-        .shelf
+        .backup_bucket
         .get_or_init(MemoryArchive::default)
         .objects
         .borrow_mut() = file;
@@ -205,10 +232,17 @@ fn a_backup_restores_into_an_empty_agent_repeatably() {
     let other = Alice::with_session();
     *other
         .outbound
-        .shelf
+        .backup_bucket
         .get_or_init(MemoryArchive::default)
         .objects
-        .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+        .borrow_mut() = alice
+        .outbound
+        .backup_bucket
+        .get()
+        .unwrap()
+        .objects
+        .borrow()
+        .clone();
     assert_eq!(
         other.refused("restoreBackup", json!({"key": key})),
         "already_exists"
@@ -219,11 +253,24 @@ fn a_backup_restores_into_an_empty_agent_repeatably() {
 #[test]
 fn a_backup_is_not_restored_over_another_agents_sessions() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     let key = alice.ok("backup", json!({}))["key"].clone();
     let other = Alice::default();
-    let shelf = other.outbound.shelf.get_or_init(MemoryArchive::default);
-    *shelf.objects.borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+    let backup_bucket = other
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
+    *backup_bucket.objects.borrow_mut() = alice
+        .outbound
+        .backup_bucket
+        .get()
+        .unwrap()
+        .objects
+        .borrow()
+        .clone();
     other.ok("createSession", json!({"id": "others"}));
     let before = other.db.dump();
     let error = other
@@ -241,9 +288,15 @@ fn a_backup_is_not_restored_over_another_agents_sessions() {
 #[test]
 fn an_unknown_backup_key_is_refused() {
     let bob = Alice::default();
-    let shelf = bob.outbound.shelf.get_or_init(MemoryArchive::default);
+    let backup_bucket = bob
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     let foreign = "private/notes.txt".to_owned();
-    shelf.objects.borrow_mut().insert(foreign, b"{}".to_vec());
+    backup_bucket
+        .objects
+        .borrow_mut()
+        .insert(foreign, b"{}".to_vec());
     let before = bob.db.dump();
     for key in [
         "private/notes.txt",
@@ -265,12 +318,16 @@ fn an_interrupted_restore_is_completed_by_the_same_call() {
     let alice = large();
     alice.ok("createSession", json!({"id": "t"}));
     let key = alice.ok("backup", json!({}))["key"].clone();
-    let file = alice.outbound.shelf.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
+    let file =
+        alice.outbound.backup_bucket.get().unwrap().objects.borrow()[key.as_str().unwrap()].clone();
     let bob = Alice::default();
-    let shelf = bob.outbound.shelf.get_or_init(MemoryArchive::default);
+    let backup_bucket = bob
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     for length in (0..file.len()).step_by(5 * MIB / 4) {
         let part = file[..length].to_vec();
-        shelf
+        backup_bucket
             .objects
             .borrow_mut()
             .insert(key.as_str().unwrap().to_owned(), part);
@@ -279,7 +336,7 @@ fn an_interrupted_restore_is_completed_by_the_same_call() {
             "invalid_request"
         );
     }
-    shelf
+    backup_bucket
         .objects
         .borrow_mut()
         .insert(key.as_str().unwrap().to_owned(), file);
@@ -296,13 +353,23 @@ fn alarm(alice: &Alice) -> Option<i64> {
 }
 
 fn keys(alice: &Alice) -> usize {
-    alice.outbound.shelf.get().unwrap().objects.borrow().len()
+    alice
+        .outbound
+        .backup_bucket
+        .get()
+        .unwrap()
+        .objects
+        .borrow()
+        .len()
 }
 
 #[test]
 fn an_agent_without_a_schedule_has_no_row_or_job() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     let before = alice.db.dump();
     assert!(!is_due(&alice.agent(&alice.db)).unwrap());
     assert_eq!(alarm(&alice), None);
@@ -313,19 +380,22 @@ fn an_agent_without_a_schedule_has_no_row_or_job() {
 #[test]
 fn a_schedule_backs_up_when_due_and_keeps_the_newest() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
-    let began = alice.host.now_ms();
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
+    let started_ms = alice.host.now_ms();
     alice.ok(
         "configureAgent",
         json!({"backups": {"everyHours": 6, "keep": 2}}),
     );
     assert!(is_due(&alice.agent(&alice.db)).unwrap());
-    assert_eq!(alarm(&alice), Some(began + 6 * HOUR));
+    assert_eq!(alarm(&alice), Some(started_ms + 6 * HOUR));
     assert_eq!(keys(&alice), 1);
     // Another alarm fires before the next one is due.
     alice.host.advance(HOUR);
     assert!(!is_due(&alice.agent(&alice.db)).unwrap());
-    assert_eq!(alarm(&alice), Some(began + 6 * HOUR));
+    assert_eq!(alarm(&alice), Some(started_ms + 6 * HOUR));
     assert_eq!(keys(&alice), 1);
     for _ in 0..3 {
         alice.host.advance(6 * HOUR);
@@ -346,14 +416,14 @@ fn a_schedule_backs_up_when_due_and_keeps_the_newest() {
 fn a_failing_bucket_is_retried_after_an_hour_and_reported() {
     let alice = large();
     alice.ok("configureAgent", json!({"backups": {"everyHours": 24}}));
-    let shelf = alice.outbound.shelf.get().unwrap();
-    *shelf.fails_after.borrow_mut() = Some(0);
+    let backup_bucket = alice.outbound.backup_bucket.get().unwrap();
+    *backup_bucket.fails_after.borrow_mut() = Some(0);
     let now = alice.host.now_ms();
     assert_eq!(alarm(&alice), Some(now + HOUR));
     let listed = alice.ok("listBackups", json!({}));
     assert_eq!(listed["nextAt"], now + HOUR);
     assert!(listed["failure"].as_str().unwrap().contains("bucket"));
-    *shelf.fails_after.borrow_mut() = None;
+    *backup_bucket.fails_after.borrow_mut() = None;
     alice.host.advance(HOUR);
     assert_eq!(alarm(&alice), Some(now + 25 * HOUR));
     assert_eq!(keys(&alice), 1);
@@ -369,11 +439,11 @@ fn a_backup_is_retried_after_a_crash() {
         // The future is dropped at its first await, as in an eviction.
         let agent = alice.agent(&alice.db);
         let mut backup = pin!(back_up_if_due(&agent));
-        let shelf = alice.outbound.shelf.get().unwrap();
-        shelf.waits.set(true);
+        let backup_bucket = alice.outbound.backup_bucket.get().unwrap();
+        backup_bucket.waits.set(true);
         let mut context = Context::from_waker(Waker::noop());
         assert!(backup.as_mut().poll(&mut context).is_pending());
-        shelf.waits.set(false);
+        backup_bucket.waits.set(false);
     }
     assert_eq!(keys(&alice), 0);
     assert_eq!(
@@ -388,15 +458,25 @@ fn a_backup_is_retried_after_a_crash() {
 #[test]
 fn a_partly_restored_agent_is_not_backed_up() {
     let alice = Alice::with_session();
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     alice.ok("configureAgent", json!({"backups": {"everyHours": 6}}));
     let key = alice.ok("backup", json!({}))["key"].clone();
     let bob = Alice::default();
     *bob.outbound
-        .shelf
+        .backup_bucket
         .get_or_init(MemoryArchive::default)
         .objects
-        .borrow_mut() = alice.outbound.shelf.get().unwrap().objects.borrow().clone();
+        .borrow_mut() = alice
+        .outbound
+        .backup_bucket
+        .get()
+        .unwrap()
+        .objects
+        .borrow()
+        .clone();
     bob.ok("restoreBackup", json!({"key": key}));
     assert!(!is_due(&bob.agent(&bob.db)).unwrap());
     assert_eq!(alarm(&bob), Some(bob.host.now_ms() + 6 * HOUR));
@@ -415,13 +495,16 @@ fn a_deployed_schedule_waits_before_a_new_agents_first_backup() {
         .settings
         .borrow_mut()
         .insert("AGENT_DEFAULTS".to_owned(), defaults);
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     alice.ok("createSession", json!({"id": "s"}));
-    let began = alice.host.now_ms();
+    let started_ms = alice.host.now_ms();
     assert!(is_due(&alice.agent(&alice.db)).unwrap());
-    assert_eq!(alarm(&alice), Some(began + 2 * HOUR));
+    assert_eq!(alarm(&alice), Some(started_ms + 2 * HOUR));
     assert_eq!(keys(&alice), 0);
     alice.host.advance(2 * HOUR);
-    assert_eq!(alarm(&alice), Some(began + 4 * HOUR));
+    assert_eq!(alarm(&alice), Some(started_ms + 4 * HOUR));
     assert_eq!(keys(&alice), 1);
 }

@@ -128,7 +128,7 @@ fn rearrangements(lines: &[String]) -> Vec<(String, Vec<String>)> {
         );
     }
     // The `end` line counts events. With a corrected count, the other checks run.
-    let mended = |lines: &[String]| {
+    let with_right_count = |lines: &[String]| {
         let events = lines
             .iter()
             .filter(|line| line.starts_with(r#"{"type":"event""#))
@@ -144,7 +144,7 @@ fn rearrangements(lines: &[String]) -> Vec<(String, Vec<String>)> {
     };
     let again: Vec<_> = files
         .iter()
-        .filter_map(|(name, lines)| Some((format!("{name}, counted"), mended(lines)?)))
+        .filter_map(|(name, lines)| Some((format!("{name}, counted"), with_right_count(lines)?)))
         .filter(|(_, file)| !files.iter().any(|(_, known)| known == file))
         .collect();
     files.extend(again);
@@ -157,7 +157,7 @@ fn rearrangements(lines: &[String]) -> Vec<(String, Vec<String>)> {
             _ => file[from].clone(),
         };
         file.insert(to.min(file.len()), line);
-        let file = mended(&file).unwrap_or(file);
+        let file = with_right_count(&file).unwrap_or(file);
         files.push((format!("line {} at {}", from + 1, to + 1), file));
     }
     files
@@ -222,17 +222,17 @@ impl Alice {
             ("listSkills", "skills"),
         ] {
             let body = json!({"sessionId": session_id, "label": label});
-            answer.push(sound(self, operation, &body));
+            answer.push(answer_or_refusal(self, operation, &body));
         }
         for key in ["a", "b"] {
             for (operation, label) in [("loadSkill", "skills"), ("unloadSkill", "skills")] {
                 let body = json!({"sessionId": session_id, "label": label, "key": key});
-                answer.push(sound(self, operation, &body));
+                answer.push(answer_or_refusal(self, operation, &body));
             }
             let query = json!({"sessionId": session_id, "label": "kb", "query": "deployment"});
-            answer.push(sound(self, "searchContext", &query));
+            answer.push(answer_or_refusal(self, "searchContext", &query));
             let versions = json!({"sessionId": session_id, "label": "kb", "key": key});
-            answer.push(sound(self, "getBlockVersions", &versions));
+            answer.push(answer_or_refusal(self, "getBlockVersions", &versions));
         }
         for event in events.as_array().unwrap() {
             for (operation, field) in [
@@ -243,7 +243,7 @@ impl Alice {
                 ("getPathLength", "leafId"),
             ] {
                 let body = json!({"sessionId": session_id, field: event["id"]});
-                answer.push(sound(self, operation, &body));
+                answer.push(answer_or_refusal(self, operation, &body));
             }
         }
         answer
@@ -252,7 +252,7 @@ impl Alice {
 
 /// The answer, or the refusal as data: a block that the file left out isn't there. A
 /// failure of the object is a failure of the test.
-fn sound(alice: &Alice, operation: &str, body: &Value) -> Value {
+fn answer_or_refusal(alice: &Alice, operation: &str, body: &Value) -> Value {
     match alice.call(operation, body.clone()) {
         Ok(answer) => answer,
         Err(error) => {
@@ -283,8 +283,8 @@ fn exercise(bob: &Alice, session_id: &str, name: &str) {
             .unwrap_or_else(|error| panic!("{name}: fork at {}: {error:?}", event["id"]));
         let fork = fork["id"].as_str().unwrap();
         assert_eq!(
-            sound(bob, "getHistory", &json!({"sessionId": fork}))["messages"],
-            sound(
+            answer_or_refusal(bob, "getHistory", &json!({"sessionId": fork}))["messages"],
+            answer_or_refusal(
                 bob,
                 "getHistory",
                 &json!({"sessionId": session_id, "leafId": event["id"]})

@@ -95,8 +95,8 @@ fn a_dry_run_without_rules_uses_those_in_effect() {
     assert_eq!(dry_run_counts(&alice, json!({"label": "notes"})), [0, 0, 0]);
     assert_eq!(dry_run_counts(&alice, json!({"label": "kb"})), [0, 0, 2]);
     // Rules in the call replace those of the session or block, and the outer ones still apply.
-    let lifted = json!({"sessionId": "t", "retention": {}});
-    assert_eq!(dry_run_counts(&alice, lifted), [0, 1, 0]);
+    let without_rules = json!({"sessionId": "t", "retention": {}});
+    assert_eq!(dry_run_counts(&alice, without_rules), [0, 1, 0]);
     alice.ok("updateSession", json!({"sessionId": "s", "pinned": true}));
     assert_eq!(dry_run_counts(&alice, json!({"sessionId": "s"})), [0, 0, 0]);
 }

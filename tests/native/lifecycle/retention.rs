@@ -851,16 +851,16 @@ fn play(seed: u64, events: usize) {
         pass(&alice, passed);
         days += passed;
         let expected = dry_run(&alice);
-        let what = format!("seed {seed}, {events} events, day {days}");
-        assert_eq!(run_and_count(&alice), expected, "{what}");
-        is_whole(&alice, alice.host.now_ms() - 10 * DAY, &what);
+        let case = format!("seed {seed}, {events} events, day {days}");
+        assert_eq!(run_and_count(&alice), expected, "{case}");
+        assert_whole_answers(&alice, alice.host.now_ms() - 10 * DAY, &case);
     }
     alice.assert_consistent(&format!("seed {seed}"));
 }
 
 /// No event outlives its days unless its answer has a younger one, and no result outlives its
 /// call.
-fn is_whole(alice: &Alice, cutoff: i64, what: &str) {
+fn assert_whole_answers(alice: &Alice, cutoff: i64, case: &str) {
     let sql = "SELECT seq, parent_seq, written_at, action
                  FROM cf_agents_events
                 WHERE session_id = 's'
@@ -886,15 +886,15 @@ fn is_whole(alice: &Alice, cutoff: i64, what: &str) {
                 None => break,
             }
         }
-        assert!(has_call || action(row) != "tool_result", "{what}: {row:?}");
+        assert!(has_call || action(row) != "tool_result", "{case}: {row:?}");
         let is_old = row.integer(2).unwrap() <= cutoff;
-        assert!(!is_old || is_agents(row), "{what}: {row:?}");
+        assert!(!is_old || is_agents(row), "{case}: {row:?}");
     }
     for row in &rows {
         let is_old = row.integer(2).unwrap() <= cutoff;
         assert!(
             !is_old || needed.contains(&row.integer(0).unwrap()),
-            "{what}: {row:?}"
+            "{case}: {row:?}"
         );
     }
 }

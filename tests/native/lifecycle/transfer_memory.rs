@@ -283,7 +283,7 @@ fn an_invalid_memory_line_is_named_and_nothing_is_written() {
         lines.insert(at, lines[at]);
         (lines.join("\n"), at + 2)
     };
-    let moved_up = |at: usize, to: usize| {
+    let moved_earlier = |at: usize, to: usize| {
         let mut lines = lines.clone();
         let line = lines.remove(at);
         lines.insert(to, line);
@@ -333,8 +333,8 @@ fn an_invalid_memory_line_is_named_and_nothing_is_written() {
         twice(skill),
         twice(loaded),
         twice(prompt),
-        moved_up(block, 3),
-        moved_up(entry, version),
+        moved_earlier(block, 3),
+        moved_earlier(entry, version),
     ];
     let bob = Alice::default();
     let before = bob.rows();

@@ -330,7 +330,7 @@ fn import_rules_match_those_of_the_operations() {
 
 #[test]
 fn a_session_token_imports_no_reference_to_another_session() {
-    let narrowed = token(
+    let restricted = token(
         Some("s"),
         Some(&["createSession", "appendEvents", "setBlock"]),
         true,
@@ -350,7 +350,7 @@ fn a_session_token_imports_no_reference_to_another_session() {
     };
     for (file, line) in [(parent, 1), (written, 2)] {
         let file = file.render();
-        assert_eq!(import(&narrowed, &file), Err(("forbidden", json!(line))));
+        assert_eq!(import(&restricted, &file), Err(("forbidden", json!(line))));
         assert_eq!(import(&full, &file), Ok(()));
     }
 }

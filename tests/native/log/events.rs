@@ -141,13 +141,13 @@ fn batched_and_single_appends_store_the_same_events() {
                     json!({"sessionId": "apart", "events": [event]}),
                 );
             }
-            let apart = stored(&alice, "apart");
+            let separately = stored(&alice, "apart");
             assert_eq!(
                 stored(&alice, "together"),
-                apart,
+                separately,
                 "kind {kind}, {count} events"
             );
-            assert_eq!(apart.len(), count + 1);
+            assert_eq!(separately.len(), count + 1);
         }
     }
 }
@@ -368,12 +368,12 @@ fn an_unknown_parent_is_an_error_and_writes_nothing() {
     alice.ok("deleteSession", json!({"sessionId": "t"}));
     // The rows that record where the cursors of later sessions start, and that a session of this id
     // has ended.
-    let is_kept = |line: &&str| {
+    let is_permanent = |line: &&str| {
         line.starts_with("cf_agents_config [Text(\"feed\"),")
             || line.starts_with("cf_agents_config [Text(\"ended ")
     };
     let after = alice.db.dump();
-    let after: Vec<&str> = after.lines().filter(|line| !is_kept(line)).collect();
+    let after: Vec<&str> = after.lines().filter(|line| !is_permanent(line)).collect();
     assert_eq!(after, before.lines().collect::<Vec<_>>());
 }
 
@@ -435,7 +435,7 @@ fn an_append_takes_two_statements_and_the_next_one_takes_one() {
         let events: Vec<Value> = texts.iter().map(|text| user(text)).collect();
         ("appendEvents", json!({"sessionId": "s", "events": events}))
     };
-    let takes = |after: &str, statements: usize, (operation, body): (&str, Value)| {
+    let assert_statements = |after: &str, statements: usize, (operation, body): (&str, Value)| {
         let send = |passing| {
             let db = Failing::after(&alice.db, passing);
             alice.send(&db, operation, body.to_string().as_bytes())
@@ -443,14 +443,14 @@ fn an_append_takes_two_statements_and_the_next_one_takes_one() {
         assert!(send(statements - 1).is_err(), "{operation} after {after}");
         assert!(send(statements).is_ok(), "{operation} after {after}");
     };
-    takes("createSession", 2, events(&["a"]));
-    takes("an append", 1, events(&["a"]));
-    takes("an append", 1, events(&["a", "b", "c"]));
-    takes("an append", 1, message("mine"));
-    takes("an append with an id", 1, events(&["a"]));
+    assert_statements("createSession", 2, events(&["a"]));
+    assert_statements("an append", 1, events(&["a"]));
+    assert_statements("an append", 1, events(&["a", "b", "c"]));
+    assert_statements("an append", 1, message("mine"));
+    assert_statements("an append with an id", 1, events(&["a"]));
     // The id is known: the end of the log is read again, with the event.
-    takes("an append", 3, message("mine"));
-    takes("an append that adds nothing", 2, events(&["a"]));
+    assert_statements("an append", 3, message("mine"));
+    assert_statements("an append that adds nothing", 2, events(&["a"]));
     for (operation, body) in [
         ("updateSession", json!({"sessionId": "s", "name": "n"})),
         ("createSession", json!({"id": "other"})),
@@ -458,9 +458,9 @@ fn an_append_takes_two_statements_and_the_next_one_takes_one() {
         ("configureAgent", json!({"maxSteps": 3})),
     ] {
         alice.ok(operation, body);
-        takes(operation, 2, events(&["a"]));
+        assert_statements(operation, 2, events(&["a"]));
         alice.ok("loadEvents", json!({"sessionId": "s"}));
-        takes("loadEvents", 1, events(&["a"]));
+        assert_statements("loadEvents", 1, events(&["a"]));
     }
 }
 

@@ -46,7 +46,7 @@ impl Alice {
     /// Every stored payload is used, and every use has its payload and an event that
     /// names it.
     pub fn assert_no_orphans(&self, game: &str) {
-        let strays = self.count(
+        let orphans = self.count(
             "SELECT (SELECT count(*) FROM cf_agents_media AS media
                       WHERE NOT EXISTS (SELECT 1 FROM cf_agents_media_uses AS uses
                                          WHERE uses.session_id = media.session_id AND uses.hash = media.hash))
@@ -55,7 +55,7 @@ impl Alice {
                                          WHERE e.session_id = uses.session_id AND e.seq = uses.seq
                                            AND place.value ->> 1 = uses.hash))",
         );
-        assert_eq!(strays, 0, "{game}");
+        assert_eq!(orphans, 0, "{game}");
     }
 }
 

@@ -147,19 +147,19 @@ fn every_number_in_a_file_is_bounded() {
                 let changed = changed.to_string().replacen("\"THE NUMBER\"", extreme, 1);
                 let mut all: Vec<String> = lines.iter().map(Value::to_string).collect();
                 all[at] = changed;
-                let what = format!("{} {path} = {extreme}", line["type"]);
+                let case = format!("{} {path} = {extreme}", line["type"]);
                 let bob = Alice::default();
                 bob.ok("createSession", json!({"id": "other"}));
                 let before = bob.db.dump();
                 match bob.import("s", &(all.join("\n") + "\n")) {
                     Err(error) => {
-                        assert_eq!(error.code.name(), "invalid_request", "{what}");
-                        assert!(error.details()["field"].is_string(), "{what} {error:?}");
+                        assert_eq!(error.code.name(), "invalid_request", "{case}");
+                        assert!(error.details()["field"].is_string(), "{case} {error:?}");
                         *refused
                             .entry(format!("{} {path}", line["type"]))
                             .or_insert(0) += 1;
                         // The rows that an unfinished import has staged go when it ends.
-                        assert_eq!(bob.db.dump(), before, "{what}");
+                        assert_eq!(bob.db.dump(), before, "{case}");
                     }
                     Ok(_) => {
                         bob.ok(
@@ -171,7 +171,7 @@ fn every_number_in_a_file_is_bounded() {
                         let seq = bob.ok("appendEvents", body)["events"][0]["seq"]
                             .as_i64()
                             .unwrap();
-                        assert!(seq <= MAX_FILE_SEQ + 1, "{what}");
+                        assert!(seq <= MAX_FILE_SEQ + 1, "{case}");
                         let body = json!({"sessionId": "s", "label": "memory", "content": "more"});
                         bob.ok("setBlock", body);
                         let body =
@@ -197,7 +197,7 @@ fn every_number_in_a_file_is_bounded() {
                     json!({"sessionId": "next", "events": [event]}),
                 );
                 let answer = bob.ok("getChanges", json!({"sessionId": "next"}));
-                assert_eq!(answer["cursor"], 1 << 20, "{what}");
+                assert_eq!(answer["cursor"], 1 << 20, "{case}");
             }
         }
     }

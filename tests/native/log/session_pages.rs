@@ -133,16 +133,16 @@ fn paging_a_long_list_reads_few_sessions_twice() {
 }
 
 /// A session outside the window has its activity in its row, and the window stays small.
-fn is_settled(alice: &Alice, what: &str) {
+fn is_settled(alice: &Alice, case: &str) {
     let sql = format!(
         "SELECT count(*) FILTER (WHERE {IS_OUTSIDE_WINDOW} AND s.settled_at <> {ACTIVE_AT}),
                 count(*) FILTER (WHERE NOT coalesce({IS_OUTSIDE_WINDOW}, 0))
            FROM cf_agents_sessions AS s"
     );
     let rows = alice.db.rows(&sql, &[]).unwrap();
-    assert_eq!(rows[0].integer(0).unwrap(), 0, "{what}");
+    assert_eq!(rows[0].integer(0).unwrap(), 0, "{case}");
     let window = rows[0].integer(1).unwrap();
-    assert!(window <= 2 * WINDOW, "{what}: {window}");
+    assert!(window <= 2 * WINDOW, "{case}: {window}");
 }
 
 /// More sessions than the window has, written to in any order, by a clock that may jump.
@@ -158,7 +158,7 @@ fn pages_of_many_sessions_match_the_whole_list() {
             alice.ok("createSession", json!({}));
         }
         for round in 0..8 {
-            let what = format!("seed {seed}, round {round}");
+            let case = format!("seed {seed}, round {round}");
             if dice.roll(4) == 0 {
                 let jump = 1 << dice.roll(29);
                 alice.host.advance([jump, -jump][dice.roll(2)]);
@@ -166,15 +166,15 @@ fn pages_of_many_sessions_match_the_whole_list() {
             for _ in 0..dice.roll(120) {
                 write(&alice, &mut dice);
             }
-            is_settled(&alice, &what);
+            is_settled(&alice, &case);
             let limit = 1 + dice.roll(90);
             let is_busy = dice.roll(2) == 0;
             let mut cursor = Value::Null;
             loop {
                 let (sessions, has_more) = expected(&alice, limit, &cursor);
                 let page = alice.ok("listSessions", json!({"limit": limit, "cursor": cursor}));
-                assert_eq!(ids(&page["sessions"]), sessions, "{what} {cursor}");
-                assert_eq!(page["cursor"].is_string(), has_more, "{what}");
+                assert_eq!(ids(&page["sessions"]), sessions, "{case} {cursor}");
+                assert_eq!(page["cursor"].is_string(), has_more, "{case}");
                 pages += 1;
                 cursor = page["cursor"].clone();
                 if cursor.is_null() {

@@ -111,11 +111,11 @@ fn an_update_changes_only_named_fields_and_null_clears() {
 fn updated_at_changes_with_every_write() {
     let alice = Alice::with_session();
     let mut last = 1_000_000;
-    let mut moved = |what: &str| {
+    let mut moved = |operation: &str| {
         let now = alice.ok("getSession", json!({"sessionId": "s"}))["updatedAt"]
             .as_i64()
             .unwrap();
-        assert!(now > last, "{what}");
+        assert!(now > last, "{operation}");
         last = now;
         alice.host.advance(10);
     };

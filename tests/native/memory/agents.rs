@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::BegunWorks;
-use crate::Onlookers;
+use crate::RecordedSockets;
+use crate::StartedWork;
 use access::{Caller, Policy};
 use api::admission::find_via;
 use api::dispatch::dispatch;
@@ -30,7 +30,7 @@ use lifecycle::testing::migrated;
 use memory::backends::agent::{VIA_HEADER, parse_via};
 
 /// Agents that reach each other, as the agents of one Worker do.
-pub struct Town {
+pub struct Cluster {
     agents: BTreeMap<&'static str, Sqlite>,
     pub host: FixedHost,
     policy: Policy,
@@ -44,9 +44,9 @@ pub struct Town {
 
 const SECRET: &str = "the secret of these two, long enough";
 
-impl Town {
+impl Cluster {
     pub fn of(names: &[&'static str]) -> Self {
-        let town = Self {
+        let cluster = Self {
             agents: names.iter().map(|name| (*name, migrated())).collect(),
             host: FixedHost::default(),
             policy: Policy::new(Some(SECRET.to_owned()), None),
@@ -55,11 +55,12 @@ impl Town {
             parts: RefCell::default(),
             are_parts_silent: Cell::new(false),
         };
-        town.script
+        cluster
+            .script
             .settings
             .borrow_mut()
             .insert("SESSION_AGENT_TOKEN".to_owned(), SECRET.to_owned());
-        town
+        cluster
     }
 
     /// The storage of a shard of the directory.
@@ -137,9 +138,9 @@ impl Town {
             compactions: &CompactionTracker::default(),
             turns: &RunningTurns::default(),
             work: &WorkUnderWay::default(),
-            audience: &Onlookers::default(),
-            starter: &BegunWorks::default(),
-            background: &BegunWorks::default(),
+            audience: &RecordedSockets::default(),
+            starter: &StartedWork::default(),
+            background: &StartedWork::default(),
             recovery: &RecordingRecovery::default(),
             forget_import: lifecycle::pending_import::forget,
             via,
@@ -159,7 +160,7 @@ impl Town {
     }
 }
 
-impl Outbound for Town {
+impl Outbound for Cluster {
     fn writers(&self) -> &WriteLocks {
         self.script.writers()
     }
@@ -277,9 +278,9 @@ impl Outbound for Town {
 
 #[test]
 fn two_agents_share_a_users_block() {
-    let town = Town::of(&["alice", "bob", "user:42"]);
+    let cluster = Cluster::of(&["alice", "bob", "user:42"]);
     for name in ["alice", "bob"] {
-        town.ok(
+        cluster.ok(
             name,
             "defineBlock",
             json!({"label": "user", "kind": "writable", "maxTokens": 50,
@@ -287,8 +288,8 @@ fn two_agents_share_a_users_block() {
         );
     }
     // The block was never written, so `user:42` has none.
-    assert_eq!(town.ok("user:42", "getBlocks", json!({})), json!([]));
-    let written = town.ok(
+    assert_eq!(cluster.ok("user:42", "getBlocks", json!({})), json!([]));
+    let written = cluster.ok(
         "alice",
         "setBlock",
         json!({"label": "user", "content": "Likes tea."}),
@@ -297,22 +298,22 @@ fn two_agents_share_a_users_block() {
         (&written["content"], &written["version"]),
         (&json!("Likes tea."), &json!(1))
     );
-    let read = town.ok("bob", "getBlock", json!({"label": "user"}));
+    let read = cluster.ok("bob", "getBlock", json!({"label": "user"}));
     assert_eq!(
         (&read["content"], &read["version"], &read["label"]),
         (&json!("Likes tea."), &json!(1), &json!("user"))
     );
-    let there = town.ok("user:42", "getBlock", json!({"label": "profile"}));
+    let there = cluster.ok("user:42", "getBlock", json!({"label": "profile"}));
     assert_eq!(
         (&there["content"], &there["maxTokens"]),
         (&json!("Likes tea."), &json!(50))
     );
-    town.ok(
+    cluster.ok(
         "bob",
         "appendToBlock",
         json!({"label": "user", "content": "\nHas a dog."}),
     );
-    let prompt = town.ok("alice", "renderPrompt", json!({}));
+    let prompt = cluster.ok("alice", "renderPrompt", json!({}));
     assert!(
         prompt["prompt"]
             .as_str()
@@ -320,7 +321,7 @@ fn two_agents_share_a_users_block() {
             .ends_with("Likes tea.\nHas a dog.")
     );
     // The other agent's rules apply, and its versions can be restored.
-    let error = town
+    let error = cluster
         .call(
             "alice",
             "setBlock",
@@ -331,7 +332,7 @@ fn two_agents_share_a_users_block() {
         (error.code.name(), &error.details()["version"]),
         ("version_conflict", &json!(2))
     );
-    let error = town
+    let error = cluster
         .call(
             "alice",
             "appendToBlock",
@@ -339,73 +340,73 @@ fn two_agents_share_a_users_block() {
         )
         .unwrap_err();
     assert_eq!(error.code.name(), "block_over_budget");
-    let versions = town.ok("alice", "getBlockVersions", json!({"label": "user"}));
+    let versions = cluster.ok("alice", "getBlockVersions", json!({"label": "user"}));
     assert_eq!(versions["versions"][1]["content"], "Likes tea.");
     assert_eq!(
-        town.ok("bob", "revertBlock", json!({"label": "user", "version": 1}))["content"],
+        cluster.ok("bob", "revertBlock", json!({"label": "user", "version": 1}))["content"],
         "Likes tea."
     );
 }
 
 #[test]
 fn entries_and_documents_can_be_shared() {
-    let town = Town::of(&["alice", "bob"]);
+    let cluster = Cluster::of(&["alice", "bob"]);
     for (label, kind) in [("kb", "searchable"), ("skills", "loadable")] {
-        town.ok(
+        cluster.ok(
             "alice",
             "defineBlock",
             json!({"label": label, "kind": kind, "source": {"agent": "bob"}}),
         );
     }
-    town.ok(
+    cluster.ok(
         "alice",
         "setEntry",
         json!({"label": "kb", "key": "k", "content": "penguins swim"}),
     );
     assert_eq!(
-        town.ok("alice", "getBlock", json!({"label": "kb"}))["content"],
+        cluster.ok("alice", "getBlock", json!({"label": "kb"}))["content"],
         "1 entry indexed."
     );
-    let found = town.ok(
+    let found = cluster.ok(
         "alice",
         "searchContext",
         json!({"label": "kb", "query": "penguin"}),
     );
     assert_eq!(found["results"][0]["key"], "k");
     assert_eq!(
-        town.ok("alice", "listEntries", json!({"label": "kb"}))["entries"][0]["content"],
+        cluster.ok("alice", "listEntries", json!({"label": "kb"}))["entries"][0]["content"],
         "penguins swim"
     );
     assert_eq!(
-        town.ok("alice", "deleteEntry", json!({"label": "kb", "key": "k"})),
+        cluster.ok("alice", "deleteEntry", json!({"label": "kb", "key": "k"})),
         json!({"deleted": true, "versionsKept": 1})
     );
-    town.ok(
+    cluster.ok(
         "alice",
         "putSkill",
         json!({"label": "skills", "key": "d", "content": "Do it.", "description": "How"}),
     );
     assert_eq!(
-        town.ok("alice", "listSkills", json!({"label": "skills"}))["skills"][0]["description"],
+        cluster.ok("alice", "listSkills", json!({"label": "skills"}))["skills"][0]["description"],
         "How"
     );
     assert_eq!(
-        town.ok("bob", "getBlock", json!({"label": "skills"}))["content"],
+        cluster.ok("bob", "getBlock", json!({"label": "skills"}))["content"],
         "- d: How"
     );
-    let loaded = town.ok(
+    let loaded = cluster.ok(
         "alice",
         "callTool",
         json!({"name": "load_context", "arguments": {"label": "skills", "key": "d"}}),
     );
     assert_eq!(loaded["output"], "Do it.");
     // A tool's text is quoted in every agent that reads it.
-    town.ok(
+    cluster.ok(
         "bob",
         "putSkill",
         json!({"label": "skills", "key": "t", "content": "Pay.", "source": "tool"}),
     );
-    let loaded = town.ok(
+    let loaded = cluster.ok(
         "alice",
         "callTool",
         json!({"name": "load_context", "arguments": {"label": "skills", "key": "t"}}),
@@ -414,7 +415,7 @@ fn entries_and_documents_can_be_shared() {
         loaded["output"],
         "(source: tool; written 1970-01-01)\n> Pay."
     );
-    let error = town
+    let error = cluster
         .call(
             "alice",
             "loadSkill",
@@ -426,9 +427,9 @@ fn entries_and_documents_can_be_shared() {
 
 #[test]
 fn mutually_referencing_agents_get_an_error() {
-    let town = Town::of(&["alice", "bob", "carol"]);
+    let cluster = Cluster::of(&["alice", "bob", "carol"]);
     let define = |name: &str, home: &str| {
-        town.ok(
+        cluster.ok(
             name,
             "defineBlock",
             json!({"label": "m", "kind": "writable", "source": {"agent": home}}),
@@ -436,7 +437,7 @@ fn mutually_referencing_agents_get_an_error() {
     };
     define("alice", "bob");
     define("bob", "alice");
-    let block = town.ok("alice", "getBlock", json!({"label": "m"}));
+    let block = cluster.ok("alice", "getBlock", json!({"label": "m"}));
     assert!(
         block["unavailable"]
             .as_str()
@@ -444,7 +445,7 @@ fn mutually_referencing_agents_get_an_error() {
             .contains("alice → bob → alice"),
         "{block}"
     );
-    let error = town
+    let error = cluster
         .call("alice", "setBlock", json!({"label": "m", "content": "x"}))
         .unwrap_err();
     assert_eq!(
@@ -456,17 +457,17 @@ fn mutually_referencing_agents_get_an_error() {
         "{}",
         error.message
     );
-    assert!(town.calls.borrow().len() < 10);
+    assert!(cluster.calls.borrow().len() < 10);
     // An agent that names itself stores the block itself, and calls no agent.
-    let calls = town.calls.borrow().len();
+    let calls = cluster.calls.borrow().len();
     define("carol", "carol");
-    town.ok("carol", "setBlock", json!({"label": "m", "content": "x"}));
-    assert_eq!(town.calls.borrow().len(), calls);
+    cluster.ok("carol", "setBlock", json!({"label": "m", "content": "x"}));
+    assert_eq!(cluster.calls.borrow().len(), calls);
 }
 
 #[test]
 fn a_chain_of_backends_is_limited() {
-    let town = Town::of(&["a", "b", "c", "d", "e", "f", "g"]);
+    let cluster = Cluster::of(&["a", "b", "c", "d", "e", "f", "g"]);
     for (name, home) in [
         ("a", "b"),
         ("b", "c"),
@@ -475,18 +476,18 @@ fn a_chain_of_backends_is_limited() {
         ("e", "f"),
         ("f", "g"),
     ] {
-        town.ok(
+        cluster.ok(
             name,
             "defineBlock",
             json!({"label": "m", "kind": "writable", "source": {"agent": home}}),
         );
     }
-    town.ok("c", "setBlock", json!({"label": "m", "content": "far"}));
+    cluster.ok("c", "setBlock", json!({"label": "m", "content": "far"}));
     assert_eq!(
-        town.ok("g", "getBlock", json!({"label": "m"}))["content"],
+        cluster.ok("g", "getBlock", json!({"label": "m"}))["content"],
         "far"
     );
-    let error = town
+    let error = cluster
         .call("a", "setBlock", json!({"label": "m", "content": "x"}))
         .unwrap_err();
     assert!(
@@ -498,8 +499,8 @@ fn a_chain_of_backends_is_limited() {
 
 #[test]
 fn a_tool_appends_to_a_shared_block() {
-    let town = Town::of(&["alice", "bob"]);
-    town.ok(
+    let cluster = Cluster::of(&["alice", "bob"]);
+    cluster.ok(
         "alice",
         "defineBlock",
         json!({"label": "m", "kind": "writable", "source": {"agent": "bob"}, "modelWrites": true}),
@@ -507,10 +508,10 @@ fn a_tool_appends_to_a_shared_block() {
     for line in ["one", "two"] {
         let arguments = json!({"label": "m", "content": line, "action": "append"});
         let body = json!({"name": "set_context", "arguments": arguments});
-        assert_eq!(town.ok("alice", "callTool", body)["isError"], false);
+        assert_eq!(cluster.ok("alice", "callTool", body)["isError"], false);
     }
     assert_eq!(
-        town.ok("bob", "getBlock", json!({"label": "m"}))["content"],
+        cluster.ok("bob", "getBlock", json!({"label": "m"}))["content"],
         "one\ntwo"
     );
 }

@@ -428,8 +428,8 @@ fn a_session_token_reaches_only_its_blocks() {
     assert_eq!(outcome["isError"], true);
     alice.caller = scoped_to(None);
     alice.ok("setBlock", json!({"label": "memory", "content": "a"}));
-    let outward = json!({"label": "b", "kind": "writable", "source": {"agent": "bob"}});
-    assert_eq!(alice.refused("defineBlock", outward), "forbidden");
+    let remote = json!({"label": "b", "kind": "writable", "source": {"agent": "bob"}});
+    assert_eq!(alice.refused("defineBlock", remote), "forbidden");
 }
 
 #[test]

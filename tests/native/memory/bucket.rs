@@ -54,10 +54,10 @@ fn with_notes(objects: &[(&str, &str, Option<&str>)]) -> Alice {
 
 /// Another writer stores these texts in the object: one right before each write of the agent.
 fn expect_rivals(alice: &Alice, texts: &[&str]) {
-    let rivals = texts
+    let competing_writes = texts
         .iter()
         .map(|text| ("notes.md".to_owned(), (*text).to_owned()));
-    *alice.outbound.rivals.borrow_mut() = rivals.collect();
+    *alice.outbound.competing_writes.borrow_mut() = competing_writes.collect();
 }
 
 #[test]
@@ -87,7 +87,11 @@ fn concurrent_appends_to_a_document_are_both_kept() {
         alice.ok("defineBlock", define);
         let place = objects.first().map_or("skills/howto", |object| object.0);
         let rival = (place.to_owned(), "a\ntheirs".to_owned());
-        alice.outbound.rivals.borrow_mut().push_back(rival);
+        alice
+            .outbound
+            .competing_writes
+            .borrow_mut()
+            .push_back(rival);
         let arguments = json!({"label": "skills", "content": "ours", "action": "append", "metadata": {"title": "howto"}});
         let outcome = alice.ok(
             "callTool",
@@ -124,8 +128,9 @@ fn a_document_that_others_keep_changing_is_not_overwritten() {
     let alice = with_bucket(&[("skills/howto", "0", None)]);
     let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}, "modelWrites": true});
     alice.ok("defineBlock", define);
-    let rivals = ["1", "2", "3", "4"].map(|text| ("skills/howto".to_owned(), text.to_owned()));
-    *alice.outbound.rivals.borrow_mut() = rivals.into();
+    let competing_writes =
+        ["1", "2", "3", "4"].map(|text| ("skills/howto".to_owned(), text.to_owned()));
+    *alice.outbound.competing_writes.borrow_mut() = competing_writes.into();
     let arguments = json!({"label": "skills", "content": "ours", "action": "append", "metadata": {"title": "howto"}});
     let outcome = alice.ok(
         "callTool",

@@ -113,8 +113,9 @@ impl Alice {
     /// The calls of `onMemoryChange` so far.
     fn memory_change_calls(&self) -> Vec<OutboundRequest> {
         let calls = self.outbound.calls.borrow();
-        let is_told = |call: &&OutboundRequest| call.endpoint == Endpoint::Url(CHANGED.to_owned());
-        calls.iter().filter(is_told).cloned().collect()
+        let is_callback =
+            |call: &&OutboundRequest| call.endpoint == Endpoint::Url(CHANGED.to_owned());
+        calls.iter().filter(is_callback).cloned().collect()
     }
 
     /// Answers the pending calls, and returns their contents.
@@ -505,7 +506,7 @@ fn each_change_is_reported_whichever_statement_fails() {
                 alice.ok(earlier, body);
             }
             alice.received_changes();
-            let told_before = alice.memory_change_calls().len();
+            let calls_before = alice.memory_change_calls().len();
             let before = texts_of(&alice);
             alice.outbound.answer(ok());
             let failing = Failing::after(&alice.db, passing);
@@ -522,7 +523,7 @@ fn each_change_is_reported_whichever_statement_fails() {
             alice.run_callbacks();
             let at = format!("{operation}, statement {passing}");
             let is_changed = texts_of(&alice) != before;
-            let reply = &alice.memory_change_calls()[told_before..];
+            let reply = &alice.memory_change_calls()[calls_before..];
             let ids: BTreeSet<&str> = reply
                 .iter()
                 .map(|call| header(call, "webhook-id"))

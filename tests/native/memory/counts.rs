@@ -17,7 +17,7 @@ fn counted(db: &dyn Database, sql: &str) -> Vec<(String, String)> {
     load(db, sql, &[]).unwrap()
 }
 
-fn check(alice: &Alice, what: &str) {
+fn check(alice: &Alice, case: &str) {
     let db = &alice.db;
     let blocks = "SELECT scope, block FROM cf_agents_entries
             UNION SELECT scope, block FROM cf_agents_item_versions
@@ -37,7 +37,7 @@ fn check(alice: &Alice, what: &str) {
                 rows("cf_agents_entries", ""),
                 rows("cf_agents_item_versions", "AND content IS NULL"),
             ],
-            "{what}: {scope}/{block}"
+            "{case}: {scope}/{block}"
         );
     }
     let stored: Vec<String> = load_values(
@@ -49,7 +49,7 @@ fn check(alice: &Alice, what: &str) {
         &[],
     )
     .unwrap();
-    let noted: Vec<String> = load_values(
+    let recorded: Vec<String> = load_values(
         db,
         "SELECT scope || '/' || block || '/' || key || '/' || replacer
            FROM cf_agents_replacements
@@ -57,7 +57,7 @@ fn check(alice: &Alice, what: &str) {
         &[],
     )
     .unwrap();
-    assert_eq!(noted, stored, "{what}");
+    assert_eq!(recorded, stored, "{case}");
 }
 
 /// A random player over the entries of an agent and its sessions.
@@ -120,7 +120,7 @@ impl Player {
                 ("setEntry", body)
             }
         };
-        let what = format!("{operation} {body}");
+        let case = format!("{operation} {body}");
         let outcome = self.alice.call(operation, body.clone());
         match (operation, outcome) {
             ("createSession" | "forkSession", Ok(session)) => {
@@ -133,7 +133,7 @@ impl Player {
             }
             _ => {}
         }
-        what
+        case
     }
 
     /// Exports a session, deletes it, and imports it again.
@@ -155,10 +155,10 @@ fn counts_are_exact_after_any_writes() {
             sessions: Vec::new(),
         };
         for number in 0..MOVES {
-            let what = player.play();
+            let case = player.play();
             check(
                 &player.alice,
-                &format!("seed {seed}, move {number}: {what}"),
+                &format!("seed {seed}, move {number}: {case}"),
             );
         }
         player.alice.assert_consistent(&format!("seed {seed}"));

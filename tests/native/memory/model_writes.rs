@@ -153,8 +153,11 @@ fn a_resumed_turn_keeps_its_restrictions() {
 
 #[test]
 fn the_narrower_of_two_callers_of_a_message_applies() {
-    let narrow = || token(Some("s"), Allow::default());
-    for (first, second) in [(narrow(), Caller::Owner), (Caller::Owner, narrow())] {
+    let session_token = || token(Some("s"), Allow::default());
+    for (first, second) in [
+        (session_token(), Caller::Owner),
+        (Caller::Owner, session_token()),
+    ] {
         let mut alice = populated();
         define(&alice, "pay", true);
         alice.caller = first;

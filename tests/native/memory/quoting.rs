@@ -43,7 +43,7 @@ fn hostile() -> Vec<String> {
 
 /// The trusted parts of a text: unquoted lines, rules, closed tags, and stated sources.
 #[derive(Debug, PartialEq)]
-struct Ours {
+struct Trusted {
     lines: usize,
     rules: usize,
     closed: usize,
@@ -51,7 +51,7 @@ struct Ours {
     headed: usize,
 }
 
-impl Ours {
+impl Trusted {
     fn of(text: &str) -> Self {
         let text = text.replace("\r\n", "\n");
         let lines: Vec<&str> = text
@@ -131,7 +131,7 @@ fn served(kind: &str, answers: &[Value]) -> Alice {
 
 /// Stores the text in its place, and reads everything that models receive of it. `None`: an operation
 /// refuses the text.
-fn shown(what: Untrusted, text: &str) -> Option<Vec<String>> {
+fn shown(kind: Untrusted, text: &str) -> Option<Vec<String>> {
     let entry = |fields: Value| {
         let alice = searching();
         let mut body = json!({"label": "kb", "key": "k", "content": "A penguin."});
@@ -171,7 +171,7 @@ fn shown(what: Untrusted, text: &str) -> Option<Vec<String>> {
         texts.extend(prompts(&alice));
         Some(texts)
     };
-    match what {
+    match kind {
         Untrusted::BlockText => {
             let alice = Alice::with_session();
             alice.ok(
@@ -258,13 +258,13 @@ fn shown(what: Untrusted, text: &str) -> Option<Vec<String>> {
                 json!({"label": "kb", "key": text, "content": "A penguin.", "supersedes": ["new"]});
             let replaced = alice.call("setEntry", body).is_ok();
             alice.host.advance(10);
-            let then = tool(
+            let unloaded = tool(
                 &alice,
                 "search_context",
                 json!({"label": "kb", "query": "penguin"}),
             );
             assert!(replaced);
-            Some(vec![now, then])
+            Some(vec![now, unloaded])
         }
         Untrusted::DocumentText => document("k", None, text),
         Untrusted::DocumentKey => document(text, None, "x"),
@@ -371,25 +371,25 @@ fn summary_prompt(events: Value) -> Vec<String> {
     // A message has its own lines. Lines that start another message or close a tag are trusted ones.
     let request = last_request(&alice);
     let lines = request.split(ends_line);
-    let ours = lines.filter(|line| line.starts_with('[') || line.contains("</"));
-    let starts = ours.map(|line| line.split_inclusive([']', '>']).next().unwrap_or_default());
+    let trusted = lines.filter(|line| line.starts_with('[') || line.contains("</"));
+    let starts = trusted.map(|line| line.split_inclusive([']', '>']).next().unwrap_or_default());
     vec![starts.collect::<Vec<_>>().join("\n")]
 }
 
 #[test]
 fn untrusted_text_cannot_forge_a_line() {
     let mut cases = 0;
-    for what in Untrusted::ALL {
-        let plain = shown(what, "penguin");
+    for kind in Untrusted::ALL {
+        let plain = shown(kind, "penguin");
         for text in hostile() {
-            let Some(texts) = shown(what, &text) else {
+            let Some(texts) = shown(kind, &text) else {
                 continue;
             };
-            let plain = plain.as_ref().unwrap_or_else(|| panic!("{what:?}"));
+            let plain = plain.as_ref().unwrap_or_else(|| panic!("{kind:?}"));
             // An operation may refuse the text in one of its places.
             let texts = texts.iter().rev().zip(plain.iter().rev());
             for (text, plain) in texts {
-                assert_eq!(Ours::of(text), Ours::of(plain), "{what:?}: {text}");
+                assert_eq!(Trusted::of(text), Trusted::of(plain), "{kind:?}: {text}");
                 cases += 1;
             }
         }

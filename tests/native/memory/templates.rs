@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::agents::Town;
+use super::agents::Cluster;
 
-fn deploy(town: &Town, blocks: &Value) {
+fn deploy(cluster: &Cluster, blocks: &Value) {
     let defaults = json!({"blocks": blocks}).to_string();
-    let mut settings = town.script.settings.borrow_mut();
+    let mut settings = cluster.script.settings.borrow_mut();
     settings.insert("AGENT_DEFAULTS".to_owned(), defaults);
 }
 
@@ -19,72 +19,72 @@ fn users() -> Value {
 
 #[test]
 fn agents_of_a_user_share_the_users_blocks() {
-    let town = Town::of(&[
+    let cluster = Cluster::of(&[
         "coder:42",
         "writer:42:draft",
         "user:42",
         "coder:7",
         "user:7",
     ]);
-    deploy(&town, &users());
-    town.ok(
+    deploy(&cluster, &users());
+    cluster.ok(
         "coder:42",
         "setBlock",
         json!({"label": "profile", "content": "Likes tea."}),
     );
-    town.ok(
+    cluster.ok(
         "coder:7",
         "setBlock",
         json!({"label": "profile", "content": "Likes rum."}),
     );
-    town.ok(
+    cluster.ok(
         "user:42",
         "setEntry",
         json!({"label": "facts", "key": "home", "content": "Oslo"}),
     );
-    town.ok(
+    cluster.ok(
         "writer:42:draft",
         "putSkill",
         json!({"label": "guides", "key": "g", "content": "x"}),
     );
     for agent in ["coder:42", "writer:42:draft", "user:42"] {
-        let block = town.ok(agent, "getBlock", json!({"label": "profile"}));
+        let block = cluster.ok(agent, "getBlock", json!({"label": "profile"}));
         assert_eq!(block["content"], "Likes tea.", "{agent}");
         assert_eq!(block["source"], json!({"agent": "user:{2}"}));
-        let found = town.ok(
+        let found = cluster.ok(
             agent,
             "searchContext",
             json!({"label": "facts", "query": "oslo"}),
         );
         assert_eq!(found["results"][0]["key"], "home", "{agent}");
-        let skills = town.ok(agent, "listSkills", json!({"label": "guides"}));
+        let skills = cluster.ok(agent, "listSkills", json!({"label": "guides"}));
         assert_eq!(skills["skills"][0]["key"], "g", "{agent}");
     }
-    let block = town.ok("user:7", "getBlock", json!({"label": "profile"}));
+    let block = cluster.ok("user:7", "getBlock", json!({"label": "profile"}));
     assert_eq!(block["content"], "Likes rum.");
 }
 
 #[test]
 fn a_source_that_resolves_to_this_agent_is_its_own_block() {
-    let town = Town::of(&["user:42", "coder:42"]);
+    let cluster = Cluster::of(&["user:42", "coder:42"]);
     deploy(
-        &town,
+        &cluster,
         &json!([{"label": "about you", "kind": "writable",
                  "source": {"agent": "user:{2}", "label": "profile"}}]),
     );
     let text = json!({"label": "about you", "content": "Likes tea."});
-    town.ok("coder:42", "setBlock", text);
-    let block = |agent: &str, label: &str| town.ok(agent, "getBlock", json!({"label": label}));
+    cluster.ok("coder:42", "setBlock", text);
+    let block = |agent: &str, label: &str| cluster.ok(agent, "getBlock", json!({"label": label}));
     assert_eq!(block("user:42", "about you")["content"], "Likes tea.");
     assert_eq!(block("user:42", "profile")["content"], "Likes tea.");
     let text = json!({"label": "about you", "content": "Likes rum."});
-    town.calls.borrow_mut().clear();
-    town.ok("user:42", "setBlock", text);
-    assert!(town.calls.borrow().is_empty());
+    cluster.calls.borrow_mut().clear();
+    cluster.ok("user:42", "setBlock", text);
+    assert!(cluster.calls.borrow().is_empty());
     assert_eq!(block("coder:42", "about you")["content"], "Likes rum.");
     assert_eq!(block("user:42", "profile")["content"], "Likes rum.");
     let purged = json!({"label": "about you", "purge": true});
-    town.ok("user:42", "removeBlock", purged);
+    cluster.ok("user:42", "removeBlock", purged);
     assert_eq!(block("user:42", "profile")["content"], "Likes rum.");
 }
 
@@ -105,11 +105,11 @@ const HOSTILE: &[&str] = &[
 
 #[test]
 fn a_hostile_name_reaches_no_other_agents_memory() {
-    let town = Town::of(&[HOSTILE, &["user:42", "user:7"]].concat());
-    deploy(&town, &users());
+    let cluster = Cluster::of(&[HOSTILE, &["user:42", "user:7"]].concat());
+    deploy(&cluster, &users());
     for name in HOSTILE {
         for label in ["profile", "facts", "guides"] {
-            let block = town.ok(name, "getBlock", json!({"label": label}));
+            let block = cluster.ok(name, "getBlock", json!({"label": label}));
             let why = block["unavailable"].as_str().unwrap();
             assert!(why.contains("this agent's name"), "{name}: {why}");
         }
@@ -131,7 +131,7 @@ fn a_hostile_name_reaches_no_other_agents_memory() {
             ("getBlockVersions", json!({"label": "profile"})),
             ("revertBlock", json!({"label": "profile", "version": 1})),
         ] {
-            let error = town.call(name, operation, body).unwrap_err();
+            let error = cluster.call(name, operation, body).unwrap_err();
             assert_eq!(
                 error.code.name(),
                 "invalid_request",
@@ -140,50 +140,51 @@ fn a_hostile_name_reaches_no_other_agents_memory() {
             assert_eq!(error.details()["field"], "source");
         }
         // The prompt is still rendered, and the model gets the reason why its tool failed.
-        let prompt = town.ok(name, "renderPrompt", json!({}));
+        let prompt = cluster.ok(name, "renderPrompt", json!({}));
         assert!(prompt["prompt"].as_str().unwrap().contains("unavailable"));
         let arguments = json!({"label": "profile", "content": "x"});
         let tool = json!({"name": "set_context", "arguments": arguments});
-        assert_eq!(town.ok(name, "callTool", tool)["isError"], true);
+        assert_eq!(cluster.ok(name, "callTool", tool)["isError"], true);
     }
-    assert!(town.calls.borrow().is_empty());
+    assert!(cluster.calls.borrow().is_empty());
 }
 
 #[test]
 fn a_hostile_name_reaches_no_other_object_in_the_bucket() {
-    let town = Town::of(&[HOSTILE, &["coder:4", "coder:42"]].concat());
-    town.script
+    let cluster = Cluster::of(&[HOSTILE, &["coder:4", "coder:42"]].concat());
+    cluster
+        .script
         .bindings
         .borrow_mut()
         .push("SKILLS_BUCKET".to_owned());
-    *town.script.bucket.borrow_mut() = Some(Default::default());
+    *cluster.script.bucket.borrow_mut() = Some(Default::default());
     deploy(
-        &town,
+        &cluster,
         &json!([
             {"label": "note", "kind": "writable", "source": {"r2": "notes/{2}.md"}},
             {"label": "guides", "kind": "loadable", "source": {"r2Prefix": "guides/{2}/"}}
         ]),
     );
     for (agent, text) in [("coder:4", "four"), ("coder:42", "forty-two")] {
-        town.ok(agent, "setBlock", json!({"label": "note", "content": text}));
+        cluster.ok(agent, "setBlock", json!({"label": "note", "content": text}));
         let skill = json!({"label": "guides", "key": text, "content": text});
-        town.ok(agent, "putSkill", skill);
+        cluster.ok(agent, "putSkill", skill);
     }
-    let skills = town.ok("coder:4", "listSkills", json!({"label": "guides"}));
+    let skills = cluster.ok("coder:4", "listSkills", json!({"label": "guides"}));
     assert_eq!(skills["skills"].as_array().unwrap().len(), 1);
     assert_eq!(
-        town.ok("coder:4", "getBlock", json!({"label": "note"}))["content"],
+        cluster.ok("coder:4", "getBlock", json!({"label": "note"}))["content"],
         "four"
     );
     for name in HOSTILE {
         for label in ["note", "guides"] {
-            let block = town.ok(name, "getBlock", json!({"label": label}));
+            let block = cluster.ok(name, "getBlock", json!({"label": label}));
             assert!(block["unavailable"].is_string(), "{name}");
         }
         let text = json!({"label": "note", "content": "x"});
-        assert!(town.call(name, "setBlock", text).is_err());
+        assert!(cluster.call(name, "setBlock", text).is_err());
     }
-    let bucket = town.script.bucket.borrow();
+    let bucket = cluster.script.bucket.borrow();
     let keys: Vec<&String> = bucket.as_ref().unwrap().keys().collect();
     assert_eq!(
         keys,
@@ -198,8 +199,9 @@ fn a_hostile_name_reaches_no_other_object_in_the_bucket() {
 
 #[test]
 fn the_model_writes_remotely_only_through_a_template() {
-    let town = Town::of(&["coder:42"]);
-    town.script
+    let cluster = Cluster::of(&["coder:42"]);
+    cluster
+        .script
         .bindings
         .borrow_mut()
         .push("SKILLS_BUCKET".to_owned());
@@ -214,10 +216,10 @@ fn the_model_writes_remotely_only_through_a_template() {
         (json!({"agent": "user:{2}"}), "readonly", false),
     ] {
         deploy(
-            &town,
+            &cluster,
             &json!([{"label": "b", "kind": kind, "source": source}]),
         );
-        let tools = town.ok("coder:42", "getTools", json!({}));
+        let tools = cluster.ok("coder:42", "getTools", json!({}));
         let tools = tools["tools"].as_array().unwrap().iter();
         let has_tool = tools.clone().any(|tool| tool["name"] == "set_context");
         assert_eq!(has_tool, writes, "{source} {kind}");
@@ -226,12 +228,12 @@ fn the_model_writes_remotely_only_through_a_template() {
 
 #[test]
 fn an_unresolvable_source_is_refused_unless_it_is_a_template() {
-    let town = Town::of(&["coder"]);
-    town.ok("coder", "createSession", json!({"id": "s"}));
+    let cluster = Cluster::of(&["coder"]);
+    cluster.ok("coder", "createSession", json!({"id": "s"}));
     let define = |source: Value, session: Value| {
         let block =
             json!({"label": "b", "kind": "writable", "source": source, "sessionId": session});
-        town.call("coder", "defineBlock", block)
+        cluster.call("coder", "defineBlock", block)
     };
     let error = define(json!({"agent": "coder"}), json!("s")).unwrap_err();
     assert_eq!(error.details()["field"], "source");

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::memory::agents::Town;
+use crate::memory::agents::Cluster;
 use access::{Allow, Caller, TokenScope};
 use base::error::Code;
 use base::ids::Id;
@@ -97,7 +97,7 @@ fn callers() -> Vec<Caller> {
 }
 
 /// The call path header, as any caller can send it.
-fn ways() -> Vec<Option<String>> {
+fn call_paths() -> Vec<Option<String>> {
     let of = |names: &[&str]| URL_SAFE_NO_PAD.encode(json!(names).to_string());
     vec![
         None,
@@ -115,18 +115,18 @@ fn ways() -> Vec<Option<String>> {
 }
 
 /// An agent whose rules are stored by another agent.
-fn town() -> Town {
-    let town = Town::of(&["coder", "user:42"]);
-    town.ok("coder", "createSession", json!({"id": "s"}));
+fn cluster() -> Cluster {
+    let cluster = Cluster::of(&["coder", "user:42"]);
+    cluster.ok("coder", "createSession", json!({"id": "s"}));
     for block in blocks("user:42") {
-        town.ok("coder", "defineBlock", block);
+        cluster.ok("coder", "defineBlock", block);
     }
-    town.ok(
+    cluster.ok(
         "coder",
         "setBlock",
         json!({"label": "rules", "content": RULE}),
     );
-    town
+    cluster
 }
 
 #[test]
@@ -134,31 +134,38 @@ fn a_call_path_claimed_by_a_token_is_ignored_and_not_rendered() {
     let mut tried = 0;
     for caller in callers() {
         let honest: Vec<_> = {
-            let town = town();
-            let ask = |(name, body)| town.send_as(&caller, None, ("coder", name, body));
-            reads().into_iter().map(ask).collect()
+            let cluster = cluster();
+            let read = |(name, body)| cluster.send_as(&caller, None, ("coder", name, body));
+            reads().into_iter().map(read).collect()
         };
-        for way in ways() {
-            let town = town();
+        for call_path in call_paths() {
+            let cluster = cluster();
             for ((operation, body), expected) in reads().into_iter().zip(&honest) {
-                let what = format!("{operation} by {caller:?} with {way:?}");
-                let answer = town.send_as(&caller, way.as_deref(), ("coder", operation, body));
+                let case = format!("{operation} by {caller:?} with {call_path:?}");
+                let answer =
+                    cluster.send_as(&caller, call_path.as_deref(), ("coder", operation, body));
                 if let Caller::Scoped(_) = caller {
-                    assert_eq!(&answer, expected, "{what}");
+                    assert_eq!(&answer, expected, "{case}");
                 }
                 // The block itself, and the error of a call, report the reason to authorized
                 // callers.
                 if let Ok(answer) = answer
                     && !["getBlock", "getBlocks", "callTool"].contains(&operation)
                 {
-                    assert!(!answer.to_string().contains(NEEDLE), "{what}: {answer}");
+                    assert!(!answer.to_string().contains(NEEDLE), "{case}: {answer}");
                 }
                 tried += 1;
             }
-            let frozen = town.ok("coder", "freezePrompt", json!({"sessionId": "s"}));
-            assert!(!frozen.to_string().contains(NEEDLE), "{caller:?} {way:?}");
+            let frozen = cluster.ok("coder", "freezePrompt", json!({"sessionId": "s"}));
+            assert!(
+                !frozen.to_string().contains(NEEDLE),
+                "{caller:?} {call_path:?}"
+            );
             if let Caller::Scoped(_) = caller {
-                assert!(frozen.to_string().contains(RULE), "{caller:?} {way:?}");
+                assert!(
+                    frozen.to_string().contains(RULE),
+                    "{caller:?} {call_path:?}"
+                );
             }
         }
     }
@@ -167,18 +174,19 @@ fn a_call_path_claimed_by_a_token_is_ignored_and_not_rendered() {
 
 #[test]
 fn a_cycle_of_agents_is_reported_by_the_block_but_not_the_prompt() {
-    let town = Town::of(&["alice", "bob-the-home"]);
-    town.ok("alice", "createSession", json!({"id": "s"}));
+    let cluster = Cluster::of(&["alice", "bob-the-home"]);
+    cluster.ok("alice", "createSession", json!({"id": "s"}));
     for (name, home) in [("alice", "bob-the-home"), ("bob-the-home", "alice")] {
         for block in blocks(home) {
-            town.ok(name, "defineBlock", block);
+            cluster.ok(name, "defineBlock", block);
         }
     }
-    let block = town.ok("alice", "getBlock", json!({"label": "rules"}));
+    let block = cluster.ok("alice", "getBlock", json!({"label": "rules"}));
     let reason = block["unavailable"].as_str().unwrap();
     assert!(reason.contains("alice → bob-the-home → alice"), "{reason}");
     for operation in ["renderPrompt", "refreshPrompt"] {
-        let prompt = town.ok("alice", operation, json!({"sessionId": "s"}))["prompt"].to_string();
+        let prompt =
+            cluster.ok("alice", operation, json!({"sessionId": "s"}))["prompt"].to_string();
         assert!(
             prompt.contains("unavailable: the agent that stores it"),
             "{prompt}"
@@ -214,9 +222,9 @@ fn the_prompt_does_not_quote_a_backends_error() {
     answers.push((500, json!(NEEDLE)));
     answers.push((200, json!({"label": NEEDLE})));
     answers.push((404, json!({"error": {"code": NEEDLE, "message": NEEDLE}})));
-    let away = Town::of(&["bob"]);
+    let unavailable = Cluster::of(&["bob"]);
     let block = json!({"label": "rules", "kind": "writable", "source": {"agent": "no:{3}"}});
-    let mut block = away.ok("bob", "defineBlock", block);
+    let mut block = unavailable.ok("bob", "defineBlock", block);
     block["unavailable"] = json!(NEEDLE);
     answers.push((200, block));
     let mut tried = 0;

@@ -326,18 +326,18 @@ fn a_past_search_matches_the_past_words() {
     alice.ok("deleteEntry", json!({"label": "kb", "key": "gone"}));
     set(&alice, "new", "Oslo again", json!({}));
     let at = |query: &str, time: i64| found(&alice, query, json!({"asOf": time})).0;
-    let then = 1_000_500;
-    assert_eq!(at("oslo", then), names(&["gone", "home", "same"]));
-    assert_eq!(at("rome", then), names(&[]));
-    assert_eq!(at("where", then), names(&["home"]));
-    assert_eq!(at("\"oslo harbour\"", then), names(&["gone"]));
-    assert_eq!(at("\"harbour oslo\"", then), names(&[]));
-    assert_eq!(at("harb*", then), names(&["gone"]));
-    assert_eq!(at("harbours", then), names(&["gone"]));
+    let start_ms = 1_000_500;
+    assert_eq!(at("oslo", start_ms), names(&["gone", "home", "same"]));
+    assert_eq!(at("rome", start_ms), names(&[]));
+    assert_eq!(at("where", start_ms), names(&["home"]));
+    assert_eq!(at("\"oslo harbour\"", start_ms), names(&["gone"]));
+    assert_eq!(at("\"harbour oslo\"", start_ms), names(&[]));
+    assert_eq!(at("harb*", start_ms), names(&["gone"]));
+    assert_eq!(at("harbours", start_ms), names(&["gone"]));
     assert_eq!(at("oslo", 1_001_000), names(&["new", "same"]));
     assert_eq!(at("rome", 1_001_000), names(&["home"]));
     assert_eq!(at("oslo", 999_999), names(&[]));
-    let body = json!({"label": "kb", "query": "old oslo", "asOf": then, "limit": 1});
+    let body = json!({"label": "kb", "query": "old oslo", "asOf": start_ms, "limit": 1});
     let best = &alice.ok("searchContext", body)["results"][0];
     assert_eq!(
         (&best["content"], &best["snippet"], &best["highlights"]),
@@ -369,9 +369,9 @@ fn a_past_search_reads_a_bounded_number_of_bytes() {
         set(&alice, &key, &format!("needle {long}"), json!({}));
         set(&alice, &key, "something else", json!({}));
     }
-    let then = json!({"asOf": 1_000_040, "limit": 100});
+    let past = json!({"asOf": 1_000_040, "limit": 100});
     assert_eq!(
-        found(&alice, "needle", then).0,
+        found(&alice, "needle", past).0,
         names(&[]),
         "both at one time"
     );

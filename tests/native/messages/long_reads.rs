@@ -93,11 +93,11 @@ fn a_page_of_history_never_exceeds_the_response_limit() {
     let mut seen = 0;
     let mut before = Value::Null;
     loop {
-        let mut ask = json!({"sessionId": "s", "maxBytes": 32 * MIB});
+        let mut input = json!({"sessionId": "s", "maxBytes": 32 * MIB});
         if before.is_string() {
-            ask["before"] = before.clone();
+            input["before"] = before.clone();
         }
-        let page = alice.ok("getHistory", ask);
+        let page = alice.ok("getHistory", input);
         assert!(page["messages"].to_string().len() < MAX_ANSWER_BYTES + MIB);
         seen += page["messages"].as_array().unwrap().len();
         before = page["cursor"].clone();
@@ -113,12 +113,12 @@ fn a_page_of_long_events_reports_how_many_fit() {
     let alice = Alice::with_session();
     append_run(&alice, 30, MIB);
     for tail in [false, true] {
-        let ask = |limit: u64| json!({"sessionId": "s", "limit": limit, "tail": tail});
-        let error = alice.call("loadEvents", ask(1_000)).unwrap_err();
+        let input = |limit: u64| json!({"sessionId": "s", "limit": limit, "tail": tail});
+        let error = alice.call("loadEvents", input(1_000)).unwrap_err();
         assert_eq!(error.code.name(), "payload_too_large");
         let fitting = error.details()["limitThatFits"].as_u64().unwrap();
         assert!((3..=5).contains(&fitting), "{fitting}");
-        let events = alice.ok("loadEvents", ask(fitting));
+        let events = alice.ok("loadEvents", input(fitting));
         assert_eq!(events.as_array().unwrap().len() as u64, fitting);
     }
 }
@@ -141,11 +141,11 @@ fn branches_too_large_for_a_response_are_read_one_by_one() {
     let text = "x".repeat(3 * MIB);
     for n in 0..4 {
         let message = json!({"id": format!("b{n}"), "role": "assistant", "parts": [{"type": "text", "text": text}]});
-        let ask = json!({"sessionId": "s", "message": message, "parentId": question});
-        alice.ok("appendMessage", ask);
+        let input = json!({"sessionId": "s", "message": message, "parentId": question});
+        alice.ok("appendMessage", input);
     }
-    let ask = json!({"sessionId": "s", "messageId": question});
-    let error = alice.call("getBranches", ask).unwrap_err();
+    let input = json!({"sessionId": "s", "messageId": question});
+    let error = alice.call("getBranches", input).unwrap_err();
     assert_eq!(error.code.name(), "payload_too_large");
     let one = alice.ok("getMessage", json!({"sessionId": "s", "messageId": "b3"}));
     assert_eq!(one["parts"][0]["text"].as_str().unwrap().len(), text.len());
@@ -218,11 +218,11 @@ fn session_pages_are_bounded_in_bytes() {
     );
     let (mut seen, mut cursor, mut pages) = (0, Value::Null, 0);
     loop {
-        let mut ask = json!({"limit": 500});
+        let mut input = json!({"limit": 500});
         if cursor.is_string() {
-            ask["cursor"] = cursor.clone();
+            input["cursor"] = cursor.clone();
         }
-        let page = alice.ok("listSessions", ask);
+        let page = alice.ok("listSessions", input);
         for session in page["sessions"].as_array().unwrap() {
             assert!(session["metadata"]["n"].is_i64(), "{}", session["id"]);
             seen += 1;

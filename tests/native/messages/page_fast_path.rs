@@ -40,15 +40,15 @@ fn compare(alice: &Alice, limit: usize, max_bytes: usize, game: &str) -> usize {
         }
         let text = |page: Result<MessagePage>| page.unwrap().into_json().into_string();
         let pages_in = |form| {
-            let ask = PageAsk {
+            let request = PageAsk {
                 limit,
                 max_bytes,
                 form,
             };
-            let walked = text(walk_page(&alice.db, &id, start(), ask).map(MessagePage::Read));
-            let mut made = vec![text(load_page(&alice.db, &id, start(), ask))];
+            let walked = text(walk_page(&alice.db, &id, start(), request).map(MessagePage::Read));
+            let mut made = vec![text(load_page(&alice.db, &id, start(), request))];
             if before.is_none() {
-                let newest = load_newest(&alice.db, &id, ask).unwrap().unwrap();
+                let newest = load_newest(&alice.db, &id, request).unwrap().unwrap();
                 made.push(newest.into_json().into_string());
             }
             for made in made {
@@ -172,10 +172,10 @@ fn a_corrupt_page_gives_the_same_error_as_a_walk() {
             "\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"a\nb\"}]",
         ][dice.roll(5)];
         let sql = "UPDATE cf_agents_events SET message = ?1 WHERE id = ?2";
-        let doomed = ids[dice.roll(ids.len())].as_str();
-        alice.db.run(sql, &[damage.into(), doomed.into()]).unwrap();
+        let deleted = ids[dice.roll(ids.len())].as_str();
+        alice.db.run(sql, &[damage.into(), deleted.into()]).unwrap();
         for limit in [1, 1 + dice.roll(40), 1000] {
-            let ask = PageAsk {
+            let request = PageAsk {
                 limit,
                 max_bytes: [1, 1_000, 4 << 20][dice.roll(3)],
                 form: PageForm::History,
@@ -186,13 +186,13 @@ fn a_corrupt_page_gives_the_same_error_as_a_walk() {
             };
             let leaf = resolve_leaf(&alice.db, &id, "leafId", None).unwrap();
             let start = || WalkStart::At(leaf.unwrap());
-            let walked = text(walk_page(&alice.db, &id, start(), ask).map(MessagePage::Read));
+            let walked = text(walk_page(&alice.db, &id, start(), request).map(MessagePage::Read));
             assert_eq!(
-                text(load_page(&alice.db, &id, start(), ask)),
+                text(load_page(&alice.db, &id, start(), request)),
                 walked,
                 "{seed}"
             );
-            let newest = load_newest(&alice.db, &id, ask).map(Option::unwrap);
+            let newest = load_newest(&alice.db, &id, request).map(Option::unwrap);
             assert_eq!(text(newest), walked, "{seed}");
             refused += u64::from(walked.is_err());
         }

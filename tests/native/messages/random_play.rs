@@ -8,11 +8,11 @@ use serde_json::json;
 
 use crate::Alice;
 use crate::shared::long::games;
-use crate::shared::naive_tree::{Naive, Rules};
+use crate::shared::naive_tree::{NaiveTree, Rules};
 pub use base::testing::Dice;
 
-/// Many short games and some long ones, in the quick and the long form. A long game is compared after every move, a short
-/// one after some of its moves.
+/// Many short games and some long ones, in the quick and the long form. A long game is compared
+/// after every move, a short one after some of its moves.
 const SHORT_GAMES: (u64, u64) = (150, 2_000);
 const SHORT_MOVES: usize = 16;
 const LONG_GAMES: (u64, u64) = (12, 40);
@@ -51,7 +51,7 @@ fn play(seeds: RangeInclusive<u64>, moves: usize, compared_every: usize) {
             moves: 0..moves,
             compared_every,
         };
-        rules.play(&alice, Naive::default(), &mut dice);
+        rules.play(&alice, NaiveTree::default(), &mut dice);
         // A check of all tables takes as long as several games.
         if seed % 10 == 0 {
             alice.assert_consistent(&rules.name);

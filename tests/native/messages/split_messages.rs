@@ -141,19 +141,19 @@ fn an_old_approved_call_runs_once_whatever_was_appended() {
     define(&alice, "pay", true);
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
     alice.chat_text("pay");
-    let mut asking = alice.shown()[1].clone();
-    let id = asking["id"].as_str().unwrap().to_owned();
+    let mut message = alice.shown()[1].clone();
+    let id = message["id"].as_str().unwrap().to_owned();
     let later = json!({"sessionId": "s", "parentId": id, "events": [{"action": "user_message", "content": "Meanwhile"}]});
     alice.ok("appendEvents", later);
-    let at = asking["parts"].as_array().unwrap().len() - 1;
-    asking["parts"][at]["state"] = json!("approval-responded");
-    asking["parts"][at]["approval"]["approved"] = json!(true);
+    let at = message["parts"].as_array().unwrap().len() - 1;
+    message["parts"][at]["state"] = json!("approval-responded");
+    message["parts"][at]["approval"]["approved"] = json!(true);
     for time in 0..3 {
         if time == 0 {
             alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         }
         alice.outbound.answer(text_answer("Done."));
-        alice.chat(json!({"id": "s", "messages": [user("pay"), asking]}));
+        alice.chat(json!({"id": "s", "messages": [user("pay"), message]}));
         assert_eq!(alice.tool_calls().len(), 1, "time {time}");
         // Another branch of the run starts after the call.
         append(&alice, &format!("x{time}"), Some(&id));

@@ -212,7 +212,7 @@ fn a_page_is_bounded_but_has_at_least_one_message() {
 
 #[test]
 fn a_cursor_stays_valid_when_its_message_is_deleted() {
-    for doomed in ["m2", "m3"] {
+    for deleted in ["m2", "m3"] {
         let alice = Alice::with_session();
         for n in 0..5 {
             alice.send_message(text(&format!("m{n}"), "x"));
@@ -221,10 +221,10 @@ fn a_cursor_stays_valid_when_its_message_is_deleted() {
         assert_eq!(ids(&page["messages"]), ["m3", "m4"]);
         alice.ok(
             "deleteMessages",
-            json!({"sessionId": "s", "messageIds": [doomed]}),
+            json!({"sessionId": "s", "messageIds": [deleted]}),
         );
         let above = alice.history(json!({"before": page["cursor"]}));
-        let expected: &[&str] = if doomed == "m2" {
+        let expected: &[&str] = if deleted == "m2" {
             &["m0", "m1"]
         } else {
             &["m0", "m1", "m2"]

@@ -127,8 +127,8 @@ fn add_rule(schema: &mut Value, rule: Value) {
 }
 
 fn one_of_them(fields: &[&str]) -> Value {
-    let is_there = |field: &&str| json!({"required": [field], "properties": {*field: {"not": {"type": "null"}}}});
-    json!({"oneOf": fields.iter().map(is_there).collect::<Vec<_>>()})
+    let is_present = |field: &&str| json!({"required": [field], "properties": {*field: {"not": {"type": "null"}}}});
+    json!({"oneOf": fields.iter().map(is_present).collect::<Vec<_>>()})
 }
 
 /// Any value.

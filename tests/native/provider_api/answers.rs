@@ -396,7 +396,7 @@ fn a_model_of_another_provider_answers_in_the_requested_api() {
 fn duplicate_call_ids_are_made_unique_for_the_client() {
     let alice = Alice::with_model();
     let tools = json!([tool("look")]);
-    let asks = |messages: Value| {
+    let request = |messages: Value| {
         let mut body = chat(messages);
         body["tools"] = tools.clone();
         body
@@ -404,7 +404,7 @@ fn duplicate_call_ids_are_made_unique_for_the_client() {
     alice
         .outbound
         .answer(unstreamed_calls(&[("call_1", "look", json!({}))]));
-    let (_, first) = alice.complete(&in_session("s"), asks(json!([user("Where?")])));
+    let (_, first) = alice.complete(&in_session("s"), request(json!([user("Where?")])));
     let first = first["choices"][0]["message"].clone();
     assert_eq!(first["tool_calls"][0]["id"], "call_1");
     let result = json!({"role": "tool", "tool_call_id": "call_1", "content": "a lake"});
@@ -413,7 +413,7 @@ fn duplicate_call_ids_are_made_unique_for_the_client() {
         .answer(unstreamed_calls(&[("call_1", "look", json!({}))]));
     let (_, second) = alice.complete(
         &in_session("s"),
-        asks(json!([user("Where?"), first, result])),
+        request(json!([user("Where?"), first, result])),
     );
     let second = second["choices"][0]["message"].clone();
     let id = second["tool_calls"][0]["id"].as_str().unwrap().to_owned();
@@ -421,7 +421,7 @@ fn duplicate_call_ids_are_made_unique_for_the_client() {
     let other = json!({"role": "tool", "tool_call_id": id, "content": "a hill"});
     alice.outbound.answer(unstreamed_text("Both."));
     let history = json!([user("Where?"), first, result, second, other]);
-    let (session, answer) = alice.complete(&headers(&[]), asks(history));
+    let (session, answer) = alice.complete(&headers(&[]), request(history));
     assert_eq!(session, "s");
     assert_eq!(answer["choices"][0]["message"]["content"], "Both.");
 }

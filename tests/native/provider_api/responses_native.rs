@@ -235,8 +235,8 @@ fn a_stream_is_forwarded_event_by_event() {
         if expected.get("response").is_some() {
             expected["response"]["instructions"] = Value::Null;
         }
-        let is_begun = expected["response"]["status"] == "in_progress";
-        if is_begun {
+        let is_in_progress = expected["response"]["status"] == "in_progress";
+        if is_in_progress {
             expected["response"]["usage"] = received["response"]["usage"].clone();
         }
         assert_eq!(*received, expected);
@@ -342,12 +342,12 @@ fn internal_calls_are_hidden_and_the_rest_keeps_its_order() {
     assert_eq!(sent["input"][2], call("call_m", "set_context", arguments));
     assert_eq!(sent["input"][3]["type"], "function_call_output");
     assert_eq!(sent["tools"].as_array().unwrap().last(), Some(&look_tool()));
-    let ours = sent["tools"].as_array().unwrap();
-    let ours = ours
+    let tools = sent["tools"].as_array().unwrap();
+    let memory_tool = tools
         .iter()
         .find(|tool| tool["name"] == "set_context")
         .unwrap();
-    assert_eq!(ours["strict"], false);
+    assert_eq!(memory_tool["strict"], false);
 
     alice.outbound.answer(completed(json!([message("There.")])));
     let mut next = request_body(json!([{"type": "function_call_output", "call_id": "call_1",
@@ -368,13 +368,13 @@ fn two_model_requests_form_one_streamed_answer() {
     remember(&alice);
     let arguments = r#"{"label":"memory","content":"tea"}"#;
     let mut first = streamed();
-    let ours = call("call_m", "set_context", arguments);
+    let memory_call = call("call_m", "set_context", arguments);
     first.truncate(6);
     first.extend([
-        json!({"type": "response.output_item.added", "output_index": 1, "item": ours}),
+        json!({"type": "response.output_item.added", "output_index": 1, "item": memory_call}),
         json!({"type": "response.function_call_arguments.delta", "output_index": 1, "item_id": "fc_a", "delta": arguments}),
         json!({"type": "response.function_call_arguments.done", "output_index": 1, "item_id": "fc_a", "arguments": arguments}),
-        json!({"type": "response.output_item.done", "output_index": 1, "item": ours}),
+        json!({"type": "response.output_item.done", "output_index": 1, "item": memory_call}),
         json!({"type": "response.completed", "response": response("completed", &json!([]))}),
     ]);
     alice.outbound.answer(events(&first));
@@ -423,7 +423,7 @@ fn encrypted_reasoning_is_requested() {
             json!(["reasoning.encrypted_content"]),
         ),
     ] {
-        let asks = include.to_string().contains("encrypted");
+        let is_requested = include.to_string().contains("encrypted");
         alice
             .outbound
             .answer(completed(json!([thought("sealed"), message("Hi.")])));
@@ -432,7 +432,7 @@ fn encrypted_reasoning_is_requested() {
         let (_, answer) = alice.respond_native(&body);
         assert_eq!(alice.last_sent()["include"], expected);
         let shown = answer["output"][0].get("encrypted_content");
-        assert_eq!(shown.is_some(), asks);
+        assert_eq!(shown.is_some(), is_requested);
     }
 }
 

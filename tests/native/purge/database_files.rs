@@ -160,7 +160,7 @@ fn word(dice: &mut Dice) -> String {
 
 /// An item that may be purged, and the words that must then be erased.
 #[derive(Clone)]
-struct Thing {
+struct Item {
     kind: Kind,
     words: Vec<String>,
 }
@@ -181,7 +181,7 @@ enum Kind {
 struct Game {
     stored: Stored,
     dice: Dice,
-    things: Vec<Thing>,
+    items: Vec<Item>,
     number: usize,
 }
 
@@ -200,7 +200,7 @@ impl Game {
         Self {
             stored,
             dice: Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1),
-            things: Vec::new(),
+            items: Vec::new(),
             number: 0,
         }
     }
@@ -236,29 +236,29 @@ impl Game {
         };
         let short = format!("About {word}.");
         if let Kind::Block(label) | Kind::Entries(label) = &kind {
-            let what = match kind {
+            let kind_name = match kind {
                 Kind::Block(_) => "writable",
                 _ => "searchable",
             };
-            let body = json!({"label": label, "kind": what, "description": short});
+            let body = json!({"label": label, "kind": kind_name, "description": short});
             self.stored.ok("defineBlock", body);
         }
         if let Kind::Session(id) = &kind {
             let body = json!({"id": id, "name": short, "metadata": {"about": word}});
             self.stored.ok("createSession", body);
         }
-        let thing = Thing { kind, words };
-        self.write(&thing);
-        self.things.push(thing);
+        let item = Item { kind, words };
+        self.write(&item);
+        self.items.push(item);
     }
 
     /// Writes an item, or rewrites it.
-    fn write(&mut self, thing: &Thing) {
-        let word = &thing.words[0];
+    fn write(&mut self, item: &Item) {
+        let word = &item.words[0];
         let text = self.text(word);
         let marks = json!({"about": word});
         let stored = &self.stored;
-        match &thing.kind {
+        match &item.kind {
             Kind::Entry(key) => {
                 stored.call("setEntry", json!({"label": "kb", "key": key, "title": word, "content": text, "metadata": marks, "tags": [word]}));
             }
@@ -305,9 +305,9 @@ impl Game {
     }
 
     /// Deletes an item, with a receipt or without.
-    fn delete(&self, thing: &Thing, purge: bool) {
+    fn delete(&self, item: &Item, purge: bool) {
         let stored = &self.stored;
-        let (operation, mut body) = match &thing.kind {
+        let (operation, mut body) = match &item.kind {
             Kind::Entry(key) => ("deleteEntry", json!({"label": "kb", "key": key})),
             Kind::Document(key) => ("deleteSkill", json!({"label": "skills", "key": key})),
             Kind::Block(label) | Kind::Entries(label) => ("removeBlock", json!({"label": label})),
@@ -353,7 +353,7 @@ impl Game {
         let mut checked = 0;
         for _ in 0..moves {
             let roll = self.dice.roll(12);
-            let chosen = match self.things.len() {
+            let chosen = match self.items.len() {
                 0 => None,
                 count => Some(self.dice.roll(count)),
             };
@@ -361,25 +361,25 @@ impl Game {
                 (0..=2, _) | (_, None) => self.make(),
                 (3..=5, _) => self.move_pages(),
                 (6 | 7, Some(at)) => {
-                    let thing = self.things[at].clone();
-                    self.write(&thing);
+                    let item = self.items[at].clone();
+                    self.write(&item);
                 }
                 (8 | 9, Some(at)) => {
-                    let thing = self.things[at].clone();
-                    if let Kind::Document(key) = &thing.kind {
+                    let item = self.items[at].clone();
+                    if let Kind::Document(key) = &item.kind {
                         self.stored.call(
                             "unloadSkill",
                             json!({"sessionId": "s", "label": "skills", "key": key}),
                         );
                     }
-                    self.delete(&thing, false);
+                    self.delete(&item, false);
                 }
                 (_, Some(at)) => {
-                    let thing = self.things.swap_remove(at);
-                    self.delete(&thing, true);
+                    let item = self.items.swap_remove(at);
+                    self.delete(&item, true);
                     checked += 1;
-                    let found = self.stored.find(&thing.words);
-                    assert_eq!(found, None, "{:?} after {checked} receipts", thing.kind);
+                    let found = self.stored.find(&item.words);
+                    assert_eq!(found, None, "{:?} after {checked} receipts", item.kind);
                 }
             }
         }
@@ -418,22 +418,22 @@ fn an_interrupted_clearing_is_completed_before_a_receipt() {
             let mut game = Game::new(&format!("killed-{step}-{game}"), 100 * game);
             game.play(15);
             game.make();
-            let thing = game.things.pop().unwrap();
-            game.write(&thing);
-            let next_life = {
+            let item = game.items.pop().unwrap();
+            game.write(&item);
+            let next_activation = {
                 let (stored, game) = (&game.stored, &game);
-                stored.killed_at(step, || game.delete(&thing, true))
+                stored.killed_at(step, || game.delete(&item, true))
             };
-            let Some(stored) = next_life else {
+            let Some(stored) = next_activation else {
                 continue;
             };
             killed += 1;
-            left_texts += u64::from(stored.find(&thing.words).is_some());
+            left_texts += u64::from(stored.find(&item.words).is_some());
             game.stored = stored;
             game.move_pages();
-            game.delete(&thing, true);
-            let found = game.stored.find(&thing.words);
-            assert_eq!(found, None, "{:?}, killed at step {step}", thing.kind);
+            game.delete(&item, true);
+            let found = game.stored.find(&item.words);
+            assert_eq!(found, None, "{:?}, killed at step {step}", item.kind);
         }
         if killed == before {
             break;

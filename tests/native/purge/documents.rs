@@ -159,11 +159,11 @@ fn the_result_of_another_branchs_call_is_kept() {
     let alice = with_document();
     let root = alice.append_texts(&["root"]).remove(0);
     log_copy(&alice, NEEDLE);
-    let mut beside = event_of(&[user_event("c")]);
-    beside["parentId"] = json!(root);
-    let events = json!([beside, result("c", "weather", "sunny")]);
-    let beside = append(&alice, events);
-    let summary = json!({"sessionId": "s", "summary": "It is sunny.", "fromId": beside[0], "toId": beside[1]});
+    let mut sibling = event_of(&[user_event("c")]);
+    sibling["parentId"] = json!(root);
+    let events = json!([sibling, result("c", "weather", "sunny")]);
+    let sibling_ids = append(&alice, events);
+    let summary = json!({"sessionId": "s", "summary": "It is sunny.", "fromId": sibling_ids[0], "toId": sibling_ids[1]});
     let summary = alice.ok("addCompaction", summary);
     let receipt = purge(&alice);
     assert_eq!(contents(&alice), [ERASED, "sunny"]);

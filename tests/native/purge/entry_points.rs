@@ -31,7 +31,7 @@ fn agent() -> Alice {
 }
 
 /// Where the text is stored. `cargo test purge -- --nocapture` prints it for each case.
-fn is_there(alice: &Alice) -> Vec<String> {
+fn needle_places(alice: &Alice) -> Vec<String> {
     let places = places_of_needle(&alice.db);
     assert!(!places.is_empty(), "the way in wrote nothing");
     places
@@ -43,10 +43,10 @@ fn assert_erased(alice: &Alice) {
 }
 
 fn purge(alice: &Alice, operation: &str, mut body: Value) -> Value {
-    let places = is_there(alice);
+    let places = needle_places(alice);
     let test = std::thread::current();
-    let way = test.name().unwrap_or_default().rsplit("::").next();
-    println!("purge: {way:?} by {operation}: {}", places.join(", "));
+    let case = test.name().unwrap_or_default().rsplit("::").next();
+    println!("purge: {case:?} by {operation}: {}", places.join(", "));
     body["purge"] = json!(true);
     let receipt = alice.ok(operation, body);
     assert_erased(alice);
@@ -285,10 +285,10 @@ fn with_blocks() -> Alice {
 #[test]
 fn a_deleted_entry_is_purged_with_its_versions() {
     for is_deleted in [false, true] {
-        for way in ["setEntry", "set_context"] {
+        for operation in ["setEntry", "set_context"] {
             let alice = with_blocks();
             for content in ["first", "second"] {
-                match way {
+                match operation {
                     "setEntry" => alice.ok(
                         "setEntry",
                         json!({"label": "kb", "key": "k", "title": NEEDLE, "content": text(content)}),
@@ -435,7 +435,7 @@ fn without_purge_versions_stay_and_there_is_no_receipt() {
         json!({"label": "kb", "key": "k", "purge": false}),
     );
     assert_eq!(receipt, json!({"deleted": true, "versionsKept": 1}));
-    is_there(&alice);
+    needle_places(&alice);
 }
 
 #[test]
@@ -461,7 +461,7 @@ fn a_model_deletes_only_what_it_may_write() {
     };
     assert_eq!(forget("facts", "k")["isError"], true);
     assert_eq!(forget("kb", "none")["isError"], true);
-    is_there(&alice);
+    needle_places(&alice);
     assert_eq!(
         forget("KB", "k"),
         json!({"output": "Forgotten: kb/k.", "isError": false})

@@ -230,30 +230,30 @@ fn locations_of_events_are_copies_summaries_and_memories() {
 fn a_summary_of_another_branch_is_not_a_location() {
     let alice = Alice::with_session();
     let ids = alice.append_texts(&["1", "2", "3"]);
-    let say_below = |parent: &str, text: &str| {
+    let append_below = |parent: &str, text: &str| {
         let event = json!({"action": "user_message", "content": text, "parentId": parent});
         let appended = alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
         crate::ids(&appended["events"]).remove(0)
     };
-    let beside = say_below(&ids[1], "4");
-    let last = say_below(&ids[2], "5");
+    let sibling = append_below(&ids[1], "4");
+    let last = append_below(&ids[2], "5");
     let summary = json!({"sessionId": "s", "summary": "2 to 5", "fromId": ids[1], "toId": last});
     alice.ok("addCompaction", summary);
     let kinds = |id: &str| -> Vec<Value> {
         let found = find_all(&alice, json!({"ids": [id], "limit": 1}));
         found.iter().map(|place| place["kind"].clone()).collect()
     };
-    assert_eq!(kinds(&beside), ["event"]);
+    assert_eq!(kinds(&sibling), ["event"]);
     assert_eq!(kinds(&ids[0]), ["event"]);
     for covered in [&ids[1], &ids[2], &last] {
         assert_eq!(kinds(covered), ["event", "summary"], "{covered}");
     }
-    let places = find_all(&alice, json!({"ids": [beside]}));
+    let places = find_all(&alice, json!({"ids": [sibling]}));
     let erased = alice.ok("erase", json!({"places": places}));
     assert_eq!(erased["erased"]["summaries"], 0, "{erased}");
 }
 
-fn narrowed(operations: &[&str]) -> Caller {
+fn token_with(operations: &[&str]) -> Caller {
     Caller::Scoped(TokenScope {
         session_id: Some(Id::parse("t".to_owned()).unwrap()),
         operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
@@ -283,7 +283,7 @@ fn a_session_token_finds_and_erases_only_in_its_session() {
         json!({"sessionId": "t", "label": "kb", "key": "k", "content": NEEDLE}),
     );
     let others = find_all(&alice, json!({"query": NEEDLE}));
-    alice.caller = narrowed(&["findMentions", "erase"]);
+    alice.caller = token_with(&["findMentions", "erase"]);
     let found = find_all(&alice, json!({"query": NEEDLE}));
     let sessions: Vec<&Value> = found.iter().map(|place| &place["sessionId"]).collect();
     assert_eq!(sessions, ["t", "t"]);
@@ -303,8 +303,8 @@ fn a_session_token_finds_and_erases_only_in_its_session() {
         others.len()
     );
     // A token must name the purging operation and allow purges.
-    let unnamed = narrowed(&["findMentions"]);
-    let Caller::Scoped(scope) = narrowed(&["findMentions", "erase"]) else {
+    let unnamed = token_with(&["findMentions"]);
+    let Caller::Scoped(scope) = token_with(&["findMentions", "erase"]) else {
         panic!("a token");
     };
     let unallowed = Caller::Scoped(TokenScope {
@@ -331,17 +331,17 @@ fn a_session_token_finds_and_erases_only_in_its_session() {
 /// them may not delete them.
 #[test]
 fn a_session_token_erases_no_proposal_and_no_callback() {
-    for learnt_from in ["s", "t"] {
+    for learning_session in ["s", "t"] {
         let mut alice = Alice::learner(json!({}));
         alice.ok("createSession", json!({"id": "t"}));
         let events = json!([{"id": "e1", "action": "user_message", "content": "I like tea."}]);
-        let body = json!({"sessionId": learnt_from, "events": events});
+        let body = json!({"sessionId": learning_session, "events": events});
         alice.ok("appendEvents", body);
         alice.model_proposes(json!([adds("tea", "The user likes tea.", "e1")]));
-        alice.ok("learn", json!({"sessionId": learnt_from}));
+        alice.ok("learn", json!({"sessionId": learning_session}));
         let proposals = alice.proposals();
         let id = &proposals[0]["id"];
-        alice.caller = narrowed(&["erase"]);
+        alice.caller = token_with(&["erase"]);
         for kind in ["proposal", "report"] {
             let place = json!({"kind": kind, "sessionId": "t", "id": id});
             assert_eq!(
@@ -410,13 +410,13 @@ fn a_request_scans_a_bounded_part_and_the_next_continues() {
 #[test]
 fn a_deleted_items_key_is_found_and_erased_in_any_order() {
     let key = format!("likes-{NEEDLE}");
-    let ways: [(&str, &str, &str, usize); 4] = [
+    let cases: [(&str, &str, &str, usize); 4] = [
         ("kb", "setEntry", "deleteEntry", 1),
         ("kb", "setEntry", "deleteEntry", 3),
         ("skills", "putSkill", "deleteSkill", 1),
         ("skills", "putSkill", "deleteSkill", 2),
     ];
-    for (label, set, delete, rounds) in ways {
+    for (label, set, delete, rounds) in cases {
         for order in 0..4 {
             let alice = Alice::with_session();
             for (label, kind) in [("kb", "searchable"), ("skills", "loadable")] {

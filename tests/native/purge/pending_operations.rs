@@ -33,7 +33,7 @@ fn text_erased_during_a_backend_read_is_in_no_frozen_prompt() {
     for operation in ["freezePrompt", "refreshPrompt"] {
         let alice = with_backend();
         let other = Rc::clone(&alice);
-        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
             let receipt = other.ok("removeBlock", json!({"label": "notes", "purge": true}));
             assert_eq!(receipt["removed"], true);
         }));
@@ -97,7 +97,7 @@ fn load_while(erase: &str, load: &str) -> Value {
         .outbound
         .answer(ScriptedAnswer::json(&document("New.")));
     let (other, erase) = (Rc::clone(&alice), erase.to_owned());
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         let mut body = json!({"label": "skills", "purge": true});
         if erase == "deleteSkill" {
             body["key"] = json!("k");
@@ -152,9 +152,9 @@ fn a_turns_writes_after_a_purge_are_found_by_the_next_purge() {
     let input = json!({"label": "skills", "key": "k", "purge": true});
     let purged = input.clone();
     // The first request makes the model load the document, the second contains it.
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         let again = Rc::clone(&other);
-        *other.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+        *other.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
             assert_eq!(
                 again.ok("deleteSkill", purged)["erased"]["loadedDocuments"],
                 1
@@ -162,7 +162,7 @@ fn a_turns_writes_after_a_purge_are_found_by_the_next_purge() {
         }));
     }));
     alice.chat_text("load it");
-    assert!(alice.outbound.meanwhile.borrow().is_none());
+    assert!(alice.outbound.during_next_call.borrow().is_none());
     assert_ne!(places_after_purge(&alice.db), Vec::<String>::new());
     alice.ok("deleteSkill", input);
     assert_eq!(places_after_purge(&alice.db), Vec::<String>::new());
@@ -176,7 +176,7 @@ fn a_listing_requested_before_a_purge_is_not_cached() {
     // The listing requested by the definition is too old.
     alice.host.advance(120_000);
     let other = Rc::clone(&alice);
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || {
         let input = json!({"label": "skills", "key": "k", "purge": true});
         assert_eq!(other.ok("deleteSkill", input)["deleted"], true);
     }));

@@ -57,8 +57,12 @@ fn a_purge_deletes_the_message_as_shown() {
         let receipt = purge(&alice, messages);
         let case = format!("{summarized} is summarized, {messages:?} purged: {receipt}");
         assert_eq!(receipt["deleted"], json!((4 - events.len()) / 2), "{case}");
-        let taken_back = i64::from(messages.contains(&summarized));
-        assert_eq!(receipt["erased"]["summaries"], json!(taken_back), "{case}");
+        let removed_summaries = i64::from(messages.contains(&summarized));
+        assert_eq!(
+            receipt["erased"]["summaries"],
+            json!(removed_summaries),
+            "{case}"
+        );
         assert_eq!(left(&alice), events, "{case}");
     }
 }

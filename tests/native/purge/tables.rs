@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{NEEDLE, places_after_purge, places_of_needle};
 use crate::Alice;
-use crate::store::upgrades::make::{HALF_IMPORTED, make};
+use crate::store::upgrades::make::{UNFINISHED_IMPORT, make};
 use base::database::{Database as _, Delete, atomically};
 use base::error::Result;
 use base::tables::{PurgeRule, Table};
@@ -181,7 +181,7 @@ fn after_purging_everything_no_table_contains_its_text() {
     let listed = alice.db.rows("SELECT id FROM cf_agents_sessions", &[]);
     let listed = listed.unwrap().into_iter();
     let mut sessions: Vec<String> = listed.map(|row| row.text(0).unwrap().to_owned()).collect();
-    sessions.push(HALF_IMPORTED.to_owned());
+    sessions.push(UNFINISHED_IMPORT.to_owned());
     for session in sessions {
         let receipt = alice.ok(
             "deleteSession",

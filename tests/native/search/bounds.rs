@@ -165,9 +165,9 @@ fn a_filtered_search_reports_what_it_omits() {
     assert_eq!(found(json!({"roles": ["user"]}))["truncated"], true);
     assert_eq!(found(json!({"roles": ["tool"]}))["results"], json!([]));
     assert_eq!(found(json!({"roles": ["tool"]}))["truncated"], true);
-    let few = alice.ok("search", json!({"query": "77 78", "roles": ["user"]}));
-    assert_eq!(seqs(&few), BTreeSet::from([78, 79]));
-    assert_eq!(few.get("truncated"), None);
+    let rare = alice.ok("search", json!({"query": "77 78", "roles": ["user"]}));
+    assert_eq!(seqs(&rare), BTreeSet::from([78, 79]));
+    assert_eq!(rare.get("truncated"), None);
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn indexed(alice: &Alice) -> i64 {
     alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap()
 }
 
-fn narrowed(alice: Alice, session: &str) -> Alice {
+fn limited_to_session(alice: Alice, session: &str) -> Alice {
     let scope = TokenScope {
         session_id: Some(Id::parse(session.to_owned()).unwrap()),
         operations: Some(vec!["search".to_owned(), "callTool".to_owned()]),
@@ -108,7 +108,7 @@ fn a_session_tokens_search_indexes_no_other_session() {
     fill(&alice, "s", (0..10).map(|n| format!("own {n}")));
     alice.ok("createSession", json!({"id": "t"}));
     fill(&alice, "t", (0..50).map(|n| format!("other {n}")));
-    let alice = narrowed(alice, "s");
+    let alice = limited_to_session(alice, "s");
     let answer = alice.ok("search", json!({"query": "own other"}));
     assert_eq!(answer["results"].as_array().unwrap().len(), 10);
     assert_eq!(answer.get("pending"), None);
@@ -130,7 +130,7 @@ fn a_session_tokens_search_indexes_no_other_session() {
 fn a_session_token_indexes_a_long_session_in_batches() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..9_500).map(|n| format!("own {n}")));
-    let alice = narrowed(alice, "s");
+    let alice = limited_to_session(alice, "s");
     assert_eq!(alice.ok("search", json!({"query": "own"}))["pending"], true);
     while build_batch(&alice.db).unwrap() {}
     assert_eq!(
@@ -168,7 +168,7 @@ fn other_sessions_do_not_change_a_session_tokens_results() {
         alice.search("anything");
         others(&alice, 2);
         while build_batch(&alice.db).unwrap() {}
-        let alice = narrowed(alice, "s");
+        let alice = limited_to_session(alice, "s");
         let mut answer = String::new();
         for query in [
             "apple baker",

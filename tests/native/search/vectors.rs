@@ -596,7 +596,7 @@ fn new_vectors_are_stored_all_or_none() {
 /// Runs `act` while the next request to the model is under way.
 fn during_next_call(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
     let same = Rc::clone(alice);
-    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || act(&same)));
+    *alice.outbound.during_next_call.borrow_mut() = Some(Box::new(move || act(&same)));
 }
 
 #[test]
@@ -644,7 +644,7 @@ fn an_event_deleted_during_embedding_gets_no_vector() {
 #[test]
 fn a_write_does_not_wait_for_a_stalled_model() {
     let alice = with_embeddings();
-    alice.outbound.falls_silent.set(true);
+    alice.outbound.hangs_after_answers.set(true);
     for n in 0..3 {
         let key = format!("umbrella {n}");
         let body = json!({"label": "kb", "key": key, "content": "Take it when it drizzles."});
@@ -662,13 +662,13 @@ fn a_write_does_not_wait_for_a_stalled_model() {
 }
 
 /// Operations that call models, and may search the memory.
-const ASKS: &[&str] = &["learn", "consolidate", "runTurn"];
+const CALLS_MODEL: &[&str] = &["learn", "consolidate", "runTurn"];
 
 #[test]
 fn no_write_calls_the_embedding_model_before_responding() {
     let mut tried = 0;
     for Example { operation, body } in examples() {
-        if READS.contains(&operation) || ASKS.contains(&operation) {
+        if READS.contains(&operation) || CALLS_MODEL.contains(&operation) {
             continue;
         }
         let alice = populated().embedding_by("workers-ai:@cf/m");

@@ -266,7 +266,7 @@ fn answers_are_among_the_first_ten_results() {
     let alice = Alice::default();
     let mut session = String::new();
     let mut at = 0_i64;
-    let (mut gold, mut hit) = (0, 0);
+    let (mut expected, mut hit) = (0, 0);
     let mut missed = Vec::new();
     for line in FRIENDS.lines().filter(|line| !line.is_empty()) {
         if let Some(header) = line.strip_prefix("# ") {
@@ -280,7 +280,7 @@ fn answers_are_among_the_first_ten_results() {
                 alice.search_with(question, json!({"limit": 10})),
             ));
             for turn in turns.split(',') {
-                gold += 1;
+                expected += 1;
                 if found.iter().any(|id| id == turn) {
                     hit += 1;
                 } else {
@@ -305,10 +305,10 @@ fn answers_are_among_the_first_ten_results() {
             );
         }
     }
-    let recall = f64::from(hit) / f64::from(gold);
-    println!("recall@10: {hit} of {gold}; missed: {missed:#?}");
+    let recall = f64::from(hit) / f64::from(expected);
+    println!("recall@10: {hit} of {expected}; missed: {missed:#?}");
     assert!(
-        gold >= 30 && recall >= 0.8,
+        expected >= 30 && recall >= 0.8,
         "recall@10 is {recall:.2}: {missed:#?}"
     );
 }

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde_json::{Value, json};
 
-use crate::Onlookers;
+use crate::RecordedSockets;
 use access::{Caller, Policy};
 use api::defaults;
 use api::dispatch::dispatch;
@@ -36,7 +36,7 @@ pub fn deployed(outside: &Script) -> &'static Deployed {
 
 /// Turns that operations began in the background.
 #[derive(Default)]
-pub struct BegunWorks {
+pub struct StartedWork {
     pub works: RefCell<VecDeque<TurnWork>>,
     /// How often a restart of the object was requested.
     pub restarts: RefCell<usize>,
@@ -50,13 +50,13 @@ pub struct BegunWorks {
     pub failures: RefCell<Vec<Error>>,
 }
 
-impl BegunWorks {
+impl StartedWork {
     pub fn take(&self) -> Option<TurnWork> {
         self.works.borrow_mut().pop_front()
     }
 }
 
-impl TurnStarter for BegunWorks {
+impl TurnStarter for StartedWork {
     fn begin(&self, work: TurnWork) {
         self.works.borrow_mut().push_back(work);
     }
@@ -64,7 +64,7 @@ impl TurnStarter for BegunWorks {
     fn recover(&self) {}
 }
 
-impl Background for BegunWorks {
+impl Background for StartedWork {
     fn has_tables(&self) -> bool {
         true
     }
@@ -112,8 +112,8 @@ pub struct Alice {
     pub compactions: CompactionTracker,
     pub turns: RunningTurns,
     pub work: WorkUnderWay,
-    pub audience: Onlookers,
-    pub starter: BegunWorks,
+    pub audience: RecordedSockets,
+    pub starter: StartedWork,
     pub recovery: RecordingRecovery,
     /// The agents that forwarded its requests.
     pub via: Vec<String>,
@@ -133,8 +133,8 @@ impl Default for Alice {
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
             work: WorkUnderWay::default(),
-            audience: Onlookers::default(),
-            starter: BegunWorks::default(),
+            audience: RecordedSockets::default(),
+            starter: StartedWork::default(),
             recovery: RecordingRecovery::default(),
             via: Vec::new(),
         }

@@ -40,8 +40,9 @@ impl Alice {
     /// The calls of `onTurnEnd` so far.
     pub fn turn_end_calls(&self) -> Vec<OutboundRequest> {
         let calls = self.outbound.calls.borrow();
-        let is_told = |call: &&OutboundRequest| call.endpoint == Endpoint::Url(ENDED.to_owned());
-        calls.iter().filter(is_told).cloned().collect()
+        let is_callback =
+            |call: &&OutboundRequest| call.endpoint == Endpoint::Url(ENDED.to_owned());
+        calls.iter().filter(is_callback).cloned().collect()
     }
 
     pub fn callback_rows(&self) -> usize {

@@ -101,13 +101,14 @@ impl Example {
 /// An agent with data of every kind: sessions `s` and `t`, a branch, a chosen
 /// leaf, media, an overlay, blocks of every kind, a registered tool.
 pub fn populated() -> Alice {
-    /// Thousands of agents begin alike: the first one has its data created, and the others are copies of it.
+    /// Thousands of agents start with the same data: it is created for the first one and copied for
+    /// the others.
     static FIRST: OnceLock<(Vec<u8>, Mutex<FixedHost>, Vec<u8>)> = OnceLock::new();
     let (file, host, backup) = FIRST.get_or_init(|| {
         let mut alice = Alice::default();
         populate(&alice);
-        let shelf = alice.outbound.shelf.get().unwrap();
-        let backup = shelf.objects.borrow()[BACKUP].clone();
+        let backup_bucket = alice.outbound.backup_bucket.get().unwrap();
+        let backup = backup_bucket.objects.borrow()[BACKUP].clone();
         (alice.db.bytes(), Mutex::new(alice.host), backup)
     });
     let db = Sqlite::from_file(file);
@@ -143,13 +144,19 @@ fn surround(alice: &Alice) {
         let mut settings = alice.outbound.settings.borrow_mut();
         settings.insert(name.to_owned(), value.to_owned());
     }
-    alice.outbound.shelf.get_or_init(MemoryArchive::default);
+    alice
+        .outbound
+        .backup_bucket
+        .get_or_init(MemoryArchive::default);
     alice.recovery.since_ms.set(Some(0));
 }
 
 fn keep_backup(alice: &Alice, file: Vec<u8>) {
-    let shelf = alice.outbound.shelf.get().unwrap();
-    shelf.objects.borrow_mut().insert(BACKUP.to_owned(), file);
+    let backup_bucket = alice.outbound.backup_bucket.get().unwrap();
+    backup_bucket
+        .objects
+        .borrow_mut()
+        .insert(BACKUP.to_owned(), file);
 }
 
 fn populate_tables(alice: &Alice) {

@@ -148,8 +148,8 @@ impl Alice {
     }
 
     /// Asserts that `verify` finds nothing, and that the totals of paths are right.
-    pub fn assert_consistent(&self, what: &str) {
-        assert_eq!(self.verified(json!({})), Vec::<Value>::new(), "{what}");
-        self.has_right_totals(what);
+    pub fn assert_consistent(&self, case: &str) {
+        assert_eq!(self.verified(json!({})), Vec::<Value>::new(), "{case}");
+        self.has_right_totals(case);
     }
 }

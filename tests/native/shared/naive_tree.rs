@@ -14,7 +14,7 @@ use crate::{Alice, Dice, ids};
 
 /// The expected log: each event's id, parent and text, by `seq`.
 #[derive(Clone, Default)]
-pub struct Naive {
+pub struct NaiveTree {
     events: BTreeMap<usize, (String, usize, String)>,
     last_seq: usize,
     /// The chosen leaf, and the newest `seq` when the leaf was chosen.
@@ -32,7 +32,7 @@ pub struct Overlay {
     above: usize,
 }
 
-impl Naive {
+impl NaiveTree {
     /// The tree of session `s` as the agent reports it, after one more event.
     pub fn of(alice: &Alice) -> Self {
         let mut naive = Self::default();
@@ -158,7 +158,7 @@ impl Naive {
     }
 }
 
-pub fn compare(alice: &Alice, naive: &Naive, dice: &mut Dice, game: &str) {
+pub fn compare(alice: &Alice, naive: &NaiveTree, dice: &mut Dice, game: &str) {
     let expected: Vec<Value> = naive
         .events
         .iter()
@@ -300,7 +300,7 @@ pub struct Rules {
 
 impl Rules {
     /// Plays in session `s`, whose log is the one in `naive`.
-    pub fn play(&self, alice: &Alice, mut naive: Naive, dice: &mut Dice) {
+    pub fn play(&self, alice: &Alice, mut naive: NaiveTree, dice: &mut Dice) {
         for turn in self.moves.clone() {
             let game = format!("{}, move {turn}", self.name);
             let seqs: Vec<usize> = naive.events.keys().copied().collect();
@@ -336,16 +336,16 @@ impl Rules {
                     naive.append(&id, parent, &text);
                 }
                 7 | 8 if any != 0 => {
-                    let mut doomed = vec![any];
-                    doomed.extend((0..dice.roll(3)).map(|_| seqs[dice.roll(seqs.len())]));
-                    let named: Vec<Value> = doomed.iter().map(|seq| naive.id(*seq)).collect();
+                    let mut deleted = vec![any];
+                    deleted.extend((0..dice.roll(3)).map(|_| seqs[dice.roll(seqs.len())]));
+                    let named: Vec<Value> = deleted.iter().map(|seq| naive.id(*seq)).collect();
                     let (operation, field) = if dice.roll(2) == 0 {
                         ("deleteEvents", "eventIds")
                     } else {
                         ("deleteMessages", "messageIds")
                     };
                     alice.ok(operation, json!({"sessionId": "s", field: named}));
-                    naive.delete(&doomed);
+                    naive.delete(&deleted);
                 }
                 9 if any != 0 => {
                     alice.ok("setLeaf", json!({"sessionId": "s", "id": naive.id(any)}));

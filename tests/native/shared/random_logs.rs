@@ -58,10 +58,10 @@ pub fn append(alice: &Alice, dice: &mut Dice, number: usize, kinds: usize) {
         ),
         12 => {
             let ids = ids(alice);
-            let doomed = (!ids.is_empty()).then(|| ids[dice.roll(ids.len())].clone());
+            let deleted = (!ids.is_empty()).then(|| ids[dice.roll(ids.len())].clone());
             alice.ok(
                 "deleteEvents",
-                json!({"sessionId": "s", "eventIds": doomed.as_slice()}),
+                json!({"sessionId": "s", "eventIds": deleted.as_slice()}),
             );
         }
         13 => {

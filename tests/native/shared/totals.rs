@@ -11,7 +11,7 @@ use conversation::messages::tree::path_sums::PathSums;
 use std::collections::HashMap;
 
 /// The most events of a session that are compared.
-const MOST: i64 = 300;
+const MAX_EVENTS: i64 = 300;
 
 impl Alice {
     /// Asserts that each stored total of a path matches a walk. Returns how many were stored.
@@ -21,7 +21,7 @@ impl Alice {
         let mut stored = 0;
         for id in ids.into_iter().filter_map(|id| Id::parse(id).ok()) {
             let mut tokens: HashMap<i64, i64> = HashMap::from([(0, 0)]);
-            for event in load_parents(&self.db, &id, 0, MOST).unwrap() {
+            for event in load_parents(&self.db, &id, 0, MAX_EVENTS).unwrap() {
                 let place = format!("{game}: {} of {}", event.seq, id.as_str());
                 // A test may have damaged the row.
                 let own =

@@ -136,8 +136,8 @@ fn times(alice: &Alice) -> BTreeMap<String, i64> {
 
 /// Versions, events and changes by their order: none is older than the one before it.
 fn check_order(alice: &Alice, game: &str) {
-    let check = |what: &str, times: Vec<i64>| {
-        assert!(times.is_sorted(), "{game}: {what}: {times:?}");
+    let check = |name: &str, times: Vec<i64>| {
+        assert!(times.is_sorted(), "{game}: {name}: {times:?}");
     };
     let written = |list: &Value| -> Vec<i64> {
         let list = list.as_array().unwrap().iter().rev();
@@ -178,18 +178,18 @@ fn random_clocks_never_revive_or_age_anything() {
             alice.host.advance(if back { -ms } else { ms / 2 });
             let some: Vec<String> = ids(&json!(alice.events()));
             let any = |dice: &mut Dice| some.get(dice.roll(some.len().max(1))).cloned();
-            let what = format!("text {step}");
+            let content = format!("text {step}");
             match dice.roll(18) {
-                0 | 1 => drop(alice.append_texts(&[&what])),
+                0 | 1 => drop(alice.append_texts(&[&content])),
                 2 => {
-                    let parts = json!([{"type": "text", "text": what}]);
+                    let parts = json!([{"type": "text", "text": content}]);
                     let message = json!({"id": format!("m{step}"), "role": "user", "parts": parts});
                     alice.ok(
                         "appendMessage",
                         json!({"sessionId": "s", "message": message}),
                     );
                     alice.host.advance(-7_000);
-                    let parts = json!([{"type": "text", "text": format!("{what}!")}]);
+                    let parts = json!([{"type": "text", "text": format!("{content}!")}]);
                     let message = json!({"id": format!("m{step}"), "role": "user", "parts": parts});
                     alice.ok(
                         "updateMessage",
@@ -207,7 +207,7 @@ fn random_clocks_never_revive_or_age_anything() {
                     }
                 }
                 5 => drop(alice.ok("addUsage", json!({"sessionId": "s", "inputTokens": 3}))),
-                6 => drop(alice.ok("updateSession", json!({"sessionId": "s", "name": what}))),
+                6 => drop(alice.ok("updateSession", json!({"sessionId": "s", "name": content}))),
                 7 if dice.roll(4) == 0 => {
                     drop(alice.ok("clearMessages", json!({"sessionId": "s"})));
                 }
@@ -215,19 +215,19 @@ fn random_clocks_never_revive_or_age_anything() {
                     let leaf = alice.ok("getLatestLeaf", json!({"sessionId": "s"}));
                     if let Some(id) = leaf["id"].as_str() {
                         alice
-                            .call("addCompaction", json!({"sessionId": "s", "summary": what, "fromId": id, "toId": id}))
+                            .call("addCompaction", json!({"sessionId": "s", "summary": content, "fromId": id, "toId": id}))
                             .ok();
                     }
                 }
-                9 => drop(alice.ok("setBlock", json!({"label": "notes", "content": what}))),
+                9 => drop(alice.ok("setBlock", json!({"label": "notes", "content": content}))),
                 10 => drop(alice.ok(
                     "defineBlock",
-                    json!({"label": "notes", "kind": "writable", "description": what}),
+                    json!({"label": "notes", "kind": "writable", "description": content}),
                 )),
                 11 => drop(alice.ok("refreshPrompt", json!({}))),
                 12 => drop(alice.ok(
                     "putSkill",
-                    json!({"label": "guides", "key": "g0", "content": what}),
+                    json!({"label": "guides", "key": "g0", "content": content}),
                 )),
                 13 => {
                     alice.ok("deleteSkill", json!({"label": "guides", "key": "g0"}));
@@ -241,7 +241,7 @@ fn random_clocks_never_revive_or_age_anything() {
                     set(
                         &alice,
                         &key,
-                        &what,
+                        &content,
                         &replaced.iter().map(String::as_str).collect::<Vec<_>>(),
                     );
                     if let Some(replaced) = replaced {
@@ -252,7 +252,7 @@ fn random_clocks_never_revive_or_age_anything() {
                 // A fact is rewritten, which makes it valid.
                 16 if made > 0 => {
                     let key = format!("f{}", dice.roll(made));
-                    set(&alice, &key, &what, &[]);
+                    set(&alice, &key, &content, &[]);
                     holds.insert(key);
                 }
                 _ => {}

@@ -84,7 +84,7 @@ impl Follower {
         while self.follow(alice, limit) {}
     }
 
-    fn check(&self, alice: &Alice, what: &str) {
+    fn check(&self, alice: &Alice, case: &str) {
         let events = events(alice);
         let message = |id: &String| {
             let read = json!({"sessionId": "s", "messageId": id});
@@ -92,9 +92,9 @@ impl Follower {
             (!message.is_null()).then(|| (id.clone(), message))
         };
         let messages: BTreeMap<String, Value> = events.keys().filter_map(message).collect();
-        assert_eq!(self.messages, messages, "{what}");
-        assert_eq!(self.events, events, "{what}");
-        assert_eq!(self.compactions, compactions(alice), "{what}");
+        assert_eq!(self.messages, messages, "{case}");
+        assert_eq!(self.events, events, "{case}");
+        assert_eq!(self.compactions, compactions(alice), "{case}");
     }
 }
 
@@ -223,15 +223,15 @@ fn deleting_events_of_a_run_reports_its_message() {
         // A message of one event.
         (vec!["u1"], vec!["delete:u1"]),
     ];
-    for (doomed, expected) in table {
+    for (deleted, expected) in table {
         let alice = with_a_run();
         alice.adds(&[agent_message("b", "more")]);
         let (_, cursor) = changes_since(&alice, 0);
         alice.ok(
             "deleteEvents",
-            json!({"sessionId": "s", "eventIds": doomed}),
+            json!({"sessionId": "s", "eventIds": deleted}),
         );
-        assert_eq!(changes_since(&alice, cursor).0, expected, "{doomed:?}");
+        assert_eq!(changes_since(&alice, cursor).0, expected, "{deleted:?}");
     }
 }
 
@@ -372,7 +372,7 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
     alice.adds(&["1", "2", "3"].map(user_message));
     let (_, mut old) = changes_since(&alice, 0);
     let mut given = vec![1, 1 << 20, (1 << 20) + 1, 3 << 20, old];
-    for lives in 1..=5 {
+    for lifetimes in 1..=5 {
         alice.ok("deleteSession", json!({"sessionId": "s"}));
         alice.ok("createSession", json!({"id": "s"}));
         assert_eq!(changes_since(&alice, 0), (vec![], 0));
@@ -386,16 +386,16 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
             json!({"sessionId": "s", "message": message("1", "user", "new")}),
         );
         let (all, newest) = changes_since(&alice, 0);
-        assert_eq!(all.len(), 6, "life {lives}");
+        assert_eq!(all.len(), 6, "life {lifetimes}");
         // Every cursor of earlier lifetimes, and cursors that were never issued.
-        let no_life = [newest + 1, base::json::MAX_INTEGER];
-        for cursor in given.iter().copied().chain(no_life) {
+        let never_issued = [newest + 1, base::json::MAX_INTEGER];
+        for cursor in given.iter().copied().chain(never_issued) {
             let (changes, end) = changes_since(&alice, cursor);
-            assert_eq!(changes[0], "clear:-", "life {lives}, {cursor}");
+            assert_eq!(changes[0], "clear:-", "life {lifetimes}, {cursor}");
             assert_eq!(
                 (&changes[1..], end),
                 (&all[..], newest),
-                "life {lives}, {cursor}"
+                "life {lifetimes}, {cursor}"
             );
         }
         assert_eq!(changes_since(&alice, first_cursor(&alice)).0, all);

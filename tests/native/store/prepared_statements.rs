@@ -5,7 +5,7 @@ use crate::Alice;
 use crate::shared::examples::{Example, examples, populate};
 
 /// Operations whose statements are all prepared once.
-const USUAL: &[&str] = &[
+const COMMON_OPERATIONS: &[&str] = &[
     "createSession",
     "getSession",
     "appendEvents",
@@ -40,18 +40,21 @@ fn common_requests_reuse_prepared_statements() {
     let alice = populated();
     assert!(!alice.db.take_reprepared().is_empty());
     let mut run = 0;
-    let mut prepared_anew = Vec::new();
+    let mut reprepared_operations = Vec::new();
     for Example { operation, body } in examples() {
-        if !USUAL.contains(&operation) {
+        if !COMMON_OPERATIONS.contains(&operation) {
             continue;
         }
         let alice = populated();
         alice.db.take_reprepared();
         alice.ok(operation, body);
         let reprepared = alice.db.take_reprepared();
-        prepared_anew.extend(reprepared.into_iter().map(|sql| (operation, sql)));
+        reprepared_operations.extend(reprepared.into_iter().map(|sql| (operation, sql)));
         run += 1;
     }
-    assert!(prepared_anew.is_empty(), "{prepared_anew:#?}");
-    assert!(run >= USUAL.len(), "{run}");
+    assert!(
+        reprepared_operations.is_empty(),
+        "{reprepared_operations:#?}"
+    );
+    assert!(run >= COMMON_OPERATIONS.len(), "{run}");
 }

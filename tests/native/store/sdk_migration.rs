@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::Alice;
-use crate::BegunWorks;
-use crate::Onlookers;
+use crate::RecordedSockets;
+use crate::StartedWork;
 use access::{Caller, Policy};
 use base::database::Database;
 use base::testing::recovery::RecordingRecovery;
@@ -58,8 +58,8 @@ fn carried_over(rows: &str) -> Alice {
         compactions: CompactionTracker::default(),
         turns: RunningTurns::default(),
         work: WorkUnderWay::default(),
-        audience: Onlookers::default(),
-        starter: BegunWorks::default(),
+        audience: RecordedSockets::default(),
+        starter: StartedWork::default(),
         recovery: RecordingRecovery::default(),
     }
 }

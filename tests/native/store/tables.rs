@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::Alice;
-use crate::store::upgrades::make::{HALF_IMPORTED, make, outbound};
+use crate::store::upgrades::make::{UNFINISHED_IMPORT, make, outbound};
 use crate::store::upgrades::rows_of;
 use api::table::find_entry;
 use api::transfer::begin_import;
@@ -27,8 +27,8 @@ fn names(tables: Vec<String>) -> BTreeSet<String> {
 }
 
 fn without(tables: BTreeSet<String>, left_out: &[&str]) -> BTreeSet<String> {
-    let is_kept = |table: &String| !left_out.contains(&table.as_str());
-    tables.into_iter().filter(is_kept).collect()
+    let is_listed = |table: &String| !left_out.contains(&table.as_str());
+    tables.into_iter().filter(is_listed).collect()
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn an_interrupted_import_leaves_no_rows() {
     import.give_up(&bob.db).unwrap();
     assert!(bob.db.dump() == before);
     // A session that is created under the import's id has no rows of the import.
-    alice.ok("createSession", json!({"id": HALF_IMPORTED}));
-    assert_eq!(rows_of(&alice.db, HALF_IMPORTED), [] as [&str; 0]);
+    alice.ok("createSession", json!({"id": UNFINISHED_IMPORT}));
+    assert_eq!(rows_of(&alice.db, UNFINISHED_IMPORT), [] as [&str; 0]);
 }
 
 #[test]
@@ -211,8 +211,8 @@ fn a_deleted_session_leaves_no_rows() {
         alice.ok("deleteSession", json!({"sessionId": session}));
         assert_eq!(rows_of(&alice.db, &session), [] as [&str; 0], "{session}");
     }
-    alice.ok("createSession", json!({"id": HALF_IMPORTED}));
-    alice.ok("deleteSession", json!({"sessionId": HALF_IMPORTED}));
+    alice.ok("createSession", json!({"id": UNFINISHED_IMPORT}));
+    alice.ok("deleteSession", json!({"sessionId": UNFINISHED_IMPORT}));
     // The remaining rows belong to the agent, also if a row names its owner by a
     // number.
     for table in tables() {

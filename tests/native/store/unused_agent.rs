@@ -19,19 +19,19 @@ use lifecycle::transfer::PagedFile as _;
 use store::schema::blank::{BlankDatabase, MadeListener};
 use store::schema::open;
 
-struct Blank {
+struct UnusedAgent {
     alice: Alice,
     are_made: Cell<bool>,
 }
 
 /// Creating the tables has no other effect.
-struct Nobody;
+struct NoListener;
 
-impl MadeListener for Nobody {
+impl MadeListener for NoListener {
     fn tables_made(&self) {}
 }
 
-impl Blank {
+impl UnusedAgent {
     fn new() -> Self {
         Self {
             alice: Alice {
@@ -47,7 +47,7 @@ impl Blank {
             db: &self.alice.db,
             host: &self.alice.host,
             are_made: &self.are_made,
-            on_made: &Nobody,
+            on_made: &NoListener,
         }
     }
 
@@ -95,7 +95,7 @@ fn an_unused_agent_answers_like_an_empty_one() {
         if !READS.contains(&operation) {
             continue;
         }
-        let blank = Blank::new();
+        let blank = UnusedAgent::new();
         let empty = Alice {
             host: FixedHost::default(),
             ..Alice::default()
@@ -126,7 +126,7 @@ fn an_unused_agent_answers_like_an_empty_one() {
 
 #[test]
 fn the_first_valid_write_creates_the_tables() {
-    let blank = Blank::new();
+    let blank = UnusedAgent::new();
     let append = json!({"sessionId": "s", "events": [{"action": "user_message", "content": "hi"}]});
     let refused = blank.call("appendEvents", &append).unwrap_err();
     assert_eq!(refused["error"]["code"], "session_not_found");
@@ -145,7 +145,7 @@ fn the_first_valid_write_creates_the_tables() {
 
 #[test]
 fn reading_an_unused_agent_writes_nothing() {
-    let blank = Blank::new();
+    let blank = UnusedAgent::new();
     let db = blank.db();
     let agent = blank.alice.agent(&db);
     assert!(resume_chat(&agent, "s").unwrap().is_none());
@@ -170,7 +170,7 @@ fn reading_an_unused_agent_writes_nothing() {
 
 #[test]
 fn a_wrangler_table_does_not_make_an_agent_and_any_other_does() {
-    let blank = Blank::new();
+    let blank = UnusedAgent::new();
     let (db, host) = (&blank.alice.db, &blank.alice.host);
     db.run("CREATE TABLE __miniflare_do_name (name TEXT)", &[])
         .unwrap();
@@ -181,7 +181,7 @@ fn a_wrangler_table_does_not_make_an_agent_and_any_other_does() {
 
 #[test]
 fn an_unused_agent_exports_like_an_empty_one() {
-    let blank = Blank::new();
+    let blank = UnusedAgent::new();
     let empty = Alice::default();
     let db = blank.db();
     let found = file_of(&blank.alice.agent(&db));

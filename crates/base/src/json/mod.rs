@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn corrupted_texts_are_counted_as_by_a_second_reader() {
         let pieces = [r#"{"id":"#, r#","x":"#, r#","at":"#];
-        let whole = r#"{"id":"1","x":"a\n","at":10},{"id":"2","x":"é","at":7},{"id":"\u0033","x":{},"at":0}"#;
+        let original = r#"{"id":"1","x":"a\n","at":10},{"id":"2","x":"é","at":7},{"id":"\u0033","x":{},"at":0}"#;
         let mut state = 7_u64;
         let mut roll = |sides: usize| {
             state = state
@@ -138,7 +138,7 @@ mod tests {
         };
         let mut valid = 0;
         for _ in 0..20_000 {
-            let mut bytes = whole.as_bytes().to_vec();
+            let mut bytes = original.as_bytes().to_vec();
             for _ in 0..1 + roll(2) {
                 let at = roll(bytes.len());
                 match roll(3) {

@@ -8,14 +8,14 @@ use crate::trace::Trace;
 use crate::trace::ids::{SpanId, TraceId};
 
 #[derive(Default)]
-struct Heard {
+struct HolderRequests {
     calls: RefCell<Vec<LeasedCall>>,
     given_up: RefCell<Vec<u32>>,
     resumed: Cell<u32>,
     is_for_another_turn: Cell<bool>,
 }
 
-struct Holder(Rc<Heard>);
+struct Holder(Rc<HolderRequests>);
 
 impl LeaseHolder for Holder {
     fn accepts_calls(&self) -> bool {
@@ -35,8 +35,8 @@ impl LeaseHolder for Holder {
     }
 }
 
-fn lease() -> (Rc<Lease>, Rc<Heard>) {
-    let received = Rc::new(Heard::default());
+fn lease() -> (Rc<Lease>, Rc<HolderRequests>) {
+    let received = Rc::new(HolderRequests::default());
     (Lease::new(Box::new(Holder(Rc::clone(&received)))), received)
 }
 
@@ -95,8 +95,8 @@ fn a_call_waits_for_the_lease_holder_and_reads_the_response() {
     assert!(!lease.arrive(7, Arrival::End), "no call has this number");
     assert!(lease.arrive(0, Arrival::Bytes(b"e".to_vec())));
     assert!(lease.arrive(0, Arrival::End));
-    let whole = Some(Ok((200, b"one".to_vec())));
-    assert_eq!(wait_for(reading), whole);
+    let complete = Some(Ok((200, b"one".to_vec())));
+    assert_eq!(wait_for(reading), complete);
     assert!(received.given_up.borrow().is_empty());
     assert!(!lease.arrive(0, Arrival::End), "the call is over");
 }
@@ -209,13 +209,13 @@ fn only_one_leased_call_runs_at_a_time() {
 
 #[test]
 fn run_without_hides_the_lease_from_nested_work() {
-    let (host, (lease, heard)) = (FixedHost::default(), lease());
+    let (host, (lease, received)) = (FixedHost::default(), lease());
     let entered = async {
         let within = Lease::run_without(async { (Lease::current().is_none(), read(&host).await) });
         (within.await, Lease::current().is_some())
     };
     assert_eq!(wait_for(lease.run(entered)), ((true, None), true));
-    assert!(heard.calls.borrow().is_empty());
+    assert!(received.calls.borrow().is_empty());
     assert!(Lease::current().is_none());
 }
 
@@ -242,7 +242,7 @@ fn a_leased_call_has_a_span_like_a_direct_one() {
         (Some(failed), Some("no_answer")),
         (None, None),
     ] {
-        let (queue, (lease, heard)) = (SpanQueue::default(), lease());
+        let (queue, (lease, received)) = (SpanQueue::default(), lease());
         let sending = async {
             let sent = send_leased(RequestForm::Json, &call, Some(&queue), &host).await;
             sent.is_some()
@@ -267,7 +267,7 @@ fn a_leased_call_has_a_span_like_a_direct_one() {
         assert_eq!(span.ended_at_ms - span.started_at_ms, 7);
         let code = span.failure.as_ref().map(|(code, _)| code.as_str());
         assert_eq!(code, failure);
-        let LeasedEndpoint::Url { headers, .. } = &heard.calls.borrow()[0].endpoint else {
+        let LeasedEndpoint::Url { headers, .. } = &received.calls.borrow()[0].endpoint else {
             panic!("a URL");
         };
         let of_span = Trace {

@@ -83,30 +83,30 @@ pub struct Script {
     pub forms: RefCell<Vec<RequestForm>>,
     /// Whether the script handles the discovery of an MCP server's revision like any request.
     /// Otherwise it answers with 404, and does not record the request.
-    pub hears_discovery: std::cell::Cell<bool>,
+    pub scripts_discovery: std::cell::Cell<bool>,
     /// The pauses that the caller made.
-    pub slept: RefCell<Vec<i64>>,
+    pub pauses_ms: RefCell<Vec<i64>>,
     /// Pauses never end.
-    pub sleeps_on: std::cell::Cell<bool>,
+    pub sleeps_forever: std::cell::Cell<bool>,
     pub calls: RefCell<Vec<OutboundRequest>>,
     /// Answers instead of `answers`, if it is set.
     pub replies: Option<Replies>,
     /// After the last answer, a request stays unanswered instead of failing.
-    pub falls_silent: std::cell::Cell<bool>,
+    pub hangs_after_answers: std::cell::Cell<bool>,
     /// The last answer does not end: after its last piece, nothing arrives.
     pub stays_open: std::cell::Cell<bool>,
     /// The model and the input of every call to Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
     /// What a test does during the next call. It runs once.
-    pub meanwhile: RefCell<Option<Act>>,
+    pub during_next_call: RefCell<Option<Act>>,
     /// Objects of the bucket whose bytes are not text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
     pub bucket: RefCell<Option<Texts>>,
     /// Objects that another writer stores in the bucket: one of them right before each write of the
     /// agent.
-    pub rivals: RefCell<VecDeque<(String, String)>>,
+    pub competing_writes: RefCell<VecDeque<(String, String)>>,
     /// The bucket of backups, if it is bound.
-    pub shelf: OnceCell<MemoryArchive>,
+    pub backup_bucket: OnceCell<MemoryArchive>,
     pub writers: WriteLocks,
     /// The queued spans, if the test has a receiver of spans.
     pub spans: OnceCell<SpanQueue>,
@@ -265,7 +265,7 @@ impl Script {
             });
             return Box::pin(async move { self.respond(ScriptedAnswer::json(&page), call.limits) });
         }
-        if !self.hears_discovery.get() && call.body.contains(r#""method":"server/discover""#) {
+        if !self.scripts_discovery.get() && call.body.contains(r#""method":"server/discover""#) {
             let unknown = Ok(ScriptedAnswer::text(404, ""));
             return Box::pin(async move { self.respond(unknown, call.limits) });
         }
@@ -286,11 +286,11 @@ impl Script {
         if let Some(answer) = self.trickled(limits) {
             return Box::pin(async { Ok(answer) });
         }
-        let meanwhile = self.meanwhile.borrow_mut().take();
-        if let Some(act) = meanwhile {
+        let during_next_call = self.during_next_call.borrow_mut().take();
+        if let Some(act) = during_next_call {
             act();
         }
-        if self.falls_silent.get() && self.answers.borrow().is_empty() {
+        if self.hangs_after_answers.get() && self.answers.borrow().is_empty() {
             return Box::pin(std::future::pending());
         }
         Box::pin(async move { self.next_answer(limits) })
@@ -306,8 +306,8 @@ impl Script {
         if let Some(answer) = self.trickled(limits) {
             return Box::pin(async { Ok(answer) });
         }
-        let meanwhile = self.meanwhile.borrow_mut().take();
-        if let Some(act) = meanwhile {
+        let during_next_call = self.during_next_call.borrow_mut().take();
+        if let Some(act) = during_next_call {
             act();
         }
         Box::pin(async move { self.next_answer(limits) })
@@ -378,7 +378,9 @@ impl Outbound for Script {
     }
 
     fn archive(&self) -> Option<&dyn Archive> {
-        self.shelf.get().map(|shelf| shelf as &dyn Archive)
+        self.backup_bucket
+            .get()
+            .map(|bucket| bucket as &dyn Archive)
     }
 
     fn get_object<'a>(
@@ -422,7 +424,7 @@ impl Outbound for Script {
         Box::pin(async move {
             let description = description.map(str::to_owned);
             self.with_bucket(|bucket| {
-                if let Some((key, content)) = self.rivals.borrow_mut().pop_front() {
+                if let Some((key, content)) = self.competing_writes.borrow_mut().pop_front() {
                     bucket.insert(key, (content, None));
                 }
                 let there = bucket.get(key).map(|(content, _)| etag(content.as_bytes()));
@@ -476,8 +478,8 @@ impl Outbound for Script {
                     objects,
                 }
             });
-            let meanwhile = self.meanwhile.borrow_mut().take();
-            if let Some(act) = meanwhile {
+            let during_next_call = self.during_next_call.borrow_mut().take();
+            if let Some(act) = during_next_call {
                 act();
             }
             listing
@@ -485,8 +487,8 @@ impl Outbound for Script {
     }
 
     fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()> {
-        self.slept.borrow_mut().push(ms);
-        if self.sleeps_on.get() {
+        self.pauses_ms.borrow_mut().push(ms);
+        if self.sleeps_forever.get() {
             return Box::pin(std::future::pending());
         }
         Box::pin(async {})

@@ -95,11 +95,11 @@ impl Sqlite {
     pub fn into_file(mut self) -> Vec<u8> {
         let nobody_asks = None::<fn(AuthContext<'_>) -> Authorization>;
         self.connection.authorizer(nobody_asks).unwrap();
-        let whole = self.connection.serialize("main").unwrap().to_vec();
+        let bytes = self.connection.serialize("main").unwrap().to_vec();
         // Tests of one process run in parallel.
         let (process, thread) = (std::process::id(), std::thread::current().id());
         let path = std::env::temp_dir().join(format!("session-agent-{process}-{thread:?}.db"));
-        std::fs::write(&path, whole).unwrap();
+        std::fs::write(&path, bytes).unwrap();
         let copy = Connection::open(&path).unwrap();
         copy.execute_batch("PRAGMA page_size = 1024; VACUUM")
             .unwrap();

@@ -321,9 +321,9 @@ mod tests {
         let mut record = TurnRecord::default();
         record.add_step(step(3));
         record.add_step(step(0));
-        let whole = record.clone();
+        let original = record.clone();
         record.fit();
-        assert_eq!(record, whole);
+        assert_eq!(record, original);
     }
 
     #[test]

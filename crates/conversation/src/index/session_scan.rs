@@ -282,12 +282,12 @@ mod tests {
                 });
                 let expected = texts.stems.iter().map(|stem| stems.contains(stem));
                 assert_eq!(found.stems, expected.collect::<Vec<_>>(), "{text} {cut}");
-                let begun = |prefix: &String| all.iter().any(|word| word.starts_with(prefix));
-                let expected = texts.prefixes.iter().map(begun);
+                let is_prefix = |prefix: &String| all.iter().any(|word| word.starts_with(prefix));
+                let expected = texts.prefixes.iter().map(is_prefix);
                 assert_eq!(found.prefixes, expected.collect::<Vec<_>>(), "{text} {cut}");
-                let holds =
+                let contains_phrase =
                     |phrase: &Vec<String>| all.windows(phrase.len()).any(|row| row == phrase);
-                let expected = texts.phrases.iter().map(holds);
+                let expected = texts.phrases.iter().map(contains_phrase);
                 assert_eq!(found.phrases, expected.collect::<Vec<_>>(), "{text} {cut}");
             }
         }

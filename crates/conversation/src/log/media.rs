@@ -353,9 +353,9 @@ mod tests {
             let cut = cut(&fields);
             assert_eq!(cut.payloads.len(), 1, "{inner}");
             let positions = parse_positions(cut.positions.as_deref().unwrap()).unwrap();
-            let mut whole = cut.text.into_owned();
-            whole.insert_str(positions[0].0, cut.payloads[0].text);
-            assert_eq!(whole, fields);
+            let mut restored = cut.text.into_owned();
+            restored.insert_str(positions[0].0, cut.payloads[0].text);
+            assert_eq!(restored, fields);
         }
     }
 

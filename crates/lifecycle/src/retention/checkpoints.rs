@@ -233,9 +233,9 @@ mod tests {
             let text = json!({"id": "1", "checkpoint": checkpoint, "metadata": metadata, "channels": ["a", "b"]});
             StoredCheckpoint::values(&text.to_string())
         };
-        let whole = r#"json:{"v":4,"channel_versions":{"a":"1.x","b":2}}"#;
+        let checkpoint = r#"json:{"v":4,"channel_versions":{"a":"1.x","b":2}}"#;
         assert_eq!(
-            stored(whole, "json:{}"),
+            stored(checkpoint, "json:{}"),
             Some(vec![
                 r#"["value","a","1.x"]"#.to_owned(),
                 r#"["value","b",2]"#.to_owned()
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(stored("bytes:AAAA", "json:{}"), None);
         assert_eq!(
             stored(
-                whole,
+                checkpoint,
                 r#"json:{"counters_since_delta_snapshot":{"a":[1,2]}}"#
             ),
             None

@@ -38,7 +38,7 @@ impl Talk {
     }
 
     /// Says it, and returns the text of the answer.
-    fn say(&mut self, text: &str) -> String {
+    fn send(&mut self, text: &str) -> String {
         self.receive(json!({"role": "user", "content": text}));
         let text = text_of(&self.answer());
         self.receive(json!({"role": "assistant", "content": text}));
@@ -46,7 +46,12 @@ impl Talk {
     }
 
     /// Says it; the tool that is called returns `result`. Returns the call and the text after it.
-    fn ask(&mut self, text: &str, result: &str, is_error: bool) -> (Value, String) {
+    fn send_with_tool_result(
+        &mut self,
+        text: &str,
+        result: &str,
+        is_error: bool,
+    ) -> (Value, String) {
         self.receive(json!({"role": "user", "content": text}));
         let parts = self.answer();
         assert_eq!(
@@ -85,10 +90,10 @@ fn text_of(parts: &[AnswerPart]) -> String {
 #[test]
 fn introduces_itself_once_then_repeats_the_message() {
     let mut talk = Talk::default();
-    let first = talk.say("Hello");
+    let first = talk.send("Hello");
     assert!(first.starts_with(INTRODUCTION), "{first}");
     assert!(first.contains("“Hello”") && first.contains("1 message"));
-    let second = talk.say("Hello again");
+    let second = talk.send("Hello again");
     assert!(!second.contains("demo model"), "{second}");
     assert!(second.contains("3 messages"));
 }
@@ -110,7 +115,7 @@ fn streams_word_by_word_and_counts_its_tokens() {
 #[test]
 fn writes_to_the_memory_block_and_confirms() {
     let mut talk = Talk::with_tools(&["set_context"]);
-    let (call, text) = talk.ask("Remember that I like tea.", "ok", false);
+    let (call, text) = talk.send_with_tool_result("Remember that I like tea.", "ok", false);
     assert_eq!(
         call,
         json!({"id": "call_0", "name": "set_context",
@@ -119,7 +124,7 @@ fn writes_to_the_memory_block_and_confirms() {
     assert!(text.contains("`memory`: I like tea."), "{text}");
     assert!(text.starts_with(INTRODUCTION));
     // The next call has an id of its own.
-    let (call, text) = talk.ask("remember milk", "Block `memory` is full.", true);
+    let (call, text) = talk.send_with_tool_result("remember milk", "Block `memory` is full.", true);
     assert_eq!(call["id"], "call_1");
     assert_eq!(text, "`set_context` failed: Block `memory` is full.");
 }
@@ -127,7 +132,7 @@ fn writes_to_the_memory_block_and_confirms() {
 #[test]
 fn without_the_tool_explains_what_to_define() {
     let mut talk = Talk::default();
-    talk.say("hi");
+    talk.send("hi");
     for (text, hint) in [
         ("remember tea", "defineBlock"),
         ("search tea", "sessionSearch"),
@@ -137,7 +142,7 @@ fn without_the_tool_explains_what_to_define() {
         ("remember", "Remember what?"),
         ("search", "Search for what?"),
     ] {
-        let answer = talk.say(text);
+        let answer = talk.send(text);
         assert!(answer.contains(hint), "{answer}");
     }
 }
@@ -145,12 +150,12 @@ fn without_the_tool_explains_what_to_define() {
 #[test]
 fn searches_conversations_before_entries() {
     let mut talk = Talk::with_tools(&["search_context", "session_search"]);
-    let (call, text) = talk.ask("search for tea", "1. tea", false);
+    let (call, text) = talk.send_with_tool_result("search for tea", "1. tea", false);
     assert_eq!(call["name"], "session_search");
     assert_eq!(call["arguments"], json!({"query": "tea"}));
     assert!(text.ends_with("About “tea” I found:\n1. tea"), "{text}");
     let mut talk = Talk::with_tools(&["search_context"]);
-    let (call, text) = talk.ask("search tea", "", false);
+    let (call, text) = talk.send_with_tool_result("search tea", "", false);
     assert_eq!(call["arguments"], json!({"label": "notes", "query": "tea"}));
     assert!(text.ends_with("I found nothing about “tea”."));
 }
@@ -158,13 +163,14 @@ fn searches_conversations_before_entries() {
 #[test]
 fn loads_a_document_by_key_and_by_label() {
     let mut talk = Talk::with_tools(&["load_context"]);
-    let (call, text) = talk.ask("load skill code-review", "Read it twice.", false);
+    let (call, text) =
+        talk.send_with_tool_result("load skill code-review", "Read it twice.", false);
     assert_eq!(
         call["arguments"],
         json!({"label": "notes", "key": "code-review"})
     );
     assert!(text.ends_with("It contains:\nRead it twice."));
-    let (call, _) = talk.ask("load memory code-review", "", false);
+    let (call, _) = talk.send_with_tool_result("load memory code-review", "", false);
     assert_eq!(
         call["arguments"],
         json!({"label": "memory", "key": "code-review"})
@@ -174,7 +180,7 @@ fn loads_a_document_by_key_and_by_label() {
 #[test]
 fn calls_any_tool_by_name() {
     let mut talk = Talk::with_tools(&["getWeather"]);
-    let (call, text) = talk.ask(
+    let (call, text) = talk.send_with_tool_result(
         "call getWeather {\"city\": \"Lisbon\"}",
         "{\"sunny\":true}",
         false,
@@ -182,11 +188,11 @@ fn calls_any_tool_by_name() {
     assert_eq!(call["arguments"], json!({"city": "Lisbon"}));
     assert!(text.ends_with("`getWeather` returned: {\"sunny\":true}"));
     assert!(
-        talk.say("call getWeather {city}")
+        talk.send("call getWeather {city}")
             .contains("must be a JSON object")
     );
     assert!(
-        talk.say("call getTime")
+        talk.send("call getTime")
             .contains("There is no tool `getTime`. My tools: `getWeather`.")
     );
 }
@@ -205,16 +211,16 @@ fn answers_from_the_prompt_and_the_conversation() {
         ],
         ..Talk::default()
     };
-    talk.say("My name is Ana. I live in Lisbon.");
+    talk.send("My name is Ana. I live in Lisbon.");
     assert_eq!(
-        talk.say("What do you remember?"),
+        talk.send("What do you remember?"),
         "In memory:\n- SOUL [readonly]: A librarian.\n- MEMORY [writable]: Likes tea.\nHas a cat.\n- todo: Buy milk.\n\nYou told me:\n- My name is Ana."
     );
 }
 
 #[test]
 fn a_summary_of_no_messages_states_so() {
-    assert_eq!(Talk::default().say(SUMMARY_REQUEST), "Nothing was said.");
+    assert_eq!(Talk::default().send(SUMMARY_REQUEST), "Nothing was said.");
     // context/compaction/summary.rs holds the demo to this number.
     assert_eq!(recall::MAX_SUMMARY_CHARS, 2_000);
 }
@@ -223,7 +229,7 @@ fn a_summary_of_no_messages_states_so() {
 fn makes_no_call_after_a_result() {
     let mut talk = Talk::with_tools(&["set_context"]);
     for _ in 0..3 {
-        talk.ask("remember tea", "remember tea", false);
+        talk.send_with_tool_result("remember tea", "remember tea", false);
     }
     talk.receive(json!({"role": "system", "content": "Be kind."}));
     assert_eq!(text_of(&talk.answer()), "There is nothing new to answer.");
@@ -234,7 +240,7 @@ fn makes_no_call_after_a_result() {
 fn repetitions_are_bounded() {
     let long = "é".repeat(100_000);
     let mut talk = Talk::with_tools(&["t"]);
-    assert!(talk.say(&long).chars().count() < 1_500);
-    let (_, text) = talk.ask("call t", &long, false);
+    assert!(talk.send(&long).chars().count() < 1_500);
+    let (_, text) = talk.send_with_tool_result("call t", &long, false);
     assert!(text.chars().count() < 2_500);
 }

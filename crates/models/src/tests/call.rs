@@ -139,7 +139,7 @@ fn an_overloaded_model_is_retried_with_growing_delays() {
         ],
     );
     assert_eq!(ask(&outbound, Some("openai:gpt")), Ok(hi()));
-    assert_eq!(*outbound.slept.borrow(), [500, 1000]);
+    assert_eq!(*outbound.pauses_ms.borrow(), [500, 1000]);
 }
 
 #[test]
@@ -164,13 +164,13 @@ fn the_providers_retry_after_is_used_up_to_a_limit() {
     let outbound = script(KEY, answers());
     *outbound.retry_after.borrow_mut() = Some(10);
     assert_eq!(ask(&outbound, Some("openai:gpt")), Ok(hi()));
-    assert_eq!(*outbound.slept.borrow(), [10_000]);
+    assert_eq!(*outbound.pauses_ms.borrow(), [10_000]);
 
     let outbound = script(KEY, answers());
     *outbound.retry_after.borrow_mut() = Some(11);
     let error = ask(&outbound, Some("openai:gpt")).unwrap_err();
     assert_eq!(error.details()["retryAfter"], 11);
-    assert!(outbound.slept.borrow().is_empty());
+    assert!(outbound.pauses_ms.borrow().is_empty());
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn a_full_queue_is_rate_limited() {
     let error = ask(&script, Some("workers-ai:@cf/m")).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
     assert_eq!(error.details()["retryAfter"], 5);
-    assert!(script.slept.borrow().is_empty());
+    assert!(script.pauses_ms.borrow().is_empty());
 }
 
 #[test]
@@ -276,12 +276,12 @@ fn an_answer_is_complete_or_an_error() {
         ..ModelRequest::default()
     };
     let choice = choose(Some("openai:gpt"), None, false).unwrap();
-    let whole = json!({"choices": [{"message": {"content": "A summary."}, "finish_reason": "stop"}],
+    let answer = json!({"choices": [{"message": {"content": "A summary."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 2}});
     let outbound = script(
         KEY,
         vec![
-            ScriptedAnswer::json(&whole).unwrap(),
+            ScriptedAnswer::json(&answer).unwrap(),
             ScriptedAnswer::stream("data: {}\n\n"),
         ],
     );

@@ -25,7 +25,7 @@ fn workers_ai(chunks: &[Value]) -> Vec<String> {
     received(Provider::WorkersAi, &[stream(chunks).as_bytes()])
 }
 
-fn whole(provider: Provider, value: &Value) -> Vec<String> {
+fn unstreamed(provider: Provider, value: &Value) -> Vec<String> {
     received(provider, &[value.to_string().as_bytes()])
 }
 
@@ -130,7 +130,7 @@ fn an_error_with_status_200_is_a_failure() {
         json!({"error": {"message": "x", "type": "server_error"}}),
         json!({"errors": [{"message": "x", "code": "server_error"}], "success": false}),
     ] {
-        let received = whole(Provider::WorkersAi, &body);
+        let received = unstreamed(Provider::WorkersAi, &body);
         assert_eq!(
             received,
             ["failed Workers AI reported an error in its answer (`server_error`)."]
@@ -174,7 +174,7 @@ fn unexpected_bodies_are_failures() {
 
 #[test]
 fn workers_ai_may_return_parsed_json_as_text() {
-    let received = whole(
+    let received = unstreamed(
         Provider::WorkersAi,
         &json!({"response": {"city": "Lisbon"}}),
     );
@@ -210,7 +210,7 @@ fn workers_ai_may_answer_in_openais_shape() {
     let body = json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [
         {"id": "x", "type": "function", "function": {"name": "t", "arguments": "{}"}}
     ]}, "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 1, "completion_tokens": 2}});
-    let received = whole(Provider::WorkersAi, &body);
+    let received = unstreamed(Provider::WorkersAi, &body);
     assert_eq!(calls(&received), ["call 0 x t {}"]);
     assert_eq!(received.last().unwrap(), "finish ToolCalls");
 }
@@ -218,7 +218,10 @@ fn workers_ai_may_answer_in_openais_shape() {
 #[test]
 fn workers_ai_over_rest_is_wrapped_in_an_envelope() {
     let body = json!({"result": {"response": "a"}, "success": true, "errors": [], "messages": []});
-    assert_eq!(whole(Provider::WorkersAi, &body), ["text a", "finish Stop"]);
+    assert_eq!(
+        unstreamed(Provider::WorkersAi, &body),
+        ["text a", "finish Stop"]
+    );
 }
 
 #[test]
@@ -237,7 +240,7 @@ fn anthropic_may_redact_its_thinking() {
         {"type": "redacted_thinking", "data": "EmwKAhgB"}, {"type": "text", "text": "a"}
     ], "stop_reason": "refusal", "usage": {"input_tokens": 1, "output_tokens": 2}});
     assert_eq!(
-        whole(Provider::Anthropic, &body),
+        unstreamed(Provider::Anthropic, &body),
         [
             "text a",
             "kept {\"thoughts\":[{\"at\":0,\"block\":{\"data\":\"EmwKAhgB\",\"type\":\"redacted_thinking\"}}]}",

@@ -34,7 +34,7 @@ fn stream(events: &[Value]) -> Vec<String> {
     parts(&body)
 }
 
-fn whole(output: &Value) -> Vec<String> {
+fn unstreamed(output: &Value) -> Vec<String> {
     parts(
         &json!({"object": "response", "status": "completed", "error": null, "output": output})
             .to_string(),
@@ -59,7 +59,7 @@ fn thought() -> Value {
 #[test]
 fn an_answer_is_assembled_from_its_items() {
     assert_eq!(
-        whole(&json!([text("Hello!"), call()])),
+        unstreamed(&json!([text("Hello!"), call()])),
         [
             "text Hello!",
             "start 0 c1 look",
@@ -71,7 +71,7 @@ fn an_answer_is_assembled_from_its_items() {
     let items = json!([thought(), text("A"), text("B")]);
     let provider_data = format!("kept {}", json!({"items": items}));
     assert_eq!(
-        whole(&items),
+        unstreamed(&items),
         [
             "reasoning One.\n\nTwo.",
             "text A",
@@ -85,12 +85,12 @@ fn an_answer_is_assembled_from_its_items() {
 
 #[test]
 fn arguments_that_arrive_only_at_the_end_are_read() {
-    let mut begun = call();
-    begun["arguments"] = json!("");
+    let mut started = call();
+    started["arguments"] = json!("");
     let end = json!({"type": "response.completed", "response": {"status": "completed",
         "usage": {"input_tokens": 5, "input_tokens_details": {"cached_tokens": 2}, "output_tokens": 3}}});
     let received = stream(&[
-        json!({"type": "response.output_item.added", "output_index": 0, "item": begun}),
+        json!({"type": "response.output_item.added", "output_index": 0, "item": started}),
         json!({"type": "response.output_item.done", "output_index": 0, "item": call()}),
         end,
     ]);
@@ -132,7 +132,7 @@ fn a_truncated_or_failed_answer_is_an_error() {
 fn too_long_fields_are_left_out_of_stored_items() {
     let image = json!({"id": "ig_a", "type": "image_generation_call", "status": "completed",
         "result": "A".repeat(1 << 17)});
-    let received = whole(&json!([image, text("A cat.")]));
+    let received = unstreamed(&json!([image, text("A cat.")]));
     let provider_data = received
         .iter()
         .find(|line| line.starts_with("kept "))
@@ -140,7 +140,7 @@ fn too_long_fields_are_left_out_of_stored_items() {
     assert!(provider_data.contains("ig_a") && provider_data.len() < 1_000);
     let found = json!({"id": "fs_a", "type": "file_search_call", "status": "completed",
         "queries": ["x"], "results": [{"text": "B".repeat(MAX_PROVIDER_DATA_BYTES)}]});
-    let received = whole(&json!([thought(), found, text("It.")]));
+    let received = unstreamed(&json!([thought(), found, text("It.")]));
     let provider_data = received
         .iter()
         .find(|line| line.starts_with("kept "))

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::Alice;
 use crate::Dice;
-use crate::shared::naive_tree::{Naive, Rules};
+use crate::shared::naive_tree::{NaiveTree, Rules};
 use crate::shared::provider::in_session;
 use crate::shared::turns::{calls, define, text_answer, user};
 use crate::store::sdk_migration::DOCUMENTS_DDL;
@@ -39,7 +39,7 @@ INSERT INTO cf_agents_events VALUES ('o-1', 'orphaned', 1, 'user_message', 'no s
 "#;
 
 /// Sessions in the middle of a turn.
-pub const CUT_OFF: &[&str] = &[
+pub const INTERRUPTED: &[&str] = &[
     "cut-before-the-answer",
     "cut-again",
     "cut-with-tools-running",
@@ -49,10 +49,10 @@ pub const CUT_OFF: &[&str] = &[
 ];
 
 /// A session whose message waits for its turn.
-pub const WAITING: &str = "waiting";
+pub const QUEUED: &str = "waiting";
 
 /// A session that an import has started to write.
-pub const HALF_IMPORTED: &str = "half";
+pub const UNFINISHED_IMPORT: &str = "half";
 
 /// The outside of the object, the same whenever the object is opened.
 pub fn outbound() -> Script {
@@ -107,7 +107,7 @@ pub fn make(is_searched: bool) -> Alice {
     fill_blocks(&alice);
     play(&alice);
     fill_session(&alice);
-    talk(&alice);
+    run_turns(&alice);
     fail(&alice);
     run_provider_turns(&alice);
     alice.ok(
@@ -123,7 +123,7 @@ pub fn make(is_searched: bool) -> Alice {
     interrupt_turns(&mut alice);
     import_half(&alice);
     put_long_rows(&alice, is_searched);
-    assert_eq!(alice.turn_rows(), CUT_OFF.len());
+    assert_eq!(alice.turn_rows(), INTERRUPTED.len());
     alice
 }
 
@@ -327,12 +327,16 @@ fn play(alice: &Alice) {
         moves: 0..80,
         compared_every: 10,
     };
-    rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
+    rules.play(
+        alice,
+        NaiveTree::default(),
+        &mut Dice(0x9E37_79B9_7F4A_7C15),
+    );
     // One row of each kind, in addition to the random moves.
     let event_ids = alice.append_texts(&["first", "second", "between", "third", "fourth"]);
     // One in the middle, and the last one.
-    let doomed = json!({"sessionId": "s", "messageIds": [event_ids[2], event_ids[4]]});
-    alice.ok("deleteMessages", doomed);
+    let deletion = json!({"sessionId": "s", "messageIds": [event_ids[2], event_ids[4]]});
+    alice.ok("deleteMessages", deletion);
     let compaction = json!({"sessionId": "s", "summary": "Counted.", "fromId": event_ids[0], "toId": event_ids[1]});
     alice.ok("addCompaction", compaction);
     alice.ok("setLeaf", json!({"sessionId": "s", "id": event_ids[1]}));
@@ -429,7 +433,7 @@ fn run_provider_turns(alice: &Alice) {
     alice.complete(&in_session("spoken"), body);
 }
 
-fn talk(alice: &Alice) {
+fn run_turns(alice: &Alice) {
     alice.outbound.answer(calls(&[
         ("c1", "echo", json!({"text": "hi"})),
         (
@@ -527,9 +531,9 @@ fn interrupt_turns(alice: &mut Alice) {
 
     let cut = |body: Value| {
         let started = alice.begin(&body).unwrap();
-        alice.outbound.falls_silent.set(true);
+        alice.outbound.hangs_after_answers.set(true);
         cut_off(run(&alice.agent(&alice.db), started.work.unwrap()));
-        alice.outbound.falls_silent.set(false);
+        alice.outbound.hangs_after_answers.set(false);
         assert!(alice.outbound.answers.borrow().is_empty());
     };
     let two = || {
@@ -576,12 +580,12 @@ fn add_failed_callback(alice: &Alice) {
 
 /// A queued message without a running turn: the object was evicted between two turns.
 fn leave_queued_message(alice: &Alice) {
-    alice.ok("createSession", json!({"id": WAITING}));
+    alice.ok("createSession", json!({"id": QUEUED}));
     let body = json!({"message": user("waiting")}).to_string();
     let request = parse_chat_request(body.as_bytes()).unwrap();
     let messages: Vec<_> = request.messages.iter().collect();
     let waiting = QueuedRequest::new(&request, &messages, Principal::default());
-    let session = Id::parse(WAITING.to_owned()).unwrap();
+    let session = Id::parse(QUEUED.to_owned()).unwrap();
     queued_requests::insert(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
 }
 
@@ -611,7 +615,7 @@ fn import_half(alice: &Alice) {
     other.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let file = other.export("s").unwrap();
     let mut import =
-        begin_import(&alice.agent(&alice.db), HALF_IMPORTED.to_owned(), false).unwrap();
+        begin_import(&alice.agent(&alice.db), UNFINISHED_IMPORT.to_owned(), false).unwrap();
     let half = &file.as_bytes()[..file.len() - 200];
     import.push(&alice.db, &alice.host, half).unwrap();
 }

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::Dice;
 use crate::shared::long::{games, is_long};
-use crate::shared::naive_tree::{Naive, Rules};
+use crate::shared::naive_tree::{NaiveTree, Rules};
 use crate::{Alice, ids};
 use base::database::Database;
 use base::outbound::Endpoint;
@@ -24,7 +24,7 @@ use base::testing::{Failing, FixedHost, ScriptedAnswer, Sqlite, wait_for};
 use chat::run::cycle::run;
 use chat::run::resume::resume_some_turns;
 use chat::turn::store::MAX_RESUMED;
-use make::{CUT_OFF, HALF_IMPORTED, WAITING};
+use make::{INTERRUPTED, QUEUED, UNFINISHED_IMPORT};
 use reads::{agrees, read_all};
 use store::schema;
 
@@ -83,8 +83,8 @@ fn fixtures() -> Vec<Fixture> {
 /// Creates the files of the newest number, if `FIXTURES` is set and the files are missing.
 fn make_missing() {
     let number = format!("{:04}", schema::newest());
-    let told_path = folder().join(format!("{number}.json"));
-    if std::env::var_os("FIXTURES").is_none() || told_path.exists() {
+    let answers_path = folder().join(format!("{number}.json"));
+    if std::env::var_os("FIXTURES").is_none() || answers_path.exists() {
         return;
     }
     let [searched, unsearched] =
@@ -100,7 +100,7 @@ fn make_missing() {
         });
     assert_eq!(searched, unsearched);
     let lines: Vec<String> = searched.iter().map(Value::to_string).collect();
-    fs::write(told_path, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
+    fs::write(answers_path, format!("[\n{}\n]\n", lines.join(",\n"))).unwrap();
 }
 
 #[test]
@@ -370,15 +370,15 @@ fn interrupted_turns_end_and_no_tool_runs_twice() {
             alice.outbound.answer(Ok(ScriptedAnswer::text(500, "")));
         }
         // One more answer is for the queued message.
-        for _ in 0..=CUT_OFF.len() {
+        for _ in 0..=INTERRUPTED.len() {
             alice.outbound.answer(make::resumed_answer());
         }
         let before = |session: &str| messages(&alice, session).len();
-        let calls_before: Vec<usize> = CUT_OFF.iter().map(|session| before(session)).collect();
-        let mut looks = 0;
+        let calls_before: Vec<usize> = INTERRUPTED.iter().map(|session| before(session)).collect();
+        let mut rounds = 0;
         while alice.has_turn_rows() || alice.waiting_rows() > 0 {
-            looks += 1;
-            assert!(looks <= CUT_OFF.len(), "{}: turns stay", fixture.name);
+            rounds += 1;
+            assert!(rounds <= INTERRUPTED.len(), "{}: turns stay", fixture.name);
             for work in resume_some_turns(&alice.agent(&alice.db)).works {
                 wait_for(run(&alice.agent(&alice.db), work));
             }
@@ -392,11 +392,11 @@ fn interrupted_turns_end_and_no_tool_runs_twice() {
             };
             assert!(!is_tool, "{}: {call:?}", fixture.name);
         }
-        if alice.has_session(WAITING) {
-            let reply = messages(&alice, WAITING);
+        if alice.has_session(QUEUED) {
+            let reply = messages(&alice, QUEUED);
             assert_eq!(reply.len(), 2, "{}: one question, one answer", fixture.name);
         }
-        for (session, calls_before) in CUT_OFF.iter().zip(calls_before) {
+        for (session, calls_before) in INTERRUPTED.iter().zip(calls_before) {
             let name = format!("{}, {session}", fixture.name);
             let messages = messages(&alice, session);
             assert_eq!(messages.len(), 2, "{name}: one question, one answer");
@@ -460,17 +460,17 @@ fn an_unfinished_import_is_invisible_and_cleaned_up() {
 
         let alice = fixture.opened();
         assert_eq!(
-            alice.ok("getSession", json!({"sessionId": HALF_IMPORTED})),
+            alice.ok("getSession", json!({"sessionId": UNFINISHED_IMPORT})),
             Value::Null
         );
-        assert!(!rows_of(&alice.db, HALF_IMPORTED).is_empty());
-        alice.import(HALF_IMPORTED, &file).unwrap();
-        let read = alice.ok("loadEvents", json!({"sessionId": HALF_IMPORTED}));
+        assert!(!rows_of(&alice.db, UNFINISHED_IMPORT).is_empty());
+        alice.import(UNFINISHED_IMPORT, &file).unwrap();
+        let read = alice.ok("loadEvents", json!({"sessionId": UNFINISHED_IMPORT}));
         assert_eq!(read.as_array().unwrap().len(), 1, "{}", fixture.name);
 
         let alice = fixture.opened();
-        alice.ok("createSession", json!({"id": HALF_IMPORTED}));
-        let read = alice.ok("loadEvents", json!({"sessionId": HALF_IMPORTED}));
+        alice.ok("createSession", json!({"id": UNFINISHED_IMPORT}));
+        let read = alice.ok("loadEvents", json!({"sessionId": UNFINISHED_IMPORT}));
         assert_eq!(read, json!([]), "{}", fixture.name);
 
         // The unfinished import is older than an hour, so the next import of any session
@@ -478,7 +478,7 @@ fn an_unfinished_import_is_invisible_and_cleaned_up() {
         let alice = fixture.opened();
         alice.import("elsewhere", &file).unwrap();
         assert_eq!(
-            rows_of(&alice.db, HALF_IMPORTED),
+            rows_of(&alice.db, UNFINISHED_IMPORT),
             [] as [&str; 0],
             "{}",
             fixture.name
@@ -491,10 +491,10 @@ fn an_older_object_is_searched_completely() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         // The index may be built in batches: a search reports whether some are missing.
-        let mut looks = 0;
+        let mut rounds = 0;
         while alice.ok("search", json!({"query": "zeppelin"}))["pending"] == true {
-            looks += 1;
-            assert!(looks < 1_000, "{}: never done", fixture.name);
+            rounds += 1;
+            assert!(rounds < 1_000, "{}: never done", fixture.name);
         }
         for (query, session) in [
             ("old", "carried"),
@@ -529,7 +529,7 @@ fn writes_continue_and_reads_match_a_naive_tree() {
                 moves: 1_000..1_040,
                 compared_every: 4,
             };
-            let naive = Naive::of(&alice);
+            let naive = NaiveTree::of(&alice);
             rules.play(
                 &alice,
                 naive,
@@ -543,7 +543,7 @@ fn writes_continue_and_reads_match_a_naive_tree() {
 fn each_session_is_forked_exported_imported_and_deleted() {
     for fixture in fixtures() {
         let alice = fixture.opened();
-        for _ in 0..=CUT_OFF.len() {
+        for _ in 0..=INTERRUPTED.len() {
             alice.outbound.answer(make::resumed_answer());
         }
         while alice.has_turn_rows() || alice.waiting_rows() > 0 {
@@ -590,11 +590,11 @@ fn an_unreadable_turn_is_migrated_and_closed() {
         outbound: make::outbound(),
         ..Alice::default()
     };
-    let damaged = CUT_OFF[0];
+    let damaged = INTERRUPTED[0];
     let sql = "UPDATE cf_agents_turns SET state = '{' WHERE session_id = ?1";
     alice.db.run(sql, &[damaged.into()]).unwrap();
     schema::migrate(&alice.db, &alice.host).unwrap();
-    assert_eq!(alice.turn_rows(), CUT_OFF.len());
+    assert_eq!(alice.turn_rows(), INTERRUPTED.len());
     while alice.has_turn_rows() {
         for _ in 0..MAX_RESUMED {
             alice.outbound.answer(make::resumed_answer());
@@ -604,7 +604,7 @@ fn an_unreadable_turn_is_migrated_and_closed() {
         }
     }
     alice.crash();
-    for session in CUT_OFF {
+    for session in INTERRUPTED {
         let page = alice.ok("getHistory", json!({"sessionId": session}));
         let message = page["messages"][1].to_string();
         let is_closed = message.contains("could not be finished");

@@ -508,10 +508,10 @@ mod tests {
         no(number.clone(), json!(0.4), "must be at least 0.5");
         no(number.clone(), json!(3), "must be at most 2");
         no(number, json!("1"), "must be a number");
-        let whole = json!({"type": "integer"});
-        ok(whole.clone(), json!(-3));
-        ok(whole.clone(), json!(3.0));
-        no(whole, json!(1.5), "must be a whole number");
+        let integer = json!({"type": "integer"});
+        ok(integer.clone(), json!(-3));
+        ok(integer.clone(), json!(3.0));
+        no(integer, json!(1.5), "must be a whole number");
         ok(json!({"type": "boolean"}), json!(false));
         no(
             json!({"type": "boolean"}),
