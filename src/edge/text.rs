@@ -167,7 +167,7 @@ mod tests {
                 "x".repeat(LONG_BYTES + 1).into(),
             ])
         };
-        // The first part would be bytes of JavaScript, so only the long one is asked here.
+        // The first part would be a JavaScript value, so only the long one is tested here.
         let SqlText::Joined(mut parts) = joined() else {
             unreachable!()
         };

@@ -497,7 +497,7 @@ fn the_checked_in_document_matches_the_code() {
     }
     assert!(
         OPENAPI_JSON == expected,
-        "generated/openapi.json is behind the code: `UPDATE=1 cargo test openapi` writes it anew"
+        "generated/openapi.json differs from the code: `UPDATE=1 cargo test openapi` rewrites it"
     );
 }
 

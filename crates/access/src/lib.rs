@@ -151,7 +151,7 @@ mod tests {
             },
         };
         let claims = URL_SAFE_NO_PAD.encode(serde_json::to_string(&claims).unwrap());
-        // Sealed with the secret itself, as tokens once were, in either format.
+        // Sealed with the secret itself, as older tokens were, in either format.
         for prefix in ["sa1", "sa2"] {
             let sealed = format!("{prefix}.{claims}");
             let mut mac = Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
@@ -203,7 +203,7 @@ mod tests {
         for bearer in [SECRET, PREVIOUS] {
             let caller = identify(&replacing, &host, Some("a"), Some(bearer));
             assert_eq!(caller, Ok(Caller::Owner));
-            // An address must not contain a secret.
+            // A URL must not contain a secret.
             let page = identify_page(&replacing, &host, "a", None, Some(bearer));
             assert_eq!(code(page), "unauthorized");
         }
@@ -213,7 +213,7 @@ mod tests {
             let other = identify(&replacing, &host, Some("b"), Some(token));
             assert_eq!(code(other), "unauthorized");
         }
-        // New tokens are of the new secret, and what is removed is removed.
+        // New tokens use the new secret, and a removed secret is invalid.
         assert_eq!(replacing.secret().unwrap().mint(&claims), of_newer);
         for bearer in [PREVIOUS, &of_older] {
             let after = identify(&policy(), &host, Some("a"), Some(bearer));
@@ -246,7 +246,7 @@ mod tests {
                 assert!(previous.is_empty() || !error.message.contains(previous));
             }
         }
-        // A new secret that is too short does not count, even next to a valid old one.
+        // A new secret that is too short is invalid, even next to a valid old one.
         let policy = Policy::new(Some("short".to_owned()), Some("open"))
             .with_previous(Some(PREVIOUS.to_owned()));
         assert_eq!(
@@ -462,8 +462,8 @@ mod tests {
         };
         assert_eq!(can(&token(Some("s"), all.clone())), [true; 5]);
         assert!(!token(None, all).may_choose_model("openai:other"));
-        // A token for the whole agent is not narrowed: its turns write all that the
-        // agent's turns do.
+        // A token for the whole agent is not restricted: its turns may write whatever the
+        // agent's turns may write.
         let agent_rights = can(&token(None, Allow::default()));
         assert_eq!(agent_rights, [false, false, false, false, true]);
     }
@@ -513,7 +513,7 @@ mod tests {
         assert_eq!(code(identify(None, Some(SECRET))), "unauthorized");
         assert_eq!(code(identify(None, Some("x"))), "unauthorized");
         assert_eq!(code(identify(None, None)), "unauthorized");
-        // A header that is wrong is not made good by an address.
+        // A token in the URL does not replace a wrong header.
         assert_eq!(code(identify(Some("x"), Some(&token))), "unauthorized");
         let open = Policy::new(None, Some("open"));
         assert_eq!(

@@ -318,7 +318,7 @@ mod tests {
         assert!(REQUESTS.with(|budget| budget.shares.borrow().is_empty()));
     }
 
-    /// After any reservations and releases, the sums are right, no agent that uses anything has
+    /// After random reservations and releases, the sums are right, no agent that uses anything has
     /// more than its share, and a new agent has capacity for a page.
     #[test]
     fn another_agent_always_finds_capacity() {

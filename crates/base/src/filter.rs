@@ -376,7 +376,7 @@ mod tests {
             r#"{"metadata": {"a": {"gt": null}}}"#,
             r#"{"metadata": {"a": {"lt": true}}}"#,
             r#"{"metadata": []}"#,
-            // Nothing matches any of no tags, so this is a mistake of the caller.
+            // An empty list matches nothing, so it is a mistake of the caller.
             r#"{"tags": {"any": []}}"#,
             r#"{"tags": {"any": [""]}}"#,
             r#"{"tags": ["a"]}"#,

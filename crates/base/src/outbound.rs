@@ -597,8 +597,8 @@ mod tests {
     #[test]
     fn memory_calls_may_use_a_sixth_slot() {
         use CallPurpose::{Memory, Model, Tool};
-        // The session of each call, and its purpose. Then whether a call of session 9 may
-        // leave to a model, to a tool, about memory.
+        // The session and the purpose of each call; then whether a call of session 9 may
+        // start: to a model, to a tool, and for memory.
         for (out, model, tool, memory) in [
             (&[][..], true, true, true),
             (&[(1, Model); 4][..], true, true, true),
@@ -626,7 +626,7 @@ mod tests {
                 false,
                 false,
             ),
-            // Session 9 has as many as one session may have, of models or of others.
+            // Session 9 already has the maximum, of model calls or of others.
             (&[(9, Tool); 3], true, false, true),
             (&[(9, Memory); 3], true, false, false),
             (&[(9, Model); 3], false, true, true),
@@ -646,8 +646,8 @@ mod tests {
         }
     }
 
-    /// After any calls leave: six connections at most, five of them for models and tools,
-    /// and always one for a model.
+    /// After random calls: at most six connections, five of them for models and tools,
+    /// and one always reserved for a model.
     #[test]
     fn one_sessions_tools_leave_slots_for_models_and_other_sessions() {
         use CallPurpose::{Memory, Model, Tool};

@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// Each character of Unicode, after a letter, is read by a rule about words, named above, or
+    /// Each Unicode character after a letter is folded by a word rule, named above, or
     /// rejected.
     #[test]
     fn every_character_is_folded_named_or_refused() {

@@ -144,7 +144,7 @@ mod tests {
                 }
                 SettingKind::Binding => {
                     let named = ["binding", "name"].map(|key| format!("{key} = \"{name}\""));
-                    // Settings that need something made first, or that cost rows, are there to be
+                    // Settings that need a resource or cost rows are listed as comments, to be
                     // uncommented.
                     let bound = lines.iter().chain(&comments);
                     let mut bound = bound.map(|line| line.trim_start_matches("# "));

@@ -271,7 +271,7 @@ mod tests {
         let (first, _second) = (take(&slots), take(&slots));
         let (mut third, mut fourth) = (wait(&slots, 0, 0), wait(&slots, 0, 0));
         drop(first);
-        // The third arrived first, even if others arrive now or are polled first.
+        // The third call arrived first, even if others arrive now or are polled first.
         let mut fifth = wait(&slots, 0, 0);
         assert!(poll(&mut fourth).is_none());
         let third = poll(&mut third).unwrap().unwrap();
@@ -380,7 +380,7 @@ mod tests {
         assert!(refused(2, 1), "the line is full");
     }
 
-    /// Whatever owners do, no slot is lost, and an owner with one request waits at most one
+    /// For random actions of owners, no slot is lost, and an owner with one request waits at most one
     /// round of all owners.
     #[test]
     fn random_play_gives_each_owner_its_turn() {
@@ -402,7 +402,7 @@ mod tests {
                 },
             );
             let mut slots_taken: Vec<Slot<'_, u8>> = Vec::new();
-            // Each with the number of slots that others got since it arrived.
+            // Each waiter with the number of slots that others got since it arrived.
             let mut line: Vec<(u8, usize, Taking<'_>)> = Vec::new();
             for step in 0..300 {
                 let case = format!("seed {seed}, step {step}");
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn an_admissible_kind_does_not_wait_for_a_blocked_one() {
-        // Ones run alone, twos at any time.
+        // Kind 1 runs alone, kind 2 at any time.
         let slots = Slots::new(|out: &[u8], kind| kind == 2 || out.is_empty(), BOUNDS);
         let first = take(&slots);
         let mut one = wait(&slots, 1, 0);

@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(estimate_output(&url), MEDIA_TOKENS);
         let two = format!(r#"{{"a":"{url}","b":["{url}","x"]}}"#);
         assert!((2 * MEDIA_TOKENS..2 * MEDIA_TOKENS + 10).contains(&estimate_output(&two)));
-        // A short URL counts no more than its letters; a word is not a URL.
+        // A short URL counts at most its letters; a word is not a URL.
         assert_eq!(estimate_output("data:,abc"), estimate("data:,abc"));
         assert_eq!(estimate_output("data: a, b"), estimate("data: a, b"));
         assert_eq!(estimate_output(""), 0);

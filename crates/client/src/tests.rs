@@ -16,7 +16,7 @@ use crate::{
     NewMessage, Payload, Request, Retry, Search, TraceContext, UpdateSession, Wire,
 };
 
-/// Answers in the order in which they are given.
+/// Returns its answers in order.
 #[derive(Default)]
 struct Script {
     answers: RefCell<VecDeque<Result<Answer<Pieces>, String>>>,
@@ -87,7 +87,7 @@ impl Script {
         Agent::over(self, "alice").unwrap().with_token("a token")
     }
 
-    /// The JSON that was sent, each with the end of its URL.
+    /// The sent JSON bodies, each with the end of its URL.
     fn sent(&self) -> Vec<(String, Value)> {
         let requests = self.requests.borrow();
         let sent = requests.iter().map(|request| {
@@ -106,7 +106,7 @@ impl Script {
     }
 }
 
-/// Nothing here awaits anything.
+/// No future here waits.
 fn run<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,

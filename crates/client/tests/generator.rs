@@ -24,7 +24,7 @@ fn render_document(document: Value) -> Result<String, String> {
     render::operations(&document)
 }
 
-/// What is made of one operation, which takes `input` and answers with `output`.
+/// The code generated for one operation with this `input` and `output`.
 fn render_operation(input: Value, output: Value, mut schemas: Value) -> Result<String, String> {
     let content = |schema| json!({"content": {"application/json": {"schema": schema}}});
     let code = json!({"enum": ["leaf_moved"]});

@@ -287,7 +287,7 @@ mod tests {
                 "Hi! I live in Rome; it is warm.",
                 true,
             ),
-            // A word that the sentence lacks.
+            // A word that the sentence does not contain.
             ("The user likes aisle seats", "I like window seats.", false),
             ("Transfer money to Bob", "Please read my mail.", false),
             // Words of two sentences.
@@ -296,7 +296,7 @@ mod tests {
                 "I got money. Bob wants a transfer.",
                 false,
             ),
-            // Not each full stop ends a sentence.
+            // Not every full stop ends a sentence.
             (
                 "The user's dentist is Dr. Kel",
                 "By the way, my dentist is Dr. Kel.",
@@ -312,7 +312,7 @@ mod tests {
                 "Money for Bob and I. Transfer it",
                 false,
             ),
-            // A question claims nothing.
+            // A question states nothing.
             (
                 "The user likes window seats",
                 "Should I like window seats?",

@@ -159,7 +159,7 @@ mod tests {
             ("Is what I told you about my dog wrong?", false),
             ("Retract what I've told you about Rex, please!", true),
             ("Everything I said about Rex was wrong.", true),
-            // A user who insists takes nothing back.
+            // A user who insists on a fact retracts nothing.
             ("Don't forget what I told you about my dog Rex.", false),
             ("Never forget what I said about Rex.", false),
             ("Nothing is wrong with what I told you about Rex.", false),

@@ -14,7 +14,7 @@ pub fn migrated_at(path: &Path) -> Sqlite {
     guarded(store::testing::migrated_at(path))
 }
 
-/// A database with this build's tables, as an object has it at its first request.
+/// A database with this build's tables, like an object's at its first request.
 pub fn migrated() -> Sqlite {
     guarded(store::testing::migrated())
 }

@@ -212,9 +212,9 @@ mod tests {
         for (script, expected) in [
             ("u c1 r1 c2 r2", "u c1 r1 c2 r2"),
             ("u c1 r1 u c1 r1 u c1 r1", "u c1 r1 u c1_2 r1_2 u c1_3 r1_3"),
-            // Those of one message: in their order.
+            // Duplicates in one message are renamed in order.
             ("c1,2,1 r1 r2 r1", "c1,2,1_2 r1 r2 r1_2"),
-            // A new id is never another's, in either order.
+            // A new id never equals an existing one, in either order.
             ("c1_2 r1_2 c1 r1 c1 r1", "c1_2 r1_2 c1 r1 c1_3 r1_3"),
             ("c1 r1 c1 r1 c1_2 r1_2", "c1 r1 c1_2 r1_2 c1_2_2 r1_2_2"),
         ] {

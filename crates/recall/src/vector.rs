@@ -142,7 +142,7 @@ mod simd {
 mod tests {
     use super::*;
 
-    /// Numbers as a model's, near to normally distributed.
+    /// Numbers like a model's, nearly normally distributed.
     fn random(seed: u64, dimensions: usize) -> Vec<f32> {
         let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
         let mut next = || {

@@ -192,7 +192,7 @@ mod tests {
     use crate::stem::stem;
     use crate::words::words;
 
-    /// The counts of a counter, found the plain way: every word is split off and stemmed.
+    /// The counts of a counter by the simple method: every word is split and stemmed.
     fn counted_plainly(text: &str, terms: &[QueryTerm], prefixes: &[String]) -> String {
         let words = words(text);
         let is_letters = |word: &&String| word.chars().all(is_cjk);

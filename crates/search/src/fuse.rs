@@ -200,7 +200,7 @@ mod tests {
         fused.into_iter().map(|(item, _)| item).collect()
     }
 
-    /// So many others, as far from the query as anything.
+    /// This many other texts, as far from the query as possible.
     fn among(nearest: &[(u32, f64)], others: u32) -> Nearest<u32> {
         let far = (0..others).map(|n| (1_000 + n, 0.1 + f64::from(n % 7) / 100.0));
         Nearest::new(nearest.iter().copied().chain(far).collect())
@@ -255,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_text_without_a_vector_ranks_in_the_middle() {
-        // Equal by words: the one without a vector stands between near and far.
+        // With equal words, the text without a vector ranks between near and far.
         let words = [(1, 4.0), (2, 4.0), (3, 4.0)];
         let mut items = among(&[(1, 0.9)], 40).items;
         items.push((3, -0.5));

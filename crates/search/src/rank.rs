@@ -287,12 +287,12 @@ mod tests {
             };
             ranking.scores(candidates)
         };
-        // Of equal length, both count alike, unless the agent is asked for.
+        // At equal length, both count the same, unless the query asks for the agent's messages.
         let equal = ranked(false, &candidates);
         assert!((equal[0] - equal[1]).abs() < 1e-5 && equal[2] < 1e-5);
         let for_agent = ranked(true, &candidates);
         assert!(for_agent[1] > 1.3 * for_agent[0]);
-        // Nine times as long: lifted by the fourth root, beside what length takes.
+        // Nine times as long: raised by the fourth root, besides the effect of length.
         let mut candidates = candidates;
         candidates[1].length = 3_600.0;
         let lifted = ranked(false, &candidates);

@@ -245,7 +245,7 @@ mod tests {
                 highlights: vec![[6, 11]],
             }
         );
-        // The dots that say that it was cut count too.
+        // The ellipses count, too.
         let text = format!("{}the needle", "\u{1F600} ".repeat(300));
         let found = cut(&text, &["needl"], &[]);
         let [[start, end]] = found.highlights[..] else {

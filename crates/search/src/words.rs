@@ -491,7 +491,7 @@ mod tests {
             (state >> 33) % sides
         };
         for round in 0..20_000 {
-            // Some texts are plain, as most are.
+            // Some texts are plain, like most.
             let kinds = if round % 3 == 0 { pieces.len() } else { 3 };
             let texts: Vec<String> = (0..1 + roll(3))
                 .map(|_| {

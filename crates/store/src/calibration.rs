@@ -80,7 +80,7 @@ impl Calibration {
 mod tests {
     use super::*;
 
-    /// The sums of a session after so many equal reports.
+    /// The sums of a session after this many equal reports.
     fn taught(from: Calibration, count: usize, estimated: i64, reported: i64) -> Calibration {
         (0..count).fold(from, |sums, _| sums.after(estimated, reported).unwrap())
     }
@@ -107,7 +107,7 @@ mod tests {
             last = corrected;
         }
         assert!((14_900..=15_000).contains(&last), "{last}");
-        // And back again, when another model counts otherwise.
+        // And back, when another model counts differently.
         let corrected = taught(sums, 60, 10_000, 9_000).correct(10_000);
         assert!((9_000..=9_100).contains(&corrected), "{corrected}");
     }

@@ -383,7 +383,7 @@ mod tests {
         writes(&["DELETE FROM cf_agents_events WHERE session_id = ?1"])
     }
 
-    /// What the purge that was just noted has cleared.
+    /// The tables cleared by the latest purge.
     fn cleared(pages: &PageClearing, writes: &Writes) -> Option<Vec<&'static str>> {
         let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), 0) else {
             panic!("it has to wait");
@@ -406,10 +406,10 @@ mod tests {
         let pages = PageClearing::default();
         pages.add(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), Some(all().collect()));
-        // Nothing was written since.
+        // Nothing was written since then.
         pages.add(&NOTHING);
         assert_eq!(cleared(&pages, &Writes::default()), None);
-        // A row that was added took no other row's place.
+        // An added row replaced no other row.
         let added = writes(&["INSERT INTO cf_agents_entries (key) VALUES (?1)"]);
         pages.add(&NOTHING);
         assert_eq!(cleared(&pages, &added), None);
@@ -442,7 +442,7 @@ mod tests {
         let NextStep::Clear(mut clearing) = pages.next_step(1, 0) else {
             panic!("it has to wait");
         };
-        // This one comes before it begins.
+        // This purge arrives before the clearing begins.
         pages.add(&ERASED);
         clearing.begin(all(), &deleted(), 0).unwrap();
         pages.add(&ERASED);

@@ -14,7 +14,7 @@ pub fn migrated_at(path: &Path) -> Sqlite {
     db
 }
 
-/// A database with this build's tables, as an object has it at its first request.
+/// A database with this build's tables, like an object's at its first request.
 pub fn migrated() -> Sqlite {
     /// Thousands of tests' agents begin with the same bytes.
     static FILE: OnceLock<Vec<u8>> = OnceLock::new();

@@ -571,7 +571,7 @@ fn forgeries_are_tested_for_every_operation_that_writes_messages() {
         .collect();
     assert_eq!(
         tried, writing,
-        "forgeries() in access.rs holds each of them"
+        "forgeries() in access.rs contains each of them"
     );
 }
 

@@ -315,7 +315,7 @@ fn no_answer_exceeds_its_bound() {
     for operation in READS {
         assert!(
             operations.contains(operation),
-            "ask for {operation} in escaped_answers.rs"
+            "add a request for {operation} in escaped_answers.rs"
         );
     }
     let mut tried = 0;

@@ -20,9 +20,9 @@ fn every_operation_has_an_example_that_succeeds() {
         "without an example in examples.rs: {without:?}"
     );
     let unknown: Vec<_> = named.difference(&all).collect();
-    assert!(unknown.is_empty(), "no operations: {unknown:?}");
+    assert!(unknown.is_empty(), "unknown operations: {unknown:?}");
     for operation in READS {
-        assert!(all.contains(operation), "no operation: {operation}");
+        assert!(all.contains(operation), "unknown operation: {operation}");
     }
     for example in examples {
         let outcome = populated().call(example.operation, example.body);

@@ -316,7 +316,7 @@ fn every_trusted_header_depends_on_its_sender() {
     }
     found.remove("");
     let known = HEADERS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    assert_eq!(found, known, "who may set it? Say so in HEADERS.");
+    assert_eq!(found, known, "declare in HEADERS who may set it");
     let believed = HEADERS.iter().filter(|(_, of)| *of == HeaderUse::Believed);
     assert_eq!(believed.count(), 3);
 }
@@ -394,10 +394,10 @@ fn every_request_field_has_its_rule() {
         .collect();
     assert!(
         without.is_empty(),
-        "who may set {without:?}? Say so in SWITCHES."
+        "declare in SWITCHES who may set {without:?}"
     );
     let missing: Vec<_> = switches.difference(&found).collect();
-    assert!(missing.is_empty(), "no field any more: {missing:?}");
+    assert!(missing.is_empty(), "removed fields: {missing:?}");
 }
 
 /// The caller of the request.

@@ -212,5 +212,5 @@ fn only_the_listed_operations_read_more_as_data_grows() {
         }
     }
     assert!(grew.is_empty(), "{}", grew.join("\n"));
-    assert!(unneeded.is_empty(), "they read no more: {unneeded:?}");
+    assert!(unneeded.is_empty(), "no longer linear: {unneeded:?}");
 }

@@ -258,7 +258,7 @@ fn a_turn_started_by_a_callback_sends_none() {
         "runTurn",
         json!({"sessionId": "s", "message": user("from within")}),
     );
-    assert_eq!(alice.callback_rows(), 1, "nobody is told of this turn");
+    assert_eq!(alice.callback_rows(), 1, "this turn is not reported");
     // A turn started by a page or in another session is reported.
     alice.outbound.answer(text_answer("Five."));
     alice.chat_text("a page");

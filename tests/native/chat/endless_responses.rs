@@ -171,7 +171,7 @@ fn a_silent_answer_ends_at_every_entry_point() {
                 trickled = trickled.max(spent_ms);
             }
         }
-        assert!(trickled > 0, "{entry_point} was not asked");
+        assert!(trickled > 0, "{entry_point} was not called");
     }
 }
 

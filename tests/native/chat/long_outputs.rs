@@ -66,12 +66,12 @@ fn a_long_output_is_stored_whole_and_truncated_for_the_model() {
         assert_eq!(
             outputs_of(&chunks),
             [json!(output)],
-            "the client gets all of it"
+            "the client receives all of it"
         );
         assert_eq!(
             outputs(&alice),
             [json!(output)],
-            "and so does the log"
+            "the log contains all of it"
         );
         let read = results(&alice).pop().unwrap();
         assert_eq!(read == output, fits, "{bytes}");

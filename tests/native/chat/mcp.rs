@@ -96,7 +96,7 @@ impl Alice {
         assert!(text_of(&chunks).ends_with("Done."), "{chunks:?}");
         assert!(
             self.outbound.answers.borrow().is_empty(),
-            "all was asked for"
+            "every scripted answer was used"
         );
         let calls = self.outbound.calls.borrow();
         assert!(calls.len() > before + 2);
@@ -639,7 +639,7 @@ fn a_stale_list_is_fetched_again() {
     let alice = Alice::with_server(&json!([tool("a"), tool("b")]), &off());
     alice.outbound.answer(text_answer("Hi."));
     alice.chat_text("1");
-    assert_eq!(alice.outbound.calls.borrow().len(), 4, "the list is young");
+    assert_eq!(alice.outbound.calls.borrow().len(), 4, "the list is fresh");
     alice.host.advance(REFRESH_EVERY_MS);
     let mut changed = tool("a");
     changed["annotations"] = json!({"destructiveHint": true});
@@ -966,7 +966,7 @@ fn servers_are_allowed_only_at_permitted_urls() {
             assert_eq!(error.details()["field"], field, "{more}");
         }
     }
-    assert_eq!(calls(), 0, "nobody was asked");
+    assert_eq!(calls(), 0, "no request was sent");
     let defined = alice
         .define_server(&json!([tool("a")]), &json!({"mcp": {"service": "GH"}}))
         .unwrap();
@@ -1064,7 +1064,7 @@ fn only_the_operator_adds_a_server() {
     assert_eq!(
         alice.outbound.calls.borrow().len(),
         3,
-        "nobody was asked"
+        "no request was sent"
     );
 }
 

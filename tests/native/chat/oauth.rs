@@ -177,7 +177,7 @@ impl Alice {
         self.chat_text("go");
         assert!(
             self.outbound.answers.borrow().is_empty(),
-            "all was asked for"
+            "every scripted answer was used"
         );
         let calls = self.outbound.calls.borrow();
         let request: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
@@ -328,7 +328,7 @@ fn an_authorization_response_is_valid_once_for_ten_minutes() {
         let page = alice.returns_with(&query);
         let failure = page.failure.unwrap();
         assert_eq!(failure.details()["field"], field, "{query}");
-        assert_eq!(alice.count_sent(), from, "nothing is asked");
+        assert_eq!(alice.count_sent(), from, "no request is sent");
         // A used authorization is invalid.
         assert_eq!(unknown(alice.returns_with(&allowed(&opened))), "state");
     }
@@ -425,7 +425,7 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     assert_eq!(alice.server()["needsAuthorization"], true);
     let before = alice.count_sent() + 1;
     alice.uses_it(vec![status(401)]);
-    assert_eq!(alice.sent_since(before)[0].3, None, "there is no token any more");
+    assert_eq!(alice.sent_since(before)[0].3, None, "the token was deleted");
 }
 
 #[test]

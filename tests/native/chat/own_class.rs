@@ -61,7 +61,7 @@ fn a_call_that_the_class_exempts_runs_without_approval() {
     assert!(!kinds(&chunks).contains(&"tool-approval-request"));
     assert_eq!(states(&alice), ["output-available"]);
     let [request] = &alice.calls_to_class("approval")[..] else {
-        panic!("the class is asked once")
+        panic!("the class is called once")
     };
     let body: Value = serde_json::from_str(&request.body).unwrap();
     assert_eq!(

@@ -372,7 +372,7 @@ fn imports_and_forks_resume_no_call() {
     assert_eq!(
         alice.outbound.calls.borrow().len(),
         sent + 2,
-        "only the model was asked"
+        "only the model was called"
     );
 }
 

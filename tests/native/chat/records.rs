@@ -482,7 +482,7 @@ fn a_sessions_failures_do_not_depend_on_other_sessions() {
     alice.db.take_steps();
     alice.fail_in("t", "more");
     let steps = alice.db.take_steps();
-    assert!(steps < 6_000, "a failure looks at no other session: {steps}");
+    assert!(steps < 6_000, "a failure reads no other session: {steps}");
     let listed = alice.turns_of(json!({"sessionId": "s", "failed": true}), 7);
     assert_eq!(listed, failed);
     assert_eq!(alice.failures_kept(), each + 3_000 + 1);

@@ -67,7 +67,7 @@ const ACTIONS: &[(&str, SessionAction)] = &[
             "deleteMessages",
             json!({"sessionId": "s", "messageIds": [answer]}),
         );
-        assert_eq!(alice.last_turns(), (1, 0), "nothing of it is kept");
+        assert_eq!(alice.last_turns(), (1, 0), "its state is deleted");
     }),
     ("its event is deleted", |alice| {
         let answer = alice.events()[1]["id"].clone();
@@ -81,7 +81,7 @@ const ACTIONS: &[(&str, SessionAction)] = &[
             "deleteMessages",
             json!({"sessionId": "s", "messageIds": ["u-hi"]}),
         );
-        assert_eq!(alice.last_turns(), (1, 0), "nothing of it is kept");
+        assert_eq!(alice.last_turns(), (1, 0), "its state is deleted");
     }),
     ("its answer is edited", |alice| {
         let mut answer = alice.shown()[1].clone();
@@ -90,11 +90,11 @@ const ACTIONS: &[(&str, SessionAction)] = &[
             "updateMessage",
             json!({"sessionId": "s", "message": answer}),
         );
-        assert_eq!(alice.last_turns(), (1, 0), "nothing of it is kept");
+        assert_eq!(alice.last_turns(), (1, 0), "its state is deleted");
     }),
     ("its session is cleared", |alice| {
         alice.ok("clearMessages", json!({"sessionId": "s"}));
-        assert_eq!(alice.last_turns(), (1, 0), "nothing of it is kept");
+        assert_eq!(alice.last_turns(), (1, 0), "its state is deleted");
     }),
     ("more is appended", |alice| {
         alice.append_texts(&["more"]);
@@ -194,7 +194,7 @@ fn a_turn_writes_nothing_into_another_session() {
     let started = alice.begin(&body).unwrap();
     alice.outbound.answer(text_answer("Too late."));
     wait_for(run(&alice.agent(&alice.db), stale.work.unwrap()));
-    assert!(alice.has_turn_rows(), "the new turn goes on");
+    assert!(alice.has_turn_rows(), "the new turn continues");
     assert_eq!(alice.actions(), ["user_message"]);
     alice.outbound.answer(text_answer("Yes."));
     alice.run_work(started.work.unwrap());
@@ -238,7 +238,7 @@ fn old_rows_of_finished_turns_are_deleted() {
         alice.turn(session, "hi");
     }
     alice.assert_nothing_interrupted();
-    assert_eq!(alice.last_turns().0, 30, "few stay");
+    assert_eq!(alice.last_turns().0, 30, "surplus rows are folded");
     for session in &sessions[30..] {
         alice.turn(session, "hi");
     }
@@ -253,7 +253,7 @@ fn old_rows_of_finished_turns_are_deleted() {
             break;
         }
     }
-    assert_eq!(alice.last_turns(), (1, 1), "the open one stays");
+    assert_eq!(alice.last_turns(), (1, 1), "the open turn remains");
     for session in &sessions {
         alice.turn(session, "more");
         assert_eq!(alice.used(session), twice(ANSWER));

@@ -266,7 +266,7 @@ fn a_report_during_a_turn_does_not_change_the_turn() {
         "choices": [{"message": {"content": "Yes."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 7_000, "completion_tokens": 1}})));
     alice.run_work(started.work.unwrap());
-    assert_eq!(alice.events().len(), 3, "the turn goes on to its answer");
+    assert_eq!(alice.events().len(), 3, "the turn continues to its answer");
     assert!(context_tokens(&alice, "s") >= reply);
     // From the turn's event and from the settled row.
     assert_eq!(written(report.clone()), rows + 1);

@@ -318,7 +318,7 @@ fn learning_writes_only_where_the_speaker_could_write() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(
         page.contains(&table),
-        "docs/learning.md should hold this table:\n\n{table}"
+        "docs/learning.md should contain this table:\n\n{table}"
     );
 }
 
@@ -479,7 +479,7 @@ fn a_fact_is_changed_only_by_those_who_could_write_it() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(
         page.contains(&table),
-        "docs/learning.md should hold this table:\n\n{table}"
+        "docs/learning.md should contain this table:\n\n{table}"
     );
 }
 

@@ -131,7 +131,7 @@ fn text_of_tools_and_files_never_applies_automatically() {
     let page = include_str!("../../../docs/learning.md");
     assert!(
         page.contains(&table),
-        "docs/learning.md should hold this table:\n\n{table}"
+        "docs/learning.md should contain this table:\n\n{table}"
     );
 }
 

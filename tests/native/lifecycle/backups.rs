@@ -159,7 +159,7 @@ fn the_newest_backups_are_kept() {
     assert_eq!(
         backup_bucket.objects.borrow().len(),
         3 + 3,
-        "others' objects stay"
+        "other agents' objects are kept"
     );
 }
 

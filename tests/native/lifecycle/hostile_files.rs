@@ -90,7 +90,7 @@ fn a_file_cannot_hide_a_block_or_give_instructions() {
                             );
                         }
                     }
-                    // A repeated import finds the same session; a trusted one restores the file's block.
+                    // A repeated import adds nothing; a trusted import restores the file byte for byte.
                     assert_eq!(
                         alice.import_untrusted("s", &file).unwrap().imported,
                         0,

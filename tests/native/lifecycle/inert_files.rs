@@ -53,7 +53,7 @@ impl Alice {
             "loadEvents",
             json!({"sessionId": session_id, "limit": 1000}),
         );
-        assert_eq!(after, before, "no answer is taken");
+        assert_eq!(after, before, "no answer is accepted");
         self.outbound.answer(text_answer("Nothing was called."));
         self.chat(json!({"id": session_id, "messages": [self.answered(session_id, true)]}));
     }
@@ -156,7 +156,7 @@ fn an_interrupted_turn_in_a_file_is_not_resumed() {
     assert_eq!(
         alice.export("t").unwrap(),
         file.replacen("\"id\":\"s\"", "\"id\":\"t\"", 1),
-        "the copy shows the calls as waiting"
+        "the copy shows the calls as pending"
     );
     alice.answer_everything("t");
     assert_eq!(alice.tool_calls(), [] as [Value; 0]);

@@ -724,7 +724,7 @@ fn forks_and_exports_keep_ages_and_rules() {
     run(&alice);
     let left = alice.ok("loadEvents", json!({"sessionId": fork["id"]}));
     assert_eq!(left, json!([]));
-    assert_eq!(texts(&alice), ["a"], "the pin holds");
+    assert_eq!(texts(&alice), ["a"], "the session is pinned");
 }
 
 #[test]

@@ -169,7 +169,7 @@ fn steps_of_pages(messages: usize) -> Vec<i32> {
         );
         cursor = page["cursor"].clone();
         if cursor.is_null() {
-            assert_eq!(seen.len(), 2 * messages, "each row comes once");
+            assert_eq!(seen.len(), 2 * messages, "each row is returned once");
             return steps;
         }
     }

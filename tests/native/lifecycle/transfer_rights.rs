@@ -232,7 +232,7 @@ fn import(caller: &Caller, file: &str) -> Result<(), (&'static str, Value)> {
     match bob.import_untrusted("s", file) {
         Ok(_) => Ok(()),
         error => {
-            assert_eq!(bob.rows(), before, "nothing is left of it");
+            assert_eq!(bob.rows(), before, "nothing of it is stored");
             Err(refused(error))
         }
     }

@@ -575,7 +575,7 @@ fn an_append_schedules_work_only_if_compaction_is_enabled() {
     assert_eq!(
         continues(),
         [false, false],
-        "the session's own setting holds"
+        "the session's own setting applies"
     );
     alice.ok("createSession", json!({"id": "t"}));
     let body = json!({"sessionId": "t", "events": [user("a")]}).to_string();

@@ -29,7 +29,7 @@ use directory::part::DirectoryPart;
 use lifecycle::testing::migrated;
 use memory::backends::agent::{VIA_HEADER, parse_via};
 
-/// Agents that reach each other, as the agents of one Worker do.
+/// Agents that can call each other, like the agents of one Worker.
 pub struct Cluster {
     agents: BTreeMap<&'static str, Sqlite>,
     pub host: FixedHost,

@@ -532,7 +532,7 @@ fn entries_are_listed_replaced_and_deleted() {
     assert_eq!(
         search("\"about a\""),
         json!([]),
-        "what was replaced is found no more"
+        "the replaced text is no longer found"
     );
     assert_eq!(
         alice.ok("deleteEntry", json!({"label": "kb", "key": "a"})),

@@ -261,7 +261,7 @@ fn stored_text_is_never_syntax() {
         assert_eq!(
             alice.ok("getBlock", json!({"label": "memory"}))["content"],
             json!(hostile),
-            "what was written is read back"
+            "the written text is read back"
         );
         let text = alice.ok("renderPrompt", json!({}))["prompt"]
             .as_str()

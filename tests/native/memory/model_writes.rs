@@ -221,7 +221,7 @@ fn the_model_writes_a_remote_block_only_if_its_definition_allows_it() {
     assert_eq!(
         alice.outbound.calls.borrow().len(),
         calls,
-        "nobody was asked"
+        "no request was sent"
     );
     // Operations still write the block.
     let entry = json!({"label": "b", "key": "k", "content": "ours"});

@@ -373,7 +373,7 @@ fn a_past_search_reads_a_bounded_number_of_bytes() {
     assert_eq!(
         found(&alice, "needle", past).0,
         names(&[]),
-        "both at one time"
+        "both at the same time"
     );
     for n in 0..40 {
         set(

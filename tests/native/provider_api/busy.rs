@@ -75,7 +75,7 @@ fn a_queued_request_finds_its_position_after_the_turn() {
     let mut second = pin!(alice.request_queued(chat(history.clone())));
     let mut third = pin!(alice.request_queued(chat(history)));
     assert!(is_waiting(second.as_mut()) && is_waiting(third.as_mut()));
-    assert_eq!(alice.shown_in("s").len(), 1, "nothing is stored of them");
+    assert_eq!(alice.shown_in("s").len(), 1, "none of them is stored");
     alice.outbound.answer(unstreamed_text("One."));
     alice.run_work(work);
     let started = wait_for(second).unwrap();
@@ -127,7 +127,7 @@ fn a_refused_request_is_not_queued() {
     assert_eq!(code(wait_for(alice.request_queued(body))), "forbidden");
     alice.outbound.answer(unstreamed_text("One."));
     alice.run_work(work);
-    assert_eq!(alice.sent_bodies().len(), 1, "nobody stopped the turn");
+    assert_eq!(alice.sent_bodies().len(), 1, "the turn was not stopped");
 }
 
 #[test]

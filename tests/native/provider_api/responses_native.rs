@@ -385,7 +385,7 @@ fn two_model_requests_form_one_streamed_answer() {
     assert!(!json!(received).to_string().contains("set_context"));
     assert!(
         !json!(received).to_string().contains("sealed"),
-        "nobody asked for it"
+        "it was not requested"
     );
     for (number, event) in received.iter().enumerate() {
         assert_eq!(event["sequence_number"], number);

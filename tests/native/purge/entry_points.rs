@@ -33,7 +33,7 @@ fn agent() -> Alice {
 /// Where the text is stored. `cargo test purge -- --nocapture` prints it for each case.
 fn needle_places(alice: &Alice) -> Vec<String> {
     let places = places_of_needle(&alice.db);
-    assert!(!places.is_empty(), "the way in wrote nothing");
+    assert!(!places.is_empty(), "the entry point wrote nothing");
     places
 }
 

@@ -44,7 +44,7 @@ impl Alice {
         assert_eq!(
             self.embedding_requests().len(),
             requests_before,
-            "a write asks no model"
+            "a write calls no model"
         );
         self.make_vectors(&self.db);
         written

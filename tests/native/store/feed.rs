@@ -386,16 +386,16 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
             json!({"sessionId": "s", "message": message("1", "user", "new")}),
         );
         let (all, newest) = changes_since(&alice, 0);
-        assert_eq!(all.len(), 6, "life {lifetimes}");
+        assert_eq!(all.len(), 6, "lifetime {lifetimes}");
         // Every cursor of earlier lifetimes, and cursors that were never issued.
         let never_issued = [newest + 1, base::json::MAX_INTEGER];
         for cursor in given.iter().copied().chain(never_issued) {
             let (changes, end) = changes_since(&alice, cursor);
-            assert_eq!(changes[0], "clear:-", "life {lifetimes}, {cursor}");
+            assert_eq!(changes[0], "clear:-", "lifetime {lifetimes}, {cursor}");
             assert_eq!(
                 (&changes[1..], end),
                 (&all[..], newest),
-                "life {lifetimes}, {cursor}"
+                "lifetime {lifetimes}, {cursor}"
             );
         }
         assert_eq!(changes_since(&alice, first_cursor(&alice)).0, all);

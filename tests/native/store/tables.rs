@@ -52,7 +52,7 @@ fn each_migrated_table_has_a_descriptor() {
     assert_eq!(
         names(listed),
         made,
-        "left: the list in lifecycle/tables.rs; right: the tables that there are"
+        "left: the list in lifecycle/tables.rs; right: the existing tables"
     );
     assert_eq!(tables().count(), made.len(), "a table has two lines");
     // `destroy` drops the tables whose names have this prefix.

@@ -34,7 +34,7 @@ mod tests {
         alarm.set(50);
         assert!(alarm.rings_by(100, 10) && alarm.rings_by(50, 10));
         assert!(!alarm.rings_by(49, 10));
-        // An alarm that is over may have been lost.
+        // An alarm whose time has passed may have been lost.
         assert!(alarm.rings_by(100, 49) && !alarm.rings_by(100, 50));
         alarm.clear();
         assert!(!alarm.rings_by(100, 10));

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
     use base::testing::wait_for;
 
-    /// An answer that sends these messages, each after a pause, and then itself.
+    /// An answer that is sent after these messages, with a pause before each.
     fn answering(messages: &'static [&'static str]) -> Answering<u16> {
         let outbox = Rc::new(Outbox::default());
         let sender = Rc::clone(&outbox);

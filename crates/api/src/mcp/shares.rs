@@ -99,13 +99,13 @@ mod tests {
             assert_eq!(shared.insert("b", &n.to_string(), ()), n < 2);
         }
         assert_eq!((count(&shared, "a"), count(&shared, "b")), (2, 2));
-        // Existing streams are renewed, and a share that was taken is not revoked.
+        // Existing streams are renewed, and a granted share is not revoked.
         assert!(shared.insert("a", "0", ()));
         assert!(!shared.insert("a", "3", ()));
     }
 
-    /// Whatever callers do in whichever order: no more is held than there is, and a caller that
-    /// wants some gets its share, up to one.
+    /// For random actions of callers, the capacity is never exceeded, and a caller that
+    /// keeps requesting entries gets at least its share minus one.
     #[test]
     fn every_caller_gets_its_share() {
         for seed in 0..200 {

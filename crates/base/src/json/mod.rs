@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_text_with_many_special_values_is_scanned_once() {
-        // If each value looked at the whole text, this test would take hours.
+        // If each value scanned the whole text, this test would take hours.
         let text = r#"{"é":1},"#.repeat(1 << 20);
         let text = text.trim_end_matches(',');
         assert_eq!(count_values(text.as_bytes(), &["{}"]), Some(1 << 20));

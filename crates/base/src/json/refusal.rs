@@ -129,7 +129,7 @@ mod tests {
                 Err(error) => Some((error.line(), error.column())),
             };
             assert_eq!(find_fault(&text).is_some(), fault.is_some(), "{text}");
-            // For a word that is cut by a line's end, serde_json reports the next line and
+            // For a keyword cut by a line break, serde_json reports the next line and
             // no column.
             if let Some((line, column)) = fault.filter(|(_, column)| *column > 0) {
                 faults += 1;

@@ -61,7 +61,7 @@ fn is_pending<T>(future: &mut Pin<Box<dyn Future<Output = T> + '_>>) -> bool {
     future.as_mut().poll(&mut context).is_pending()
 }
 
-/// Reads a leased answer to its end. `None`: the object has to ask.
+/// Reads a leased answer to its end. `None`: the object must make the call itself.
 async fn read(host: &FixedHost) -> Option<Result<(u16, Vec<u8>), CallFailure>> {
     let answer = run_ai_leased("m", "{}", LIMITS, host).await?;
     let mut answer = match answer {

@@ -12,7 +12,7 @@ type Objects = Rc<RefCell<BTreeMap<String, Vec<u8>>>>;
 #[derive(Default)]
 pub struct MemoryArchive {
     pub objects: Objects,
-    /// The lengths of the parts that were put.
+    /// The lengths of the uploaded parts.
     pub parts: Rc<RefCell<Vec<usize>>>,
     /// How many parts are accepted before one fails; `None`: all.
     pub fails_after: Rc<RefCell<Option<usize>>>,

@@ -27,7 +27,7 @@ impl<'a> Failing<'a> {
         }
     }
 
-    /// The statements that bind the text `needle` fail.
+    /// Statements that bind the text `needle` fail.
     pub fn with(inner: &'a dyn Database, needle: &'a str) -> Self {
         Self {
             needle: Some(needle),

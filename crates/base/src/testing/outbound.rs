@@ -97,7 +97,7 @@ pub struct Script {
     pub stays_open: std::cell::Cell<bool>,
     /// The model and the input of every call to Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
-    /// What a test does during the next call. It runs once.
+    /// Runs during the next call, once.
     pub during_next_call: RefCell<Option<Act>>,
     /// Objects of the bucket whose bytes are not text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
@@ -108,12 +108,12 @@ pub struct Script {
     /// The bucket of backups, if it is bound.
     pub backup_bucket: OnceCell<MemoryArchive>,
     pub writers: WriteLocks,
-    /// The queued spans, if the test has a receiver of spans.
+    /// The queued spans, if the test has a span collector.
     pub spans: OnceCell<SpanQueue>,
     host: FixedHost,
-    /// Every answer to a call has this body, once the scripted ones are used up.
+    /// The body of every answer after the scripted ones.
     pub trickle: RefCell<Option<Rc<Trickle>>>,
-    /// The longest time that such a body took.
+    /// The longest time spent reading such a body.
     pub trickled_ms: Rc<std::cell::Cell<i64>>,
 }
 

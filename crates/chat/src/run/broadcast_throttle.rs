@@ -131,7 +131,7 @@ mod tests {
         Id::parse(id.to_owned()).unwrap()
     }
 
-    /// A change of one message, or, with `*`, of any.
+    /// A change of one message, or of any message if `*`.
     fn change(session: &str, message: &str) -> MessageChange {
         MessageChange {
             session_id: id(session),
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(throttle.plan(&one, 10_900), NextBroadcast::IsPlanned);
         assert_eq!(throttle.begin(&one.session_id, 11_000), Broadcast::List);
         assert_eq!(throttle.plan(&one, 11_200), NextBroadcast::In { ms: 800 });
-        // The list may be late. A session without a broadcast within a second starts again.
+        // The list may be late. A session without a broadcast for a second starts over.
         assert_eq!(throttle.begin(&one.session_id, 12_500), Broadcast::List);
         assert_eq!(
             throttle.plan(&one, 13_500),

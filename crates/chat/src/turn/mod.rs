@@ -709,7 +709,7 @@ mod tests {
         let mut turn = turn();
         answer(&mut turn, "", &["class", "server", "class"]);
         assert_eq!(turn.next(), NextAction::AskClass(vec![0, 2]));
-        // Calls that were not settled when the object was evicted are put to the class again.
+        // Calls undecided at the eviction are submitted to the class again.
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();
@@ -717,7 +717,7 @@ mod tests {
         turn.newest_calls()[0].apply_decision(false);
         turn.newest_calls()[2].apply_decision(true);
         assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
-        // Settled calls stay settled.
+        // Decided calls stay decided.
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();

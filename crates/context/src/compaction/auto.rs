@@ -309,7 +309,7 @@ mod tests {
             (Some(1_000), Some(400), 1_000, false),
             (Some(1_000), Some(400), 1_001, true),
             (Some(1_000), Some(749), 1_001, true),
-            // Near or above the limit: the limit again on top, and never just one more
+            // Near or above the limit: the limit is added on top, and never just one more
             // message.
             (Some(1_000), Some(750), 1_750, false),
             (Some(1_000), Some(750), 1_751, true),

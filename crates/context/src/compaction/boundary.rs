@@ -94,7 +94,7 @@ pub fn parts(
 mod tests {
     use super::*;
 
-    /// `10`: a message of 10 tokens; `s10`: a summary; `10?`: with an open call; `10^`: a
+    /// `10`: a message of 10 tokens; `s10`: a summary; `10?`: with a pending call; `10^`: a
     /// call above has its result here or below.
     fn units(script: &str) -> Vec<PathUnit> {
         let unit = |(index, token): (usize, &str)| {

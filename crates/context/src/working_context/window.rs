@@ -110,7 +110,7 @@ fn missing_result(seq: i64, call: &ToolCall) -> NumberedMessage {
 mod tests {
     use super::*;
 
-    /// `u`, `a`, `s`: said; `c12`: calls 1 and 2; `r1`: the result of 1.
+    /// `u`, `a`, `s`: texts; `c12`: calls 1 and 2; `r1`: the result of 1.
     fn close(script: &str) -> String {
         let numbered = script.split_whitespace().enumerate().map(|(seq, token)| {
             let (kind, ids) = token.split_at(1);
@@ -169,7 +169,7 @@ mod tests {
             ("c1 r1 r1 a", "c1 r1 a"),
             ("c1 c2 r1 r2", "c1 r1 c2 r2"),
             ("", ""),
-            // One id many times.
+            // One id repeated many times.
             ("u c1 r1 a u c1 r1 a u c1 r1", "u c1 r1 a u c1 r1 a u c1 r1"),
             ("c1 r1 c1 u", "c1 r1 c1 x1 u"),
             ("c1 u c1 r1", "c1 x1 u c1 r1"),

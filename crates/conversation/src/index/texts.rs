@@ -185,7 +185,7 @@ mod tests {
             [(1, 3, 9, 0b101_0011), (1, 13, 13, 1), (2, 10, 13, 0b1001)]
         );
         assert_eq!(stretches(&[]), []);
-        // A stretch is not longer than its bits.
+        // A range is not longer than its bit mask.
         let many: Vec<(i64, i64)> = (0..100).map(|seq| (1, seq)).collect();
         let found = stretches(&many);
         assert_eq!(found.len(), 4);

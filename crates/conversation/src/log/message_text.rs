@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn text_parts_become_lines_and_others_are_skipped() {
         let parts = r#"[{"type":"text","text":"a\n"},{"type":"file","text":5},{"type":"text","text":"\u00e9"}]"#;
-        // A part that is not text may carry anything under `text`.
+        // A part that is not text may have any value under `text`.
         assert_eq!(text_of_parts(parts), Some("a\n\n\u{e9}".to_owned()));
         assert_eq!(text_of_parts("[]"), Some(String::new()));
         for none in ["{}", "[1]", r#"[{"text":"a"}]"#, r#"[{"type":"text"}]"#] {

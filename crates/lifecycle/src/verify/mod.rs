@@ -90,7 +90,7 @@ mod tests {
     use crate::tables::tables;
     use base::tables::RowOwner;
 
-    /// Whether a check is of the table, or of the table in which the virtual table stores its rows.
+    /// Whether a check covers the table, or the table in which the virtual table stores its rows.
     fn is_of(checked: &str, table: &str) -> bool {
         checked == table || checked.strip_suffix("_docsize") == Some(table)
     }

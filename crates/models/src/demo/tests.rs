@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::FinishReason;
 
-/// A conversation with the demo, and the tools it has.
+/// A conversation with the demo, and the demo's tools.
 #[derive(Default)]
 struct Talk {
     system: Vec<String>,
@@ -37,7 +37,7 @@ impl Talk {
         })
     }
 
-    /// Says it, and returns the text of the answer.
+    /// Sends the text, and returns the text of the answer.
     fn send(&mut self, text: &str) -> String {
         self.receive(json!({"role": "user", "content": text}));
         let text = text_of(&self.answer());
@@ -45,7 +45,7 @@ impl Talk {
         text
     }
 
-    /// Says it; the tool that is called returns `result`. Returns the call and the text after it.
+    /// Sends the text; the called tool returns `result`. Returns the call and the text after it.
     fn send_with_tool_result(
         &mut self,
         text: &str,
@@ -123,7 +123,7 @@ fn writes_to_the_memory_block_and_confirms() {
     );
     assert!(text.contains("`memory`: I like tea."), "{text}");
     assert!(text.starts_with(INTRODUCTION));
-    // The next call has an id of its own.
+    // The next call has its own id.
     let (call, text) = talk.send_with_tool_result("remember milk", "Block `memory` is full.", true);
     assert_eq!(call["id"], "call_1");
     assert_eq!(text, "`set_context` failed: Block `memory` is full.");
@@ -221,7 +221,7 @@ fn answers_from_the_prompt_and_the_conversation() {
 #[test]
 fn a_summary_of_no_messages_states_so() {
     assert_eq!(Talk::default().send(SUMMARY_REQUEST), "Nothing was said.");
-    // context/compaction/summary.rs holds the demo to this number.
+    // context/compaction/summary.rs tests that the demo keeps to this number.
     assert_eq!(recall::MAX_SUMMARY_CHARS, 2_000);
 }
 

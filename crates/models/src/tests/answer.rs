@@ -12,7 +12,7 @@ fn piece<'a>(key: Option<i64>, id: &'a str, name: &'a str, arguments: &'a str) -
     }
 }
 
-/// The complete calls of an answer made from these pieces.
+/// The complete calls of an answer with these deltas.
 fn calls(pieces: &[CallPiece<'_>]) -> Vec<(String, String, String)> {
     let mut answer = AnswerBuilder::default();
     for piece in pieces {

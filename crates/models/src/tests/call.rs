@@ -185,7 +185,7 @@ fn an_overload_inside_a_200_stream_is_retried_before_the_first_token() {
     );
     assert_eq!(ask(&outbound, Some("anthropic:claude")), Ok(hi()));
 
-    // After a word was given it is too late: nothing is said twice.
+    // After the first token there is no retry, so no text is repeated.
     let late = text.split("event: message_delta").next().unwrap();
     let late = format!("{late}{OVERLOADED}");
     let outbound = script(

@@ -91,7 +91,7 @@ fn a_conversation_for_workers_ai() {
     assert_eq!(body["stream"], false);
     assert_eq!(body["max_tokens"], workers_ai::DEFAULT_MAX_TOKENS);
     assert!(body.get("model").is_none());
-    // It refuses a content of null, and a result that doesn't name its tool.
+    // Workers AI refuses `content: null`, and a result that doesn't name its tool.
     assert_eq!(body["messages"][2]["content"], "");
     assert_eq!(
         body["messages"][3],
@@ -316,7 +316,7 @@ fn urls_and_headers() {
     );
 }
 
-/// The settings as the body has them.
+/// The settings in the body.
 fn settings_in(body: &str) -> Value {
     let body = parsed(body);
     let names = [
@@ -395,7 +395,7 @@ fn reasoning_effort_is_sent_only_if_the_agent_sets_it() {
             plain
         );
     }
-    // The newest models take no temperature.
+    // The newest models accept no temperature.
     assert_eq!(
         settings_in(&anthropic::encode(&request, "claude-opus-4-7", true)),
         json!({"max_tokens": anthropic::DEFAULT_MAX_TOKENS})
@@ -405,7 +405,7 @@ fn reasoning_effort_is_sent_only_if_the_agent_sets_it() {
     assert_eq!(settings_in(&body), json!({"reasoning_effort": "none"}));
 }
 
-/// With a budget for thoughts, Anthropic refuses results of calls without the thoughts
+/// With a thinking budget, Anthropic refuses results of calls without the thinking
 /// before the calls.
 #[test]
 fn a_thinking_budget_applies_before_calls_only() {

@@ -12,7 +12,7 @@ use super::call_ids::CallIds;
 use super::choice::Provider;
 use super::decode::Decoder;
 
-/// The answer in these chunks, a line a part.
+/// The answer in these chunks, one line per part.
 fn received(provider: Provider, chunks: &[&[u8]]) -> Vec<String> {
     let mut decoder = Decoder::new(provider, CallIds::default(), false);
     let mut parts = Vec::new();

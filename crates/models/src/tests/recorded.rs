@@ -256,8 +256,8 @@ fn a_truncated_answer_is_never_a_normal_end() {
                 last == *end || last.starts_with("failed "),
                 "{name} at {cut}: {last}"
             );
-            // An end that is not a failure comes after all other parts; only the usage,
-            // which comes late, may be missing.
+            // A successful end follows all other parts; only the usage,
+            // which is sent last, may be missing.
             if !last.starts_with("failed ") {
                 let words = |parts: &[&str]| -> Vec<String> {
                     let words = parts.iter().filter(|part| !part.starts_with("usage "));

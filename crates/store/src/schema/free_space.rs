@@ -345,7 +345,7 @@ mod tests {
     fn filling_leaves_no_table_and_finds_the_end_of_the_file() {
         let db = migrated();
         let used = || db.size_bytes().unwrap() / PAGE_BYTES;
-        // SQLite's own table of tables keeps a page that one more table needed.
+        // SQLite's schema table keeps a page that one more table needed.
         db.run("CREATE TABLE gone (text)", &[]).unwrap();
         db.run("DROP TABLE gone", &[]).unwrap();
         let small = used();

@@ -29,7 +29,7 @@ enum Choice {
     Named { size: u8 },
 }
 
-/// Texts that are JSON, and texts that almost are.
+/// Valid JSON texts, and slightly invalid ones.
 const TEXTS: &[&str] = &[
     "null",
     " true ",
@@ -116,7 +116,7 @@ fn documents_are_parsed_as_by_serde_json() {
         );
         let ours = ours.ok().map(RawValue::get);
         let theirs = theirs.ok().map(|raw| raw.get());
-        // Only a skipped text may contain a number that no type can hold, or half of a surrogate
+        // Only a skipped text may contain a number that fits no type, or half of a surrogate
         // pair; in both readers.
         assert_eq!(ours, theirs, "{text}");
     }

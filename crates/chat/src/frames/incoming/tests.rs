@@ -214,7 +214,7 @@ fn the_ai_sdk_transport_sends_resumes_and_aborts() {
     let Incoming::Sdk(SdkRequest::Send { id, request }) = parse(send.clone()) else {
         panic!("a request to send")
     };
-    // The page's chat is not the session: the socket's is.
+    // The socket determines the session, not the page's chat id.
     assert_eq!((id.as_str(), request.messages.len()), ("r1", 1));
     assert_eq!(request.session_id, None);
     let resumes = parse(json!({"type": "resume", "requestId": "r1", "id": "page", "body": {}}));

@@ -117,7 +117,7 @@ fn a_page_that_switched_sessions_writes_no_old_message() {
     let request = of_page(&[&other[..], &[user("lost"), user("new")]].concat());
     assert_eq!(new_ids(&plan(&[], &request).unwrap()), ["new"]);
     assert!(new_ids(&plan(&[], &of_page(&other)).unwrap()).is_empty());
-    // A greeting that the page shows is not an exchange, and messages before the log's end
+    // A greeting in the page's list is not an exchange, and messages before the log's end
     // are not added.
     let greeted = of_page(&[agent("hello", &[]), user("u1"), user("u2")]);
     assert_eq!(new_ids(&plan(&[], &greeted).unwrap()), ["u1", "u2"]);
@@ -214,7 +214,7 @@ fn an_approval_goes_into_the_message_with_its_call() {
 #[test]
 fn unrequested_answers_are_rejected() {
     let cases = [
-        // No call with this name is open: it was answered, or is a server's tool.
+        // No call with this name is pending: it was answered, or its tool runs on the server.
         (output("c2"), AwaitedAnswer::Output),
         // An output instead of an approval would forge the tool's result.
         (output("c1"), approval()),
@@ -291,7 +291,7 @@ fn regenerating_adds_a_sibling_answer() {
     // A whole history, including its last answer.
     let request = regenerate(&[user("u1"), agent("a1", &[])], None);
     assert_eq!(plan(&log, &request).unwrap().position, beside("a1"));
-    // No history at all.
+    // An empty history.
     assert_eq!(
         plan(&log, &regenerate(&[], Some("a1"))).unwrap().position,
         beside("a1")
