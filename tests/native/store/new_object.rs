@@ -1,6 +1,6 @@
 //! A new object's tables, which one file creates, equal the result of all migrations.
 //!
-//! `UPDATE=1 cargo test the_file_of_a_new_objects_tables` rewrites the file, on the commit that
+//! `UPDATE=1 cargo test the_schema_of_a_new_object` rewrites the file, on the commit that
 //! adds a migration.
 
 use std::fs;
@@ -61,8 +61,8 @@ fn the_schema_of_a_new_object_equals_that_of_the_migrations() {
     assert_eq!(
         fs::read_to_string(&file).unwrap(),
         text,
-        "crates/store/src/schema/newest.sql is behind the migrations: `UPDATE=1 cargo test \
-         the_file_of_a_new_objects_tables` writes it anew"
+        "crates/store/src/schema/newest.sql differs from the migrations: `UPDATE=1 cargo test \
+         the_schema_of_a_new_object` rewrites it"
     );
 }
 

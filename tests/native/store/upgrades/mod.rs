@@ -3,7 +3,7 @@
 //!
 //! Each version of the tables has two files: an object that was searched, and one that was not. A
 //! third file contains the answers of reads at that time. `FIXTURES=1 cargo test
-//! the_newest_tables`, run on the commit that adds a migration, creates the files of the newest
+//! the_newest_schema`, run on the commit that adds a migration, creates the files of the newest
 //! version and changes no others.
 
 pub mod make;
@@ -110,7 +110,7 @@ fn the_newest_schema_has_a_fixture() {
         let name = format!("{:04}-{ending}.db", schema::newest());
         assert!(
             folder().join(&name).exists(),
-            "tests/upgrades/{name} is missing: a migration was added. Run `FIXTURES=1 cargo test the_newest_tables` and commit what it makes."
+            "tests/upgrades/{name} is missing: a migration was added. Run `FIXTURES=1 cargo test the_newest_schema` and commit what it makes."
         );
     }
 }
