@@ -1119,7 +1119,7 @@ fn ask_user(alice: &Alice, params: Value, capabilities: Value) -> (u16, Value) {
     read(post(alice, None, headers, &body.to_string()))
 }
 
-fn yes() -> Value {
+fn approval_answers() -> Value {
     json!({"approval": {"action": "accept", "content": {"approve": true}}})
 }
 
@@ -1158,7 +1158,7 @@ fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
     };
     // Without the state or without an approval, the question is repeated.
     for with in [
-        json!({"inputResponses": yes()}),
+        json!({"inputResponses": approval_answers()}),
         json!({"requestState": state}),
         json!({"requestState": state, "inputResponses": {"other": {"action": "accept"}}}),
         json!({"requestState": state, "inputResponses": {"approval": true}}),
@@ -1184,7 +1184,7 @@ fn a_tool_that_needs_approval_elicits_it_from_capable_clients() {
     }
     assert!(alice.outbound.calls.borrow().is_empty());
 
-    let approved = json!({"requestState": state, "inputResponses": yes()});
+    let approved = json!({"requestState": state, "inputResponses": approval_answers()});
     for _ in 0..2 {
         alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
         let (_, reply) = again(&alice, approved.clone());
@@ -1216,7 +1216,7 @@ fn a_state_is_bound_to_its_caller_call_and_time() {
     let refused = |alice: &Alice, call: &Value, state: &str| {
         let mut call = call.clone();
         call["requestState"] = json!(state);
-        call["inputResponses"] = yes();
+        call["inputResponses"] = approval_answers();
         let (status, reply) = ask_user(alice, call, can.clone());
         assert_eq!(
             (status, &reply["error"]["code"]),
@@ -1283,7 +1283,7 @@ fn a_state_is_bound_to_its_caller_call_and_time() {
     alice.outbound.answer(Ok(ScriptedAnswer::text(200, "paid")));
     let mut call = call;
     call["requestState"] = json!(state);
-    call["inputResponses"] = yes();
+    call["inputResponses"] = approval_answers();
     let (_, reply) = ask_user(&alice, call, can);
     assert_eq!(reply["result"]["content"][0]["text"], "paid");
 }

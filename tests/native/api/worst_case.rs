@@ -398,7 +398,7 @@ fn writes() -> Vec<(&'static str, Value)> {
 struct Costs(BTreeMap<String, (f64, String)>);
 
 impl Costs {
-    fn take<T>(&mut self, operation: &str, description: &str, run: impl FnOnce() -> T) {
+    fn measure<T>(&mut self, operation: &str, description: &str, run: impl FnOnce() -> T) {
         let (cost, _) = timed(run);
         self.note(operation, description, cost);
     }
@@ -477,7 +477,7 @@ fn no_request_blocks_an_agent_for_a_second() {
         costs.run(&filled, "search", &query);
         let answer = query.to_string();
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": query}});
-        costs.take("mcp tools/call", &answer, || {
+        costs.measure("mcp tools/call", &answer, || {
             super::mcp::send(&filled, &call)
         });
     }

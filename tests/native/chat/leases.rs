@@ -68,7 +68,7 @@ impl Alice {
         })
     }
 
-    fn begins_as_usual(&self) -> StartedTurn {
+    fn begin_with_answers(&self) -> StartedTurn {
         let body = json!({"id": "s", "message": user("Go.")});
         begin_chat(
             &self.agent(&self.db),
@@ -93,11 +93,11 @@ fn bytes_of(answer: &ScriptedAnswer) -> Vec<u8> {
 }
 
 /// Starts an ordinary turn with a tool.
-fn ordinary(alice: &Alice) -> Vec<Value> {
+fn direct_chunks(alice: &Alice) -> Vec<Value> {
     for answer in answers() {
         alice.outbound.answer(Ok(answer));
     }
-    let started = alice.begins_as_usual();
+    let started = alice.begin_with_answers();
     alice.run_work(started.work.unwrap());
     receive(started.listener)
 }
@@ -129,7 +129,7 @@ fn shape(chunks: &[Value]) -> Vec<Value> {
 
 #[test]
 fn any_chunking_yields_the_same_stream_as_a_direct_call() {
-    let expected = shape(&ordinary(&with_tool()));
+    let expected = shape(&direct_chunks(&with_tool()));
     assert!(expected.len() > 8, "{expected:?}");
     let mut dice = Dice(7);
     for _ in 0..20 {
@@ -137,7 +137,7 @@ fn any_chunking_yields_the_same_stream_as_a_direct_call() {
         let [first, tool, second] = <[ScriptedAnswer; 3]>::try_from(answers()).ok().unwrap();
         alice.outbound.answer(Ok(tool));
         let (lease, requests) = lease();
-        let mut started = alice.begins_as_usual();
+        let mut started = alice.begin_with_answers();
         let mut driven = alice.drive(&lease, &mut started);
         let mut is_over = false;
         for (number, answer) in [(0, &first), (1, &second)] {
@@ -182,7 +182,7 @@ fn only_turns_of_hosted_models_use_a_lease() {
         let alice = Alice::with_model();
         let named = ("MODEL".to_owned(), model.to_owned());
         alice.outbound.settings.borrow_mut().extend([named]);
-        let started = alice.begins_as_usual();
+        let started = alice.begin_with_answers();
         let agent = alice.agent(&alice.db);
         let work = started.work.unwrap();
         let answer = may_wait_elsewhere(&agent, work.turn()).unwrap();
@@ -194,7 +194,7 @@ fn only_turns_of_hosted_models_use_a_lease() {
 fn cancelling_a_turn_ends_its_leased_call() {
     let alice = Alice::with_model();
     let (lease, requests) = lease();
-    let mut started = alice.begins_as_usual();
+    let mut started = alice.begin_with_answers();
     let mut driven = alice.drive(&lease, &mut started);
     assert!(waits(&mut driven));
     let busy = alice.begin(&json!({"id": "s", "message": user("And?")}));
@@ -215,7 +215,7 @@ fn if_the_holder_is_lost_early_the_object_makes_the_call() {
     let alice = Alice::with_model();
     alice.outbound.answer(text_answer("Here."));
     let (lease, _) = lease();
-    let mut started = alice.begins_as_usual();
+    let mut started = alice.begin_with_answers();
     let mut driven = alice.drive(&lease, &mut started);
     assert!(waits(&mut driven));
     assert_eq!(lease.end(), Loss::Nothing);
@@ -230,7 +230,7 @@ fn if_the_holder_is_lost_early_the_object_makes_the_call() {
 fn an_interrupted_answer_is_requested_again_and_stored_once() {
     let alice = Alice::with_model();
     let (lease, requests) = lease();
-    let mut started = alice.begins_as_usual();
+    let mut started = alice.begin_with_answers();
     let running = Rc::clone(started.work.as_ref().unwrap().running());
     let mut driven = alice.drive(&lease, &mut started);
     assert!(waits(&mut driven));
@@ -273,7 +273,7 @@ fn a_crash_at_any_message_of_the_holder_is_recovered() {
         let mut alice = Alice::with_model();
         {
             let (lease, _) = lease();
-            let mut started = alice.begins_as_usual();
+            let mut started = alice.begin_with_answers();
             let mut driven = alice.drive(&lease, &mut started);
             assert!(waits(&mut driven));
             for arrival in &arrivals[..evicted_after] {
@@ -305,21 +305,21 @@ fn a_holder_reports_the_same_as_a_direct_call() {
         },
         CallFailure::Crowded,
     ] {
-        let ordinary = {
+        let direct_chunks = {
             let alice = Alice::with_model();
             alice.outbound.answer(Err(failure.clone()));
-            let started = alice.begins_as_usual();
+            let started = alice.begin_with_answers();
             alice.run_work(started.work.unwrap());
             shape(&receive(started.listener))
         };
         let alice = Alice::with_model();
         let (lease, _) = lease();
-        let mut started = alice.begins_as_usual();
+        let mut started = alice.begin_with_answers();
         let mut driven = alice.drive(&lease, &mut started);
         assert!(waits(&mut driven));
         lease.arrive(0, Arrival::Failed(failure));
         assert!(!waits(&mut driven));
         drop(driven);
-        assert_eq!(shape(&receive(started.listener)), ordinary);
+        assert_eq!(shape(&receive(started.listener)), direct_chunks);
     }
 }

@@ -74,7 +74,7 @@ fn ledgers(alice: &Alice) -> Vec<(&'static str, i64, f64)> {
     ]
 }
 
-fn agree(alice: &Alice, case: &str) -> i64 {
+fn assert_totals_agree(alice: &Alice, case: &str) -> i64 {
     let totals = ledgers(alice);
     let (_, tokens, cost) = totals[0];
     for (name, others_tokens, others_cost) in &totals {
@@ -88,7 +88,7 @@ fn agree(alice: &Alice, case: &str) -> i64 {
 }
 
 /// Runs a turn until it waits, and stops it there.
-fn stopped(alice: &Alice) {
+fn stop_midway(alice: &Alice) {
     let body = json!({"id": "s", "message": user("Tell me a long story, please.")});
     let started = alice.begin(&body).unwrap();
     let agent = alice.agent(&alice.db);
@@ -130,8 +130,8 @@ fn a_stopped_turn_has_the_same_usage_in_every_total() {
                     alice.outbound.answer(Ok(ScriptedAnswer::stream(&text)));
                     alice.outbound.stays_open.set(true);
                 }
-                stopped(&alice);
-                let tokens = agree(&alice, &case);
+                stop_midway(&alice);
+                let tokens = assert_totals_agree(&alice, &case);
                 assert!(tokens > 0, "{case}: the model was called");
             }
         }
@@ -173,7 +173,7 @@ fn a_finished_or_failed_turn_has_the_same_usage_in_every_total() {
         alice.chat(json!({"id": "s", "message": user("Hello.")}));
         let tokens = match alice.ok("getUsage", json!({"by": "day"}))["usage"].as_array() {
             Some(days) if days.is_empty() => 0,
-            _ => agree(&alice, name),
+            _ => assert_totals_agree(&alice, name),
         };
         assert_eq!(tokens == 0, is_free, "{name}");
     }

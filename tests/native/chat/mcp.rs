@@ -84,7 +84,7 @@ impl Alice {
 
     /// A turn in which the model calls the tool `gh_a` once. Returns the text that the
     /// model reads.
-    fn uses(&self, answers: Vec<Answer>) -> String {
+    fn call_in_turn(&self, answers: Vec<Answer>) -> String {
         let before = self.outbound.calls.borrow().len();
         self.outbound
             .answer(calls(&[("c1", "gh_a", json!({"q": 1}))]));
@@ -165,7 +165,10 @@ fn tools_are_listed_and_called_as_the_protocol_specifies() {
     assert_eq!(header(&list, "mcp-session-id"), Some("S-1"));
     assert_eq!(header(&list, "mcp-protocol-version"), Some("2025-11-25"));
 
-    assert_eq!(alice.uses(vec![result(1, text("It is so."))]), "It is so.");
+    assert_eq!(
+        alice.call_in_turn(vec![result(1, text("It is so."))]),
+        "It is so."
+    );
     let (call, body) = alice.sent_call(4);
     assert_eq!(
         body,
@@ -272,7 +275,7 @@ fn a_result_is_the_servers_answer_or_an_error() {
             "Error: `gh_a` returned no result: it returned something other than a JSON-RPC message.",
         ),
     ] {
-        assert_eq!(alice.uses(vec![answer]), expected);
+        assert_eq!(alice.call_in_turn(vec![answer]), expected);
     }
 }
 
@@ -286,7 +289,7 @@ fn requests_from_a_server_are_refused() {
     let refused = (0..8).map(|_| Ok(ScriptedAnswer::text(202, "")));
     let mut answers = vec![events(&messages)];
     answers.extend(refused);
-    assert_eq!(alice.uses(answers), "Fine.");
+    assert_eq!(alice.call_in_turn(answers), "Fine.");
     let (_, ping) = alice.sent_call(5);
     assert_eq!(ping, json!({"jsonrpc": "2.0", "id": "p", "result": {}}));
     let (_, sampling) = alice.sent_call(6);
@@ -539,7 +542,7 @@ fn an_expired_session_is_reinitialized_once() {
     let note = || Ok(ScriptedAnswer::text(202, ""));
     let not_found = || Ok(ScriptedAnswer::text(404, ""));
     let hello = || result(2, json!({"protocolVersion": "2025-06-18"}));
-    let received = alice.uses(vec![
+    let received = alice.call_in_turn(vec![
         not_found(),
         hello(),
         note(),
@@ -552,12 +555,15 @@ fn an_expired_session_is_reinitialized_once() {
     assert_eq!(header(&again, "mcp-protocol-version"), Some("2025-06-18"));
     assert_eq!(body["params"]["arguments"], json!({"q": 1}));
     // The next call uses the new session.
-    assert_eq!(alice.uses(vec![result(1, text("Known."))]), "Known.");
+    assert_eq!(
+        alice.call_in_turn(vec![result(1, text("Known."))]),
+        "Known."
+    );
     assert_eq!(
         header(&alice.sent_call(10).0, "mcp-session-id"),
         Some("S-2")
     );
-    let lost = alice.uses(vec![not_found(), hello(), note(), not_found()]);
+    let lost = alice.call_in_turn(vec![not_found(), hello(), note(), not_found()]);
     assert_eq!(
         lost,
         "Error: `gh_a` returned no result: it did not recognize its own session."
@@ -572,10 +578,11 @@ fn an_expired_session_is_reinitialized_once() {
         let mut answers = vec![not_found()];
         answers.extend(failing);
         assert_eq!(
-            alice.uses(answers),
+            alice.call_in_turn(answers),
             "Error: `gh_a` returned no result: it could not be reached."
         );
-        let received = alice.uses(vec![not_found(), hello(), note(), result(3, text("Back."))]);
+        let received =
+            alice.call_in_turn(vec![not_found(), hello(), note(), result(3, text("Back."))]);
         assert_eq!(received, "Back.");
     }
     // Some servers report this with status 400 and an error for no request.
@@ -584,7 +591,7 @@ fn an_expired_session_is_reinitialized_once() {
         status: 400,
         ..ScriptedAnswer::json(&unknown).ok().unwrap()
     };
-    let received = alice.uses(vec![
+    let received = alice.call_in_turn(vec![
         Ok(unknown),
         hello(),
         note(),
@@ -594,7 +601,7 @@ fn an_expired_session_is_reinitialized_once() {
     // Any other failure may occur after the tool has run: nothing is sent again.
     assert!(
         alice
-            .uses(vec![Ok(ScriptedAnswer::text(500, ""))])
+            .call_in_turn(vec![Ok(ScriptedAnswer::text(500, ""))])
             .contains("status 500")
     );
 }
@@ -682,7 +689,7 @@ fn a_list_changed_notification_triggers_a_refresh() {
         let done = json!({"jsonrpc": "2.0", "id": id, "result": text("Fine.")});
         events(&[changed.clone(), changed, done])
     };
-    assert_eq!(alice.uses(vec![reports(1)]), "Fine.");
+    assert_eq!(alice.call_in_turn(vec![reports(1)]), "Fine.");
     alice.outbound.answer(text_answer("Hi."));
     alice.chat_text("too soon");
     assert_eq!(alice.tools().len(), 1);
@@ -698,7 +705,7 @@ fn a_list_changed_notification_triggers_a_refresh() {
     alice.outbound.answer(text_answer("Hi."));
     alice.chat_text("later");
     // A server that doesn't answer is not contacted in every turn.
-    assert_eq!(alice.uses(vec![reports(1)]), "Fine.");
+    assert_eq!(alice.call_in_turn(vec![reports(1)]), "Fine.");
     alice.outbound.answer(Err(CallFailure::Crowded));
     alice.outbound.answer(text_answer("Hi."));
     alice.chat_text("it fails");
@@ -1011,7 +1018,7 @@ fn a_secret_repeated_by_a_server_is_redacted() {
         Some("Bearer hunter2-hunter2")
     );
     assert_eq!(
-        alice.uses(vec![result(1, text(&format!("Key: {SECRET}")))]),
+        alice.call_in_turn(vec![result(1, text(&format!("Key: {SECRET}")))]),
         "Key: [secret]"
     );
     // JSON has many ways to write one text.
@@ -1024,12 +1031,12 @@ fn a_secret_repeated_by_a_server_is_redacted() {
         Ok(ScriptedAnswer::stream(&format!("data: {reply}\n\n"))),
         result(1, within),
     ] {
-        assert_eq!(alice.uses(vec![answer]), r#"{"key":"[secret]"}"#);
+        assert_eq!(alice.call_in_turn(vec![answer]), r#"{"key":"[secret]"}"#);
     }
     let refusal = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": format!("Bad key {SECRET}")}});
     assert!(
         alice
-            .uses(vec![ScriptedAnswer::json(&refusal)])
+            .call_in_turn(vec![ScriptedAnswer::json(&refusal)])
             .contains("Bad key [secret]")
     );
     assert!(!alice.db.dump().contains(SECRET));
@@ -1097,7 +1104,7 @@ fn a_broken_stream_resumes_after_the_retry_delay_without_a_second_call() {
     };
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": text("At last.")});
     let before = alice.outbound.calls.borrow().len() + 1;
-    let read = alice.uses(vec![
+    let read = alice.call_in_turn(vec![
         cut_after(&["e-1", "e-2"], 700, None),
         cut_after(&[], 0, Some(lost())),
         Err(lost()),
@@ -1142,14 +1149,14 @@ fn resuming_is_limited_and_needs_server_support() {
     // The server does not support resuming, or has dropped its session. The tool is not called
     // again.
     for status in [405, 404] {
-        let read = alice.uses(vec![cut(), Ok(ScriptedAnswer::text(status, ""))]);
+        let read = alice.call_in_turn(vec![cut(), Ok(ScriptedAnswer::text(status, ""))]);
         assert_eq!(read, ended);
     }
-    assert_eq!(alice.uses((0..6).map(|_| cut()).collect()), ended);
+    assert_eq!(alice.call_in_turn((0..6).map(|_| cut()).collect()), ended);
     // A stream without an id, or with another failure, can't be resumed.
-    assert_eq!(alice.uses(vec![cut_after(&[""], 1, None)]), ended);
+    assert_eq!(alice.call_in_turn(vec![cut_after(&[""], 1, None)]), ended);
     let late = CallFailure::TookTooLong { total_ms: 300_000 };
-    let read = alice.uses(vec![cut_after(&["e"], 1, Some(late))]);
+    let read = alice.call_in_turn(vec![cut_after(&["e"], 1, Some(late))]);
     assert!(read.contains("took longer than 300 s"), "{read}");
 }
 

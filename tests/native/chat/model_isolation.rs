@@ -141,7 +141,7 @@ fn other_sessions_calibration_does_not_change_a_request() {
 
 impl Alice {
     /// Runs a turn with a long message. Returns the length of the request to the model.
-    fn talks(&self, number: usize) -> usize {
+    fn run_long_turn(&self, number: usize) -> usize {
         self.outbound.answer(answered("Yes."));
         self.run_turn_in("s", number, &"some words ".repeat(3_000));
         self.outbound.calls.borrow().last().unwrap().body.len()
@@ -151,7 +151,7 @@ impl Alice {
 #[test]
 fn a_long_message_shortens_no_other_session() {
     let alice = Alice::with_model();
-    let request_length = |number| alice.talks(number);
+    let request_length = |number| alice.run_long_turn(number);
     (0..8).for_each(|number| assert!(request_length(number) > 0));
     let before = request_length(8);
     alice.outbound.answer(Ok(refused_without_numbers()));
@@ -163,7 +163,7 @@ fn a_long_message_shortens_no_other_session() {
 #[test]
 fn a_window_reported_by_the_provider_applies_to_the_whole_agent() {
     let alice = Alice::with_model();
-    let request_length = |number| alice.talks(number);
+    let request_length = |number| alice.run_long_turn(number);
     (0..8).for_each(|number| assert!(request_length(number) > 0));
     alice.outbound.answer(refused(90_000, 8_192));
     alice.outbound.answer(answered("Yes."));

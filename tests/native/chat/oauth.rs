@@ -111,23 +111,23 @@ impl Alice {
             settings.insert(name.to_owned(), value.to_owned());
         }
         drop(settings);
-        alice.challenges(r#"Bearer resource_metadata="https://tools.example/about""#);
+        alice.set_challenge(r#"Bearer resource_metadata="https://tools.example/about""#);
         alice
     }
 
-    fn challenges(&self, challenge: &str) {
+    fn set_challenge(&self, challenge: &str) {
         *self.outbound.challenge.borrow_mut() = Some(challenge.to_owned());
     }
 
-    fn queues(&self, answers: impl IntoIterator<Item = Answer>) {
+    fn add_answers(&self, answers: impl IntoIterator<Item = Answer>) {
         for answer in answers {
             self.outbound.answer(answer);
         }
     }
 
     /// Defines the server, which requires authorization. Returns the URL to open.
-    fn is_wanted(&self, more: &Value, answers: Vec<Answer>) -> String {
-        self.queues([status(401)].into_iter().chain(answers));
+    fn define_unauthorized_server(&self, more: &Value, answers: Vec<Answer>) -> String {
+        self.add_answers([status(401)].into_iter().chain(answers));
         let mut input = json!({"name": "gh", "mcp": URL, "needsApproval": false});
         let given = input.as_object_mut().unwrap();
         given.extend(more.as_object().unwrap().clone());
@@ -138,16 +138,16 @@ impl Alice {
     }
 
     fn begin_authorization(&self) -> String {
-        self.is_wanted(&json!({}), vec![resource(), metadata(), registered()])
+        self.define_unauthorized_server(&json!({}), vec![resource(), metadata(), registered()])
     }
 
     /// Like `begin_authorization`, for an agent that has registered its client.
     fn begin_registered(&self) -> String {
-        self.is_wanted(&json!({}), vec![resource(), metadata()])
+        self.define_unauthorized_server(&json!({}), vec![resource(), metadata()])
     }
 
     /// The browser calls the redirect URL with these fields.
-    fn returns_with(&self, query: &str) -> ReturnPage {
+    fn return_with(&self, query: &str) -> ReturnPage {
         let address = format!("{CALLBACK}?{query}");
         let Route::OAuthReturn { agent, returned } = route::parse("GET", &address).unwrap() else {
             panic!("{address}");
@@ -159,20 +159,20 @@ impl Alice {
     fn authorized() -> Self {
         let alice = Self::with_oauth();
         let opened = alice.begin_authorization();
-        alice.queues(
+        alice.add_answers(
             [tokens("token-one", "refresh-one")]
                 .into_iter()
                 .chain(listed()),
         );
-        let page = alice.returns_with(&allowed(&opened));
+        let page = alice.return_with(&allowed(&opened));
         assert_eq!(page.status, 200, "{}", page.html);
         alice
     }
 
     /// Runs a turn in which the model calls the tool. Returns the text that the model reads.
-    fn uses_it(&self, answers: Vec<Answer>) -> String {
+    fn call_authorized_tool(&self, answers: Vec<Answer>) -> String {
         self.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
-        self.queues(answers);
+        self.add_answers(answers);
         self.outbound.answer(text_answer("Done."));
         self.chat_text("go");
         assert!(
@@ -259,12 +259,12 @@ fn a_user_authorizes_the_agent_and_requests_carry_the_token() {
     assert_eq!(alice.server()["needsAuthorization"], true);
 
     let from = alice.count_sent();
-    alice.queues(
+    alice.add_answers(
         [tokens("token-one", "refresh-one")]
             .into_iter()
             .chain(listed()),
     );
-    let page = alice.returns_with(&allowed(&opened));
+    let page = alice.return_with(&allowed(&opened));
     assert_eq!((page.status, page.failure), (200, None));
     let sent = alice.sent_since(from);
     let (url, form, body, credential) = &sent[0];
@@ -292,7 +292,7 @@ fn a_user_authorizes_the_agent_and_requests_carry_the_token() {
     assert_eq!(known["servers"][0]["needsAuthorization"], Value::Null);
     let from = alice.count_sent() + 1;
     assert_eq!(
-        alice.uses_it(vec![text("You are token-one.")]),
+        alice.call_authorized_tool(vec![text("You are token-one.")]),
         "You are [secret]."
     );
     assert_eq!(
@@ -325,21 +325,21 @@ fn an_authorization_response_is_valid_once_for_ten_minutes() {
         let opened = alice.begin_registered();
         let from = alice.count_sent();
         let query = allowed(&opened).replace(change.0, change.1);
-        let page = alice.returns_with(&query);
+        let page = alice.return_with(&query);
         let failure = page.failure.unwrap();
         assert_eq!(failure.details()["field"], field, "{query}");
         assert_eq!(alice.count_sent(), from, "no request is sent");
         // A used authorization is invalid.
-        assert_eq!(unknown(alice.returns_with(&allowed(&opened))), "state");
+        assert_eq!(unknown(alice.return_with(&allowed(&opened))), "state");
     }
     let opened = alice.begin_registered();
     alice.host.advance(10 * 60_000);
-    assert_eq!(unknown(alice.returns_with(&allowed(&opened))), "state");
+    assert_eq!(unknown(alice.return_with(&allowed(&opened))), "state");
     // A later authorization URL replaces an earlier one.
     let first = alice.begin_registered();
     let second = alice.begin_registered();
     assert_ne!(first, second);
-    assert_eq!(unknown(alice.returns_with(&allowed(&first))), "state");
+    assert_eq!(unknown(alice.return_with(&allowed(&first))), "state");
     for state in ["", "x", "W10"] {
         let address = format!("{CALLBACK}?code=x&state={state}");
         let error = route::parse("GET", &address).unwrap_err();
@@ -385,9 +385,9 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
         1,
         json!({"tools": [{"name": "a", "description": "The a.", "inputSchema": {"type": "object"}}]}),
     );
-    alice.queues([tokens("token-two", "refresh-two"), fresh]);
+    alice.add_answers([tokens("token-two", "refresh-two"), fresh]);
     let before = alice.count_sent();
-    assert_eq!(alice.uses_it(vec![text("Fine.")]), "Fine.");
+    assert_eq!(alice.call_authorized_tool(vec![text("Fine.")]), "Fine.");
     let sent = alice.sent_since(before);
     let given = fields(&sent[0].2);
     assert_eq!(given["grant_type"], "refresh_token");
@@ -401,7 +401,10 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
     let without = document(&json!({"access_token": "token-three", "token_type": "Bearer"}));
     let again = result(2, json!({"content": [{"type": "text", "text": "Again."}]}));
     let before = alice.count_sent() + 1;
-    assert_eq!(alice.uses_it(vec![status(401), without, again]), "Again.");
+    assert_eq!(
+        alice.call_authorized_tool(vec![status(401), without, again]),
+        "Again."
+    );
     let sent = alice.sent_since(before);
     assert_eq!(sent[0].3.as_deref(), Some("Bearer token-two"));
     assert_eq!(fields(&sent[1].2)["refresh_token"], "refresh-two");
@@ -413,30 +416,30 @@ fn a_token_is_refreshed_before_expiry_and_once_after_a_401() {
             cause: String::new(),
         })
     };
-    let read = alice.uses_it(vec![status(401), unreachable()]);
+    let read = alice.call_authorized_tool(vec![status(401), unreachable()]);
     assert!(
         read.contains("its authorization could not be renewed"),
         "{read}"
     );
     assert_eq!(alice.server()["needsAuthorization"], Value::Null);
     // It refuses: the user must authorize again.
-    let read = alice.uses_it(vec![status(401), status(400)]);
+    let read = alice.call_authorized_tool(vec![status(401), status(400)]);
     assert!(read.contains("must be authorized"), "{read}");
     assert_eq!(alice.server()["needsAuthorization"], true);
     let before = alice.count_sent() + 1;
-    alice.uses_it(vec![status(401)]);
+    alice.call_authorized_tool(vec![status(401)]);
     assert_eq!(alice.sent_since(before)[0].3, None, "the token was deleted");
 }
 
 #[test]
 fn a_tool_that_needs_more_scopes_requests_all_of_them() {
     let alice = Alice::authorized();
-    alice.challenges(r#"Bearer error="insufficient_scope", scope="write""#);
-    let read = alice.uses_it(vec![status(403)]);
+    alice.set_challenge(r#"Bearer error="insufficient_scope", scope="write""#);
+    let read = alice.call_authorized_tool(vec![status(403)]);
     assert!(read.contains("`gh` must be authorized"), "{read}");
     assert_eq!(alice.server()["needsAuthorization"], true);
     // The server lists its tools, and requires more scopes.
-    alice.queues(listed().into_iter().chain([resource(), metadata()]));
+    alice.add_answers(listed().into_iter().chain([resource(), metadata()]));
     let define = json!({"name": "gh", "mcp": URL, "needsApproval": false});
     let defined = alice.ok("defineTool", define);
     assert_eq!(defined["tools"][0]["name"], "gh_a");
@@ -447,7 +450,7 @@ fn a_tool_that_needs_more_scopes_requests_all_of_them() {
     assert_eq!(fields(opened)["client_id"], "c-1");
     // Until then, the other tools are called with the existing token.
     let before = alice.count_sent() + 1;
-    alice.uses_it(vec![text("Fine.")]);
+    alice.call_authorized_tool(vec![text("Fine.")]);
     assert_eq!(
         alice.sent_since(before)[0].3.as_deref(),
         Some("Bearer token-one")
@@ -531,7 +534,7 @@ fn metadata_of_another_issuer_or_without_pkce_are_refused() {
             "oauth.clientId",
         ),
     ] {
-        alice.queues([status(401)].into_iter().chain(answers));
+        alice.add_answers([status(401)].into_iter().chain(answers));
         let refused = alice.call("defineTool", json!({"name": "gh", "mcp": URL}));
         let error = refused.unwrap_err();
         assert_eq!(error.code.name(), code, "{}", error.message);
@@ -544,14 +547,14 @@ fn metadata_of_another_issuer_or_without_pkce_are_refused() {
 #[test]
 fn metadata_are_discovered_at_the_standard_locations() {
     let alice = Alice::with_oauth();
-    alice.challenges("Bearer");
+    alice.set_challenge("Bearer");
     let issuer = "https://login.example/tenant";
     let resource =
         document(&json!({"resource": "https://tools.example", "authorization_servers": [issuer]}));
     let metadata = document(&metadata_with(
         &json!({"issuer": issuer, "scopes_supported": ["offline_access"]}),
     ));
-    let opened = alice.is_wanted(
+    let opened = alice.define_unauthorized_server(
         &json!({}),
         vec![
             status(404),
@@ -586,7 +589,7 @@ fn metadata_are_discovered_at_the_standard_locations() {
 fn client_registration_prefers_configuration_then_a_metadata_document() {
     let supported = json!({"client_id_metadata_document_supported": true});
     let alice = Alice::with_oauth();
-    let opened = alice.is_wanted(
+    let opened = alice.define_unauthorized_server(
         &json!({}),
         vec![resource(), document(&metadata_with(&supported))],
     );
@@ -608,17 +611,18 @@ fn client_registration_prefers_configuration_then_a_metadata_document() {
     drop(settings);
     let post = json!({"token_endpoint_auth_methods_supported": ["client_secret_post"], "client_id_metadata_document_supported": true});
     let own = json!({"oauth": {"clientId": "mine", "clientSecret": "secret:LOGIN", "scopes": ["a", "b"]}});
-    let opened = alice.is_wanted(&own, vec![resource(), document(&metadata_with(&post))]);
+    let opened =
+        alice.define_unauthorized_server(&own, vec![resource(), document(&metadata_with(&post))]);
     assert_eq!(fields(&opened)["client_id"], "mine");
     assert_eq!(fields(&opened)["scope"], "a b");
     assert_eq!(alice.server()["oauth"], own["oauth"]);
     let from = alice.count_sent();
-    alice.queues(
+    alice.add_answers(
         [tokens("token-one", "refresh-one")]
             .into_iter()
             .chain(listed()),
     );
-    assert_eq!(alice.returns_with(&allowed(&opened)).status, 200);
+    assert_eq!(alice.return_with(&allowed(&opened)).status, 200);
     let given = fields(&alice.sent_since(from)[0].2);
     assert_eq!(given["client_id"], "mine");
     assert_eq!(given["client_secret"], "the-clients-secret");
@@ -656,7 +660,7 @@ fn removing_a_server_deletes_its_tokens() {
     // A server at another address gets no token of this one.
     let alice = Alice::authorized();
     let from = alice.count_sent();
-    alice.queues(listed());
+    alice.add_answers(listed());
     alice.ok(
         "defineTool",
         json!({"name": "gh", "mcp": "https://tools.example/other"}),
@@ -679,7 +683,7 @@ fn removing_a_server_deletes_its_tokens() {
     settings.insert("KEY".to_owned(), "the-operators".to_owned());
     drop(settings);
     let from = alice.count_sent();
-    alice.queues(listed());
+    alice.add_answers(listed());
     let headers = json!({"authorization": "Bearer secret:KEY"});
     alice.ok(
         "defineTool",
@@ -705,7 +709,7 @@ fn another_key_or_none_counts_as_not_authorized() {
     };
     set("TOOL_TOKEN_KEY", "another key of at least 32 characters");
     let before = alice.count_sent() + 1;
-    let read = alice.uses_it(vec![status(401)]);
+    let read = alice.call_authorized_tool(vec![status(401)]);
     assert!(read.contains("must be authorized"), "{read}");
     assert_eq!(alice.sent_since(before)[0].3, None);
 
@@ -714,7 +718,7 @@ fn another_key_or_none_counts_as_not_authorized() {
         ("PUBLIC_URL", "memory.example.com"),
     ] {
         set(name, value);
-        alice.queues([status(401)]);
+        alice.add_answers([status(401)]);
         let error = alice
             .call("defineTool", json!({"name": "gh", "mcp": URL}))
             .unwrap_err();

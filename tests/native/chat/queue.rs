@@ -33,7 +33,7 @@ impl Alice {
     }
 
     /// Starts a turn for the message `first`.
-    fn busy(&self) -> (TurnWork, chat::run::listener::TurnListener) {
+    fn start_turn(&self) -> (TurnWork, chat::run::listener::TurnListener) {
         let started = self
             .begin(&json!({"id": "s", "message": user("first")}))
             .unwrap();
@@ -78,7 +78,7 @@ const MESSAGES: [&str; 6] = [
 #[test]
 fn queued_messages_are_answered_in_order() {
     let alice = Alice::with_model();
-    let (work, first) = alice.busy();
+    let (work, first) = alice.start_turn();
     let second = alice.queue("second");
     let third = alice.queue("third");
     assert_eq!(alice.actions(), ["user_message"]);
@@ -112,7 +112,7 @@ fn a_turn_without_waiters_writes_no_queue_row() {
 #[test]
 fn a_whole_history_queues_only_its_new_message() {
     let alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     let partial =
         json!({"id": "partial", "role": "assistant", "parts": [{"type": "text", "text": "O"}]});
     let second = json!({"id": "s", "messages": [user("first"), partial, user("second")], "whenBusy": "queue"});
@@ -129,7 +129,7 @@ fn a_whole_history_queues_only_its_new_message() {
 #[test]
 fn a_resent_message_keeps_its_place_in_the_queue() {
     let alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     let one = alice.queue("second");
     let again = alice.queue("second");
     assert_eq!(alice.waiting_rows(), 1);
@@ -144,7 +144,7 @@ fn a_resent_message_keeps_its_place_in_the_queue() {
 #[test]
 fn the_queue_has_a_maximum_length() {
     let alice = Alice::with_model();
-    let (_work, _) = alice.busy();
+    let (_work, _) = alice.start_turn();
     for n in 0..MAX_WAITING {
         alice.queue(&n.to_string());
     }
@@ -166,7 +166,7 @@ fn the_queue_has_a_maximum_length() {
 #[test]
 fn queued_messages_are_bounded_in_bytes() {
     let alice = Alice::with_model();
-    let (_work, _) = alice.busy();
+    let (_work, _) = alice.start_turn();
     let long = |id: &str| {
         let part = json!({"type": "text", "text": "x".repeat(3 << 20)});
         alice.begin(&json!({"id": "s", "message": {"id": id, "role": "user", "parts": [part]}, "whenBusy": "queue"}))
@@ -182,7 +182,7 @@ fn only_new_messages_are_queued() {
     let alice = Alice::with_model();
     alice.outbound.answer(text_answer("Zero."));
     alice.chat_text("zero");
-    let (_work, _) = alice.busy();
+    let (_work, _) = alice.start_turn();
     for body in [
         json!({"id": "s", "trigger": "regenerate-message", "whenBusy": "queue"}),
         json!({"id": "s", "message": user("zero"), "whenBusy": "queue"}),
@@ -197,7 +197,7 @@ fn only_new_messages_are_queued() {
 #[test]
 fn a_replacing_message_precedes_the_queue() {
     let alice = Alice::with_model();
-    let (work, first) = alice.busy();
+    let (work, first) = alice.start_turn();
     let waits = alice.queue("later");
     let urgent = alice.begin(&when_busy("now", "replace")).unwrap();
     assert!(urgent.work.is_none());
@@ -222,7 +222,7 @@ fn a_replacing_message_precedes_the_queue() {
 #[test]
 fn an_interrupted_turn_is_replaced_at_once() {
     let mut alice = Alice::with_model();
-    drop(alice.busy());
+    drop(alice.start_turn());
     alice.reactivate();
     alice.outbound.answer(text_answer("At once."));
     let started = alice.begin(&when_busy("now", "replace")).unwrap();
@@ -240,7 +240,7 @@ fn replacing_a_turn_needs_the_right_to_stop_it() {
         (&["chat", "cancelTurn"], None),
     ] {
         let mut alice = Alice::with_model();
-        let (_work, _) = alice.busy();
+        let (_work, _) = alice.start_turn();
         alice.caller = Caller::Scoped(TokenScope {
             session_id: Some(id("s")),
             operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
@@ -256,7 +256,7 @@ fn replacing_a_turn_needs_the_right_to_stop_it() {
 #[test]
 fn a_queued_message_can_be_withdrawn() {
     let alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     let second = alice.queue("second");
     let third = alice.queue("third");
     let cancel = |id: &str| alice.ok("cancelTurn", json!({"sessionId": "s", "messageId": id}));
@@ -281,7 +281,7 @@ fn a_queued_message_can_be_withdrawn() {
 #[test]
 fn a_turn_is_stopped_by_its_message_id() {
     let alice = Alice::with_model();
-    let (work, first) = alice.busy();
+    let (work, first) = alice.start_turn();
     let cancel = |id: &str| alice.ok("cancelTurn", json!({"sessionId": "s", "messageId": id}));
     assert_eq!(cancel("another"), json!({"cancelled": false}));
     assert_eq!(cancel("u-first"), json!({"cancelled": true}));
@@ -293,7 +293,7 @@ fn a_turn_is_stopped_by_its_message_id() {
 fn a_page_queues_withdraws_and_receives_its_turn() {
     let alice = Alice::with_model();
     alice.audience.are_there.set(true);
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     let received = alice.frame_of_chat("r2", "second");
     assert!(received.replies.is_empty() && received.work.is_none());
     let state = received.state.unwrap();
@@ -333,7 +333,7 @@ fn a_page_queues_withdraws_and_receives_its_turn() {
 #[test]
 fn a_server_can_queue_a_message_and_join_it() {
     let alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     let agent = alice.agent(&alice.db);
     let body =
         json!({"sessionId": "s", "message": user("second"), "whenBusy": "queue"}).to_string();
@@ -363,7 +363,7 @@ fn a_server_can_queue_a_message_and_join_it() {
 fn clearing_or_deleting_a_session_deletes_its_queue() {
     for operation in ["clearMessages", "deleteSession"] {
         let alice = Alice::with_model();
-        let (work, _) = alice.busy();
+        let (work, _) = alice.start_turn();
         let second = alice.queue("second");
         alice.ok(operation, json!({"sessionId": "s"}));
         assert_eq!(alice.waiting_rows(), 0, "{operation}");
@@ -373,7 +373,7 @@ fn clearing_or_deleting_a_session_deletes_its_queue() {
     }
     // The queue is deleted with the session's messages even if no message is left.
     let alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     alice.queue("second");
     alice.ok(
         "deleteMessages",
@@ -387,7 +387,7 @@ fn clearing_or_deleting_a_session_deletes_its_queue() {
 #[test]
 fn forks_and_exports_do_not_include_the_queue() {
     let alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     alice.queue("second");
     alice.ok("forkSession", json!({"sessionId": "s"}));
     assert!(!alice.export("s").unwrap().contains("second"));
@@ -404,7 +404,7 @@ fn each_message_is_answered_once_in_order_whichever_statement_fails() {
     for passing in 0.. {
         let mut alice = Alice::with_model();
         define(&alice, "echo", false);
-        let (work, _) = alice.busy();
+        let (work, _) = alice.start_turn();
         alice.queue("second");
         alice.queue("third");
         for text in ["One.", "Two.", "Three."] {
@@ -448,7 +448,7 @@ fn each_message_is_answered_once_in_order_whichever_statement_fails() {
 #[test]
 fn a_servers_queued_message_survives_a_crash_and_its_caller() {
     let mut alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     {
         let agent = alice.agent(&alice.db);
         let body =
@@ -473,7 +473,7 @@ fn a_servers_queued_message_survives_a_crash_and_its_caller() {
 #[test]
 fn an_unreadable_queued_message_of_another_build_is_dropped() {
     let alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     let second = alice.queue("second");
     alice.queue("third");
     alice
@@ -516,7 +516,7 @@ fn an_out_of_band_tool_result_continues_before_the_queue() {
 #[test]
 fn a_new_message_waits_behind_a_queue_that_has_not_resumed() {
     let mut alice = Alice::with_model();
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     alice.queue("second");
     // The turn ends, and the object is evicted before it starts the next one.
     alice.outbound.answer(text_answer("One."));
@@ -548,7 +548,7 @@ fn a_new_message_waits_behind_a_queue_that_has_not_resumed() {
 fn calls_awaiting_approval_do_not_block_the_queue() {
     let alice = Alice::with_model();
     define(&alice, "pay", true);
-    let (work, _) = alice.busy();
+    let (work, _) = alice.start_turn();
     alice.queue("second");
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
     alice.outbound.answer(text_answer("Two."));
@@ -563,7 +563,7 @@ fn the_agents_setting_applies_to_messages_without_when_busy() {
     for (setting, waits) in [("reject", false), ("queue", true), ("replace", true)] {
         let alice = Alice::with_model();
         alice.ok("configureAgent", json!({"whenBusy": setting}));
-        let (_work, _) = alice.busy();
+        let (_work, _) = alice.start_turn();
         assert_eq!(
             alice.begin(&reject).err().unwrap().code.name(),
             "turn_in_progress"
@@ -577,7 +577,7 @@ fn the_agents_setting_applies_to_messages_without_when_busy() {
     // A setting gives a token no right to stop a turn.
     let mut alice = Alice::with_model();
     alice.ok("configureAgent", json!({"whenBusy": "replace"}));
-    let (_work, _) = alice.busy();
+    let (_work, _) = alice.start_turn();
     alice.caller = Caller::Scoped(TokenScope {
         session_id: Some(id("s")),
         operations: Some(vec!["chat".to_owned()]),

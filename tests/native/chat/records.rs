@@ -49,7 +49,7 @@ impl Alice {
         self.chat(json!({"id": session, "message": user(text)}));
     }
 
-    fn failures_kept(&self) -> usize {
+    fn stored_failures(&self) -> usize {
         let sql = "SELECT 1 FROM cf_agents_failed_turns";
         self.db.rows(sql, &[]).unwrap().len()
     }
@@ -119,7 +119,7 @@ fn a_simple_turn_is_recorded_without_an_extra_row() {
     assert_eq!(part("total"), sum);
     assert!(part("messages") > 0 && part("windowTokens") > part("total"));
     assert_eq!(step["tools"], json!([]));
-    assert_eq!(alice.failures_kept(), 0);
+    assert_eq!(alice.stored_failures(), 0);
     let answer = turn.to_string();
     assert!(
         !answer.contains("Yes.") && !answer.contains("hi\""),
@@ -212,7 +212,7 @@ fn a_turns_tools_are_recorded_by_kind_without_content() {
 fn a_failure_without_output_is_recorded_in_one_row() {
     let alice = Alice::with_model();
     alice.fail_in("s", "hi");
-    assert_eq!(alice.failures_kept(), 1);
+    assert_eq!(alice.stored_failures(), 1);
     let turns = alice.turns("s");
     assert_eq!(turns.len(), 1);
     assert_eq!(turns[0]["failure"]["code"], "model_failed");
@@ -412,7 +412,7 @@ fn older_turns_stay_recorded_whatever_follows() {
     alice.fail_in("s", "h");
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     assert_eq!(alice.turns("s"), [] as [Value; 0]);
-    assert_eq!(alice.failures_kept(), 0);
+    assert_eq!(alice.stored_failures(), 0);
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn a_sessions_failures_do_not_depend_on_other_sessions() {
     assert!(steps < 6_000, "a failure reads no other session: {steps}");
     let listed = alice.turns_of(json!({"sessionId": "s", "failed": true}), 7);
     assert_eq!(listed, failed);
-    assert_eq!(alice.failures_kept(), each + 3_000 + 1);
+    assert_eq!(alice.stored_failures(), each + 3_000 + 1);
     // The agent's own list is paged, newest first, and misses none.
     let all = alice.turns_of(json!({"failed": true}), 100);
     assert_eq!(all.len(), each + 3_000 + 1);
@@ -493,7 +493,7 @@ fn a_sessions_failures_do_not_depend_on_other_sessions() {
     assert_eq!(session_ids(&all[all.len() - each..]), ["s"; 16]);
     // They are deleted with their session.
     alice.ok("deleteSession", json!({"sessionId": "s"}));
-    assert_eq!(alice.failures_kept(), 3_000 + 1);
+    assert_eq!(alice.stored_failures(), 3_000 + 1);
 }
 
 /// Creates sessions that contain only failed and stopped turns.

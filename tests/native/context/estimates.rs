@@ -119,7 +119,7 @@ fn reported_usage_corrects_every_estimate() {
     });
     let id = Id::parse("s".to_owned()).unwrap();
     change_journal(&alice.db, &id, |journal| {
-        journal.calibration = Some(calibration)
+        journal.calibration = Some(calibration);
     })
     .unwrap();
     let after = estimate(&alice);

@@ -192,7 +192,7 @@ fn an_empty_shard_is_reported_later_if_the_first_report_fails() {
 fn a_late_message_of_an_earlier_lifetime_is_ignored() {
     let cluster = listed(&["user:1"]);
     let left = json!({"do": "leave", "name": "user:1", "life": "l-another"}).to_string();
-    wait_for(cluster.ask_part("part:user:", &left)).unwrap();
+    wait_for(cluster.send_to_shard("part:user:", &left)).unwrap();
     assert_eq!(all(&cluster, "", 10), ["user:1"]);
 }
 

@@ -888,7 +888,7 @@ fn vectors_count_toward_the_callers_limit_and_words_work_without() {
     // Other callers' searches still have vectors.
     alice.embeds(&[vector]);
     assert_eq!(
-        alice.look_up("drizzles")["vectors"],
+        alice.search_entries("drizzles")["vectors"],
         json!({"pending": false})
     );
 }

@@ -18,7 +18,7 @@ const RANDOM_FILES: usize = 150;
 /// An agent whose session `s` has lines of every type, and each type at least twice if
 /// the file may have it twice. The lines are branches, calls, media, overlays that nest,
 /// a feed, memory.
-fn varied() -> Alice {
+fn with_every_line_type() -> Alice {
     let alice = Alice::default();
     alice.ok("createSession", json!({"id": "s", "metadata": {"a": 1}}));
     let event_ids = alice.append_texts(&["first", "second"]);
@@ -332,7 +332,7 @@ fn exercise(bob: &Alice, session_id: &str, name: &str) {
 
 #[test]
 fn a_reordered_file_is_refused_by_line_or_imports_consistently() {
-    let alice = varied();
+    let alice = with_every_line_type();
     let file = alice.export("s").unwrap();
     let lines: Vec<String> = file.lines().map(str::to_owned).collect();
     let types: BTreeSet<String> = lines

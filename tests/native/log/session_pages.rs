@@ -133,7 +133,7 @@ fn paging_a_long_list_reads_few_sessions_twice() {
 }
 
 /// A session outside the window has its activity in its row, and the window stays small.
-fn is_settled(alice: &Alice, case: &str) {
+fn assert_settled(alice: &Alice, case: &str) {
     let sql = format!(
         "SELECT count(*) FILTER (WHERE {IS_OUTSIDE_WINDOW} AND s.settled_at <> {ACTIVE_AT}),
                 count(*) FILTER (WHERE NOT coalesce({IS_OUTSIDE_WINDOW}, 0))
@@ -166,7 +166,7 @@ fn pages_of_many_sessions_match_the_whole_list() {
             for _ in 0..dice.roll(120) {
                 write(&alice, &mut dice);
             }
-            is_settled(&alice, &case);
+            assert_settled(&alice, &case);
             let limit = 1 + dice.roll(90);
             let is_busy = dice.roll(2) == 0;
             let mut cursor = Value::Null;

@@ -82,7 +82,7 @@ impl Cluster {
         }
     }
 
-    pub async fn ask_part(&self, name: &str, body: &str) -> Result<String, Error> {
+    pub async fn send_to_shard(&self, name: &str, body: &str) -> Result<String, Error> {
         let db = self.part(name);
         let part = DirectoryPart {
             name,
@@ -206,7 +206,7 @@ impl Outbound for Cluster {
                 Endpoint::Agent { name, operation } => {
                     self.run(name, operation, &call.body, &via).await
                 }
-                Endpoint::Directory { part } => self.ask_part(part, &call.body).await,
+                Endpoint::Directory { part } => self.send_to_shard(part, &call.body).await,
                 Endpoint::Url(_) | Endpoint::Service { .. } => unreachable!(),
             };
             let (status, body) = match outcome {

@@ -53,7 +53,7 @@ fn with_notes(objects: &[(&str, &str, Option<&str>)]) -> Alice {
 }
 
 /// Another writer stores these texts in the object: one right before each write of the agent.
-fn expect_rivals(alice: &Alice, texts: &[&str]) {
+fn expect_competing_writes(alice: &Alice, texts: &[&str]) {
     let competing_writes = texts
         .iter()
         .map(|text| ("notes.md".to_owned(), (*text).to_owned()));
@@ -64,7 +64,7 @@ fn expect_rivals(alice: &Alice, texts: &[&str]) {
 fn concurrent_appends_are_both_kept() {
     for objects in [&[][..], &[("notes.md", "a\n", Some("Notes"))]] {
         let alice = with_notes(objects);
-        expect_rivals(&alice, &["a\ntheirs\n"]);
+        expect_competing_writes(&alice, &["a\ntheirs\n"]);
         let block = alice.ok(
             "appendToBlock",
             json!({"label": "notes", "content": "ours"}),
@@ -160,7 +160,7 @@ fn a_write_preserves_the_objects_description() {
 fn a_writer_that_loses_every_race_gets_an_error() {
     let alice = with_notes(&[]);
     let before = alice.db.dump();
-    expect_rivals(&alice, &["1", "2", "3", "4"]);
+    expect_competing_writes(&alice, &["1", "2", "3", "4"]);
     let append = json!({"label": "notes", "content": "ours"});
     assert_eq!(alice.refused("appendToBlock", append), "version_conflict");
     assert_eq!(alice.db.dump(), before);

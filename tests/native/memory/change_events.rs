@@ -212,7 +212,7 @@ fn without_the_setting_no_row_is_written() {
 }
 
 /// A model that writes a fact, and then answers.
-fn writes_a_fact(alice: &Alice, content: &str) {
+fn script_fact_write(alice: &Alice, content: &str) {
     let arguments = json!({"label": "facts", "metadata": {"title": "seat"}, "content": content});
     alice
         .outbound
@@ -223,7 +223,7 @@ fn writes_a_fact(alice: &Alice, content: &str) {
 #[test]
 fn a_tools_write_is_reported_with_its_turn() {
     let alice = alice_with_callback();
-    writes_a_fact(&alice, "Window.");
+    script_fact_write(&alice, "Window.");
     alice.chat_text("I like window seats");
     let answer = alice.received_changes();
     assert_eq!(answer.len(), 1);
@@ -245,7 +245,7 @@ fn a_write_during_a_callback_sends_none() {
         assert_eq!(alice.callback_rows(), 0, "{operation}");
     }
     // The receiver starts a turn, whose model writes.
-    writes_a_fact(&alice, "Aisle.");
+    script_fact_write(&alice, "Aisle.");
     let turn = json!({"sessionId": "s", "message": user("note it"), "deliveryId": delivery});
     alice.ok("createSession", json!({"id": "s"}));
     alice.ok("runTurn", turn);

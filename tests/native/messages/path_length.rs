@@ -81,7 +81,7 @@ fn the_stored_path_length_matches_a_walk_in_random_trees() {
             );
             compared += 1;
         }
-        let stored = alice.has_right_totals(&format!("seed {seed}"));
+        let stored = alice.assert_totals(&format!("seed {seed}"));
         assert_eq!(stored, alice.events().len(), "seed {seed}");
     }
     assert!(compared > 1_000, "{compared}");

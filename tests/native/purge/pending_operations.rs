@@ -47,7 +47,7 @@ fn text_erased_during_a_backend_read_is_in_no_frozen_prompt() {
 }
 
 /// The number of the agent's and of a session's prompts that a purge invalidates.
-fn forgotten(operation: &str, body: Value) -> Value {
+fn invalidated_prompts(operation: &str, body: Value) -> Value {
     let alice = Alice::with_session();
     for (label, kind) in [("facts", "searchable"), ("notes", "writable")] {
         alice.ok("defineBlock", json!({"label": label, "kind": kind}));
@@ -69,11 +69,11 @@ fn forgotten(operation: &str, body: Value) -> Value {
 #[test]
 fn a_purge_of_hidden_text_keeps_frozen_prompts() {
     let input = |label: &str| json!({"label": label, "purge": true});
-    assert_eq!(forgotten("removeBlock", input("never")), 0);
+    assert_eq!(invalidated_prompts("removeBlock", input("never")), 0);
     // It was removed before, and prompts still contain it.
-    assert_eq!(forgotten("removeBlock", input("Notes")), 2);
+    assert_eq!(invalidated_prompts("removeBlock", input("Notes")), 2);
     let entry = json!({"label": "kb", "key": "none", "purge": true});
-    assert_eq!(forgotten("deleteEntry", entry), 0);
+    assert_eq!(invalidated_prompts("deleteEntry", entry), 0);
 }
 
 /// Loads a document of another agent, which is erased during the call to that agent. The next call

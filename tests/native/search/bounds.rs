@@ -20,12 +20,13 @@ fn indexed(alice: &Alice) {
 }
 
 /// Whether a text matches a query, by a naive scan.
-fn holds(text: &str, query: &str) -> bool {
+fn matches_query(text: &str, query: &str) -> bool {
     let all = words(text);
     let phrases: Vec<Vec<String>> = query.split('"').skip(1).step_by(2).map(words).collect();
     if !phrases.is_empty() {
-        let holds = |phrase: &Vec<String>| all.windows(phrase.len()).any(|row| row == phrase);
-        return phrases.iter().all(holds);
+        let matches_query =
+            |phrase: &Vec<String>| all.windows(phrase.len()).any(|row| row == phrase);
+        return phrases.iter().all(matches_query);
     }
     query.split(' ').any(|term| match term.strip_suffix('*') {
         Some(prefix) if prefix.len() > 1 => all.iter().any(|word| word.starts_with(prefix)),
@@ -79,7 +80,9 @@ fn search_results_match_a_full_scan() {
         for _ in 0..100 {
             let query = query_of(&mut dice);
             let expected = |texts: &[String]| -> BTreeSet<i64> {
-                let found = (1..).zip(texts).filter(|(_, text)| holds(text, &query));
+                let found = (1..)
+                    .zip(texts)
+                    .filter(|(_, text)| matches_query(text, &query));
                 found.map(|(seq, _)| seq).collect()
             };
             // One of the two sessions alone, then both.
@@ -89,7 +92,7 @@ fn search_results_match_a_full_scan() {
                 let mut found = seqs(&answer);
                 // A turn right after a question is found, too; no text here is a question.
                 assert_eq!(answer.get("truncated"), None);
-                found.retain(|seq| holds(&texts[*seq as usize - 1], &query));
+                found.retain(|seq| matches_query(&texts[*seq as usize - 1], &query));
                 assert_eq!(found, expected(texts), "{query} in {session}");
                 found_any += found.len();
             }
@@ -101,7 +104,7 @@ fn search_results_match_a_full_scan() {
             let found = answer["results"].as_array().unwrap().iter();
             let found = found.filter(|hit| {
                 let place = usize::from(hit["sessionId"] == "t");
-                holds(
+                matches_query(
                     &texts[place][hit["seq"].as_u64().unwrap() as usize - 1],
                     &query,
                 )

@@ -49,7 +49,7 @@ fn with_vectors() -> Alice {
 fn an_entry_is_found_by_meaning() {
     let alice = with_vectors();
     alice.embeds(&[RAIN]);
-    let found = alice.look_up("wet weather");
+    let found = alice.search_entries("wet weather");
     assert_eq!(keys(&found), ["umbrella", "kitten"]);
     assert_eq!(found["results"][0]["content"], "Take it when it drizzles.");
     assert_eq!(found["vectors"], json!({"pending": false}));
@@ -69,7 +69,7 @@ fn results_found_by_words_and_meaning_come_first() {
     alice.embeds(&[MONEY]);
     alice.add_entry("tax", "Drizzles of forms.");
     alice.embeds(&[RAIN]);
-    assert_eq!(keys(&alice.look_up("drizzling"))[0], "umbrella");
+    assert_eq!(keys(&alice.search_entries("drizzling"))[0], "umbrella");
 }
 
 #[test]
@@ -78,10 +78,10 @@ fn without_a_model_only_words_are_searched_and_no_vector_is_stored() {
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice.add_entry("umbrella", "Take it when it drizzles.");
     assert_eq!(
-        alice.look_up("drizzle")["results"][0]["key"],
+        alice.search_entries("drizzle")["results"][0]["key"],
         json!("umbrella")
     );
-    assert_eq!(alice.look_up("wet weather"), json!({"results": []}));
+    assert_eq!(alice.search_entries("wet weather"), json!({"results": []}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
 }
 
@@ -94,7 +94,7 @@ fn a_write_survives_an_embedding_failure_and_a_search_adds_the_vector() {
     // The vector of the query, then the vector of the entry that has none.
     alice.embeds(&[RAIN]);
     alice.embeds(&[RAIN]);
-    let found = alice.look_up("wet weather");
+    let found = alice.search_entries("wet weather");
     assert_eq!(keys(&found), ["umbrella"]);
     assert_eq!(found["vectors"], json!({"pending": false}));
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
@@ -109,12 +109,12 @@ fn an_embedding_failure_leaves_word_results_and_is_reported() {
         Err(CallFailure::TimedOut { silence_ms: 1 }),
     ] {
         alice.outbound.answer(answer);
-        let found = alice.look_up("drizzle");
+        let found = alice.search_entries("drizzle");
         assert_eq!(keys(&found), ["umbrella"]);
         assert_eq!(found["vectors"]["error"]["code"], "model_failed");
     }
     let alice = alice.embedding_by("bge");
-    let found = alice.look_up("drizzle");
+    let found = alice.search_entries("drizzle");
     assert_eq!(keys(&found), ["umbrella"]);
     assert_eq!(found["vectors"]["error"]["code"], "invalid_request");
 }
@@ -126,7 +126,7 @@ fn a_failed_embedding_still_compares_existing_vectors() {
     alice.add_entry("tax", "Forms.");
     alice.embeds(&[CATS]);
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-    let found = alice.look_up("animals");
+    let found = alice.search_entries("animals");
     assert_eq!(keys(&found), ["kitten", "umbrella"]);
     assert_eq!(found["vectors"]["pending"], true);
     assert_eq!(found["vectors"]["error"]["code"], "model_failed");
@@ -138,7 +138,7 @@ fn a_changed_entry_never_keeps_its_old_vector() {
     alice.embeds(&[MONEY]);
     alice.add_entry("umbrella", "Costs ten euros.");
     alice.embeds(&[RAIN]);
-    assert_eq!(keys(&alice.look_up("wet weather"))[0], "kitten");
+    assert_eq!(keys(&alice.search_entries("wet weather"))[0], "kitten");
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
     alice.add_entry("umbrella", "Costs twelve euros.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
@@ -174,14 +174,14 @@ fn changing_the_model_recreates_all_vectors() {
     alice.embeds(&[CATS]);
     alice.embeds(&[CATS, RAIN]);
     // The model gets the entries in the order of their keys: kitten, umbrella.
-    assert_eq!(keys(&alice.look_up("animals"))[0], "kitten");
+    assert_eq!(keys(&alice.search_entries("animals"))[0], "kitten");
     assert_eq!(
         *alice.embedding_requests().last().unwrap(),
         json!(["It purrs.", "Take it when it drizzles."])
     );
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 2);
     alice.embeds(&[CATS]);
-    assert_eq!(alice.look_up("animals")["vectors"]["pending"], false);
+    assert_eq!(alice.search_entries("animals")["vectors"]["pending"], false);
 }
 
 #[test]
@@ -193,11 +193,11 @@ fn a_search_creates_a_bounded_number_of_vectors() {
     }
     alice.embeds(&[CATS]);
     alice.embeds(&[RAIN; 64]);
-    assert_eq!(alice.look_up("animals")["vectors"]["pending"], true);
+    assert_eq!(alice.search_entries("animals")["vectors"]["pending"], true);
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 64);
     alice.embeds(&[CATS]);
     alice.embeds(&[RAIN; 36]);
-    assert_eq!(alice.look_up("animals")["vectors"]["pending"], false);
+    assert_eq!(alice.search_entries("animals")["vectors"]["pending"], false);
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 100);
 }
 
@@ -212,7 +212,7 @@ fn long_texts_are_embedded_in_small_batches_stored_as_they_arrive() {
     alice.embeds(&[RAIN]);
     alice.embeds(&[RAIN; 16]);
     alice.outbound.answer(Ok(ScriptedAnswer::text(400, "no")));
-    let found = alice.look_up("umbrella");
+    let found = alice.search_entries("umbrella");
     let requests = alice.embedding_requests().split_off(before);
     let sizes: Vec<usize> = requests
         .iter()
@@ -230,11 +230,11 @@ fn required_phrases_are_matched_by_words_alone() {
     let alice = with_vectors();
     let requests_before = alice.embedding_requests().len();
     assert_eq!(
-        keys(&alice.look_up("\"when it drizzles\" weather")),
+        keys(&alice.search_entries("\"when it drizzles\" weather")),
         ["umbrella"]
     );
-    assert_eq!(keys(&alice.look_up("drizz*")), ["umbrella"]);
-    assert_eq!(keys(&alice.look_up("")), [""; 0]);
+    assert_eq!(keys(&alice.search_entries("drizz*")), ["umbrella"]);
+    assert_eq!(keys(&alice.search_entries("")), [""; 0]);
     assert_eq!(alice.embedding_requests().len(), requests_before);
 }
 
@@ -301,7 +301,7 @@ fn an_entry_and_its_vector_are_each_written_atomically() {
                 if vectors == 1 {
                     alice.embeds(&[MONEY]);
                 }
-                assert_eq!(keys(&alice.look_up("cash"))[0], "umbrella");
+                assert_eq!(keys(&alice.search_entries("cash"))[0], "umbrella");
             }
         }
         if !failing.has_failed() {
@@ -658,7 +658,7 @@ fn a_write_does_not_wait_for_a_stalled_model() {
         assert!(written.is_ok());
     }
     assert!(alice.embedding_requests().is_empty());
-    assert_eq!(keys(&alice.look_up("drizzle")).len(), 3);
+    assert_eq!(keys(&alice.search_entries("drizzle")).len(), 3);
 }
 
 /// Operations that call models, and may search the memory.

@@ -118,21 +118,21 @@ pub fn populated() -> Alice {
         host: host.lock().unwrap().clone(),
         ..Alice::default()
     };
-    surround(&alice);
-    keep_backup(&alice, backup.clone());
+    script_environment(&alice);
+    store_backup(&alice, backup.clone());
     alice
 }
 
 /// Creates the data of [`populated`] in an agent without these sessions.
 pub fn populate(alice: &Alice) {
     alice.ok("createSession", json!({"id": "s"}));
-    surround(alice);
+    script_environment(alice);
     populate_tables(alice);
-    keep_backup(alice, alice.export_agent().into_bytes());
+    store_backup(alice, alice.export_agent().into_bytes());
 }
 
 /// Scripts everything outside of the agent.
-fn surround(alice: &Alice) {
+fn script_environment(alice: &Alice) {
     // The script's directory has this agent alone.
     alice
         .outbound
@@ -151,7 +151,7 @@ fn surround(alice: &Alice) {
     alice.recovery.since_ms.set(Some(0));
 }
 
-fn keep_backup(alice: &Alice, file: Vec<u8>) {
+fn store_backup(alice: &Alice, file: Vec<u8>) {
     let backup_bucket = alice.outbound.backup_bucket.get().unwrap();
     backup_bucket
         .objects

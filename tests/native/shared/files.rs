@@ -150,6 +150,6 @@ impl Alice {
     /// Asserts that `verify` finds nothing, and that the totals of paths are right.
     pub fn assert_consistent(&self, case: &str) {
         assert_eq!(self.verified(json!({})), Vec::<Value>::new(), "{case}");
-        self.has_right_totals(case);
+        self.assert_totals(case);
     }
 }

@@ -15,7 +15,7 @@ const MAX_EVENTS: i64 = 300;
 
 impl Alice {
     /// Asserts that each stored total of a path matches a walk. Returns how many were stored.
-    pub fn has_right_totals(&self, game: &str) -> usize {
+    pub fn assert_totals(&self, game: &str) -> usize {
         let ids: Vec<String> =
             load_values(&self.db, "SELECT id FROM cf_agents_sessions", &[]).unwrap();
         let mut stored = 0;

@@ -56,7 +56,7 @@ impl Alice {
         while wait_for(follow_writes(&agent.memory())) == Ok(true) {}
     }
 
-    pub fn look_up(&self, query: &str) -> Value {
+    pub fn search_entries(&self, query: &str) -> Value {
         self.ok("searchContext", json!({"label": "kb", "query": query}))
     }
 }

@@ -31,7 +31,7 @@ impl Follower {
         let changes = page["changes"].as_array().unwrap();
         assert!(changes.len() <= limit);
         for change in changes {
-            self.take(alice, change);
+            self.apply_change(alice, change);
         }
         let last = changes
             .last()
@@ -41,7 +41,7 @@ impl Follower {
         !changes.is_empty()
     }
 
-    fn take(&mut self, alice: &Alice, change: &Value) {
+    fn apply_change(&mut self, alice: &Alice, change: &Value) {
         let cursor = change["cursor"].as_i64().unwrap();
         let is_restart = change["type"] == "clear" && cursor == first_cursor(alice);
         if is_restart {
@@ -156,11 +156,11 @@ fn message(id: &str, role: &str, text: &str) -> Value {
 }
 
 impl Alice {
-    pub fn adds(&self, events: &[Value]) {
+    pub fn append_events(&self, events: &[Value]) {
         self.ok("appendEvents", json!({"sessionId": "s", "events": events}));
     }
 
-    pub fn adds_after(&self, parent: &str, events: &[Value]) {
+    pub fn append_events_after(&self, parent: &str, events: &[Value]) {
         self.ok(
             "appendEvents",
             json!({"sessionId": "s", "parentId": parent, "events": events}),
@@ -172,7 +172,7 @@ impl Alice {
 fn with_a_run() -> Alice {
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[
+    alice.append_events(&[
         user_message("u1"),
         call,
         result,
@@ -225,7 +225,7 @@ fn deleting_events_of_a_run_reports_its_message() {
     ];
     for (deleted, expected) in table {
         let alice = with_a_run();
-        alice.adds(&[agent_message("b", "more")]);
+        alice.append_events(&[agent_message("b", "more")]);
         let (_, cursor) = changes_since(&alice, 0);
         alice.ok(
             "deleteEvents",
@@ -250,9 +250,9 @@ fn events_appended_to_a_run_report_its_message_once_per_append() {
         ]
     );
     let (_, cursor) = changes_since(&alice, 0);
-    alice.adds(&[agent_message("b", "1")]);
+    alice.append_events(&[agent_message("b", "1")]);
     assert_eq!(changes_since(&alice, cursor).0, ["append:b"]);
-    alice.adds(&[agent_message("b2", "2")]);
+    alice.append_events(&[agent_message("b2", "2")]);
     let (changes, end) = changes_since(&alice, cursor);
     assert_eq!(changes, ["append:b", "update:b", "append:b2"]);
     // Pages of one change lead to the same end as one page.
@@ -268,8 +268,8 @@ fn events_appended_to_a_run_report_its_message_once_per_append() {
 fn a_late_result_has_its_own_cursors() {
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[user_message("u"), call, user_message("v")]);
-    alice.adds_after("c-call", &[result]);
+    alice.append_events(&[user_message("u"), call, user_message("v")]);
+    alice.append_events_after("c-call", &[result]);
     let expected = [
         "append:u",
         "append:c-call",
@@ -294,11 +294,11 @@ fn a_run_too_long_for_a_message_is_reported_within_bounds() {
         let run: Vec<Value> = (0..900)
             .map(|n| agent_message(&format!("{batch}-{n}"), "x"))
             .collect();
-        alice.adds(&run);
+        alice.append_events(&run);
     }
     let (_, cursor) = changes_since(&alice, 0);
     assert_eq!(changes_since(&alice, cursor).0.len(), 1000);
-    alice.adds(&[agent_message("last", "x")]);
+    alice.append_events(&[agent_message("last", "x")]);
     // The message that began at this cursor ended long before.
     let (changes, _) = changes_since(&alice, 2_700 << 20);
     assert_eq!(changes, ["append:last"]);
@@ -308,9 +308,9 @@ fn a_run_too_long_for_a_message_is_reported_within_bounds() {
 fn deleting_a_run_keeps_events_written_in_between() {
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[user_message("u1"), call]);
-    alice.adds_after("u1", &[user_message("elsewhere")]);
-    alice.adds_after("c-call", &[result]);
+    alice.append_events(&[user_message("u1"), call]);
+    alice.append_events_after("u1", &[user_message("elsewhere")]);
+    alice.append_events_after("c-call", &[result]);
     alice.ok(
         "deleteMessages",
         json!({"sessionId": "s", "messageIds": ["c-call"]}),
@@ -319,9 +319,9 @@ fn deleting_a_run_keeps_events_written_in_between() {
 
     let alice = Alice::with_session();
     let [call, result] = called("c");
-    alice.adds(&[user_message("u1"), call]);
-    alice.adds_after("u1", &[user_message("elsewhere")]);
-    alice.adds_after("c-call", &[result]);
+    alice.append_events(&[user_message("u1"), call]);
+    alice.append_events_after("u1", &[user_message("elsewhere")]);
+    alice.append_events_after("c-call", &[result]);
     alice.ok(
         "updateMessage",
         json!({"sessionId": "s", "message": message("c-call", "assistant", "other")}),
@@ -332,7 +332,7 @@ fn deleting_a_run_keeps_events_written_in_between() {
 #[test]
 fn a_moved_overlay_is_reported() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3", "4"].map(user_message));
+    alice.append_events(&["1", "2", "3", "4"].map(user_message));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
     let overlay = alice.ok("addCompaction", cover);
     let overlay = format!("compaction:{}", overlay["id"].as_str().unwrap());
@@ -349,7 +349,7 @@ fn a_moved_overlay_is_reported() {
 #[test]
 fn a_forks_feed_reports_its_overlays() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3", "4"].map(user_message));
+    alice.append_events(&["1", "2", "3", "4"].map(user_message));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
     alice.ok("addCompaction", cover);
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
@@ -369,7 +369,7 @@ fn a_forks_feed_reports_its_overlays() {
 #[test]
 fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3"].map(user_message));
+    alice.append_events(&["1", "2", "3"].map(user_message));
     let (_, mut old) = changes_since(&alice, 0);
     let mut given = vec![1, 1 << 20, (1 << 20) + 1, 3 << 20, old];
     for lifetimes in 1..=5 {
@@ -380,7 +380,7 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
             changes_since(&alice, old),
             (vec!["clear:-".to_owned()], first_cursor(&alice))
         );
-        alice.adds(&["1", "2", "3", "4", "5"].map(user_message));
+        alice.append_events(&["1", "2", "3", "4", "5"].map(user_message));
         alice.ok(
             "updateMessage",
             json!({"sessionId": "s", "message": message("1", "user", "new")}),
@@ -410,14 +410,14 @@ fn a_cursor_of_an_earlier_lifetime_restarts_the_feed() {
 #[test]
 fn a_restored_session_has_a_new_lifetime() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3"].map(user_message));
+    alice.append_events(&["1", "2", "3"].map(user_message));
     let file = alice.export("s").unwrap();
     let mut early = Follower::default();
     early.catch_up(&alice, 2);
-    alice.adds(&["4", "5"].map(user_message));
+    alice.append_events(&["4", "5"].map(user_message));
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     alice.import("s", &file).unwrap();
-    alice.adds(&["6", "7", "8"].map(user_message));
+    alice.append_events(&["6", "7", "8"].map(user_message));
     early.catch_up(&alice, 1);
     early.check(&alice, "from before");
     let mut late = Follower::default();
@@ -446,7 +446,7 @@ fn file_up_to(file: &str, seq: i64) -> String {
 #[test]
 fn imports_and_deletions_appear_only_in_their_sessions_feed() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2"].map(user_message));
+    alice.append_events(&["1", "2"].map(user_message));
     let file = alice.export("s").unwrap();
     let mut follower = Follower::default();
     follower.catch_up(&alice, 2);
@@ -455,7 +455,7 @@ fn imports_and_deletions_appear_only_in_their_sessions_feed() {
         for _ in 0..3 {
             alice.import("other", &file_up_to(&file, seq)).unwrap();
             alice.ok("deleteSession", json!({"sessionId": "other"}));
-            alice.adds(&[agent_message("said", "x")]);
+            alice.append_events(&[agent_message("said", "x")]);
             follower.catch_up(&alice, 2);
             follower.check(&alice, "beside an import");
             alice.ok(
@@ -476,7 +476,7 @@ fn imports_and_deletions_appear_only_in_their_sessions_feed() {
         .unwrap();
     alice.ok("deleteSession", json!({"sessionId": "other"}));
     alice.ok("createSession", json!({"id": "s"}));
-    alice.adds(&["3", "4", "5"].map(user_message));
+    alice.append_events(&["3", "4", "5"].map(user_message));
     for follower in [&mut follower, &mut other] {
         follower.catch_up(&alice, 2);
         follower.check(&alice, "in the next life");
@@ -487,7 +487,7 @@ fn imports_and_deletions_appear_only_in_their_sessions_feed() {
 #[test]
 fn a_million_changes_without_an_append_keep_cursors_ordered() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2"].map(user_message));
+    alice.append_events(&["1", "2"].map(user_message));
     // As after 2^20 - 3 changes.
     alice
         .db
@@ -505,7 +505,7 @@ fn a_million_changes_without_an_append_keep_cursors_ordered() {
             json!({"sessionId": "s", "message": message("1", "user", &format!("{n}"))}),
         );
         if n % 2 == 0 {
-            alice.adds(&[agent_message(&format!("a{n}"), "x")]);
+            alice.append_events(&[agent_message(&format!("a{n}"), "x")]);
         }
         follower.catch_up(&alice, 10);
     }
@@ -518,7 +518,7 @@ fn a_million_changes_without_an_append_keep_cursors_ordered() {
 #[test]
 fn the_feed_keeps_only_the_newest_change_of_a_message() {
     let alice = Alice::with_session();
-    alice.adds(&["1", "2", "3"].map(user_message));
+    alice.append_events(&["1", "2", "3"].map(user_message));
     let (_, start) = changes_since(&alice, 0);
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
     let mut slow = Follower {
@@ -567,9 +567,9 @@ fn play(seed: u64, moves: usize) {
         let [call, result] = called(&format!("c{turn}"));
         let run = [call, result, agent_message(&format!("a{turn}"), "done")];
         match (dice.roll(20), any(&mut dice)) {
-            (0 | 1, _) => alice.adds(&[user_message(&format!("u{turn}"))]),
-            (2..=4, _) => alice.adds(&run[..1 + dice.roll(3)]),
-            (5 | 6, Some(parent)) => alice.adds_after(&parent, &run[dice.roll(2)..]),
+            (0 | 1, _) => alice.append_events(&[user_message(&format!("u{turn}"))]),
+            (2..=4, _) => alice.append_events(&run[..1 + dice.roll(3)]),
+            (5 | 6, Some(parent)) => alice.append_events_after(&parent, &run[dice.roll(2)..]),
             (7, Some(parent)) => {
                 let body = json!({"sessionId": "s", "parentId": parent, "message": message(&format!("m{turn}"), "assistant", "m")});
                 alice.ok("appendMessage", body);
@@ -633,7 +633,7 @@ fn play(seed: u64, moves: usize) {
                     0 => user_message(&format!("u{turn}")),
                     n => run[n - 1].clone(),
                 };
-                alice.adds_after(&parent, &[alone]);
+                alice.append_events_after(&parent, &[alone]);
             }
             _ => {}
         }

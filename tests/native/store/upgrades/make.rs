@@ -119,9 +119,9 @@ pub fn make(is_searched: bool) -> Alice {
     if is_searched {
         search(&alice);
     }
-    leave_calls_open(&alice);
+    leave_calls_pending(&alice);
     interrupt_turns(&mut alice);
-    import_half(&alice);
+    start_import(&alice);
     put_long_rows(&alice, is_searched);
     assert_eq!(alice.turn_rows(), INTERRUPTED.len());
     alice
@@ -514,7 +514,7 @@ fn ask_the_client(alice: &Alice, session: &str) -> Value {
 }
 
 /// Finished turns whose calls wait for an approval or for the client.
-fn leave_calls_open(alice: &Alice) {
+fn leave_calls_pending(alice: &Alice) {
     ask_for_approval(alice, "open-approval");
     ask_the_client(alice, "open-client-call");
 }
@@ -609,7 +609,7 @@ fn answer_early(alice: &Alice, session: &str) {
     out_of_band::insert(&alice.db, &id(session), &reply).unwrap();
 }
 
-fn import_half(alice: &Alice) {
+fn start_import(alice: &Alice) {
     let other = Alice::with_session();
     let texts: Vec<String> = (0..600).map(|n| n.to_string()).collect();
     other.append_texts(&texts.iter().map(String::as_str).collect::<Vec<_>>());

@@ -405,7 +405,7 @@ fn interrupted_turns_end_and_no_tool_runs_twice() {
                 messages[1].to_string().contains("Here I am again."),
                 "{name}"
             );
-            assert_no_call_is_open(&messages[1], &name);
+            assert_no_call_is_pending(&messages[1], &name);
         }
     }
 }
@@ -415,7 +415,7 @@ fn messages(alice: &Alice, session: &str) -> Vec<Value> {
     page["messages"].as_array().unwrap().clone()
 }
 
-fn assert_no_call_is_open(message: &Value, name: &str) {
+fn assert_no_call_is_pending(message: &Value, name: &str) {
     for part in message["parts"].as_array().unwrap() {
         if part["type"].as_str().unwrap().starts_with("tool-") {
             let state = part["state"].as_str().unwrap();
