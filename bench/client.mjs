@@ -44,7 +44,7 @@ for (let round = -2; round < ROUNDS; round += 1) {
     const [cpu, time] = [process.cpuUsage(), performance.now()];
     for (let n = 0; n < PAGES_A_ROUND; n += 1) await ask();
     const { user, system } = process.cpuUsage(cpu);
-    // The first rounds warm both ways up.
+    // The first rounds warm up both.
     if (round >= 0)
       measured[name].push({
         cpu: (user + system) / PAGES_A_ROUND,

@@ -29,14 +29,14 @@ const STARTERS = {
   "the chat peer": { target: "CHAT_PEER", first: { method: "GET", path: "/agents/chat-peer/a/get-messages" } },
 };
 
-/** What a Worker without an object is made of: its code loads the Wasm module, or doesn't. */
+/** A Worker without an object; its code loads the Wasm module, or doesn't. */
 const empty = (imports) => `${imports}
 export class SessionAgent {}
 export default { fetch: () => new Response("ok") };`;
 const health = { method: "GET", path: "/health" };
 const ofAgent = (operation) => ({ ...create, path: `/agents/session-agent/a/rpc/${operation}` });
 
-/** This Worker's start, step by step: each step does what the step before does, and more. */
+/** This Worker's start, step by step: each step does what the previous step does, and more. */
 const STEPS = {
   "an empty Worker": { first: health, code: () => empty(""), wasm: false },
   "has the Wasm module": { first: health, code: () => empty("") },
@@ -64,7 +64,7 @@ for (let round = -1; round < ROUNDS; round += 1) {
 }
 await rm(folder, { recursive: true, force: true });
 
-/** A step's own time: the median difference from the step before, in the same round. */
+/** A step's own time: the median difference from the previous step, in the same round. */
 const stepRows = steps.map(({ name, times }, index) => {
   const before = steps[index - 1]?.times;
   const own = spread(times.map((time, round) => time - (before?.[round] ?? 0)));
@@ -156,7 +156,7 @@ async function coldStart({ config, first }) {
   const child = spawn(WORKERD, ["serve", "--binary", "--experimental", ...places, config], {
     stdio: ["ignore", "ignore", "inherit"],
   });
-  const gone = once(child, "exit");
+  const exited = once(child, "exit");
   try {
     for (;;) {
       const status = await ask(port, first);
@@ -168,12 +168,12 @@ async function coldStart({ config, first }) {
     }
   } finally {
     child.kill("SIGKILL");
-    await gone;
+    await exited;
     await rm(storage, { recursive: true, force: true });
   }
 }
 
-/** The answer's status; `null` while nobody listens. */
+/** The status of the response; `null` while nothing listens. */
 function ask(port, { method, path, body }) {
   return new Promise((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port, method, path }, (response) => {

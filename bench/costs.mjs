@@ -80,8 +80,8 @@ export async function costsInAnAgentOf(server, length) {
 }
 
 /**
- * What reads of a session of `length` events cost where no summary covers them, and where
- * one covers all but the newest hundred: rows, and milliseconds as the caller waits.
+ * The cost of reading a session of `length` events where no summary covers them, and where one
+ * covers all but the newest hundred: rows, and milliseconds as the caller waits.
  */
 export async function costsOfLongSession(server, length) {
   const agent = `long ${length}`;
@@ -108,7 +108,7 @@ export async function costsOfLongSession(server, length) {
   return table;
 }
 
-/** What a block of `length` entries costs. */
+/** The cost of a block of `length` entries. */
 export async function costsOfEntries(server, length) {
   const { table, ok, clock } = meter(server, `with ${length} entries`, { label: "facts" });
   const entry = (key, more) => ({ key, content: `What is known of ${key} and the weather.`, ...more });
@@ -127,7 +127,7 @@ export async function costsOfEntries(server, length) {
   return table;
 }
 
-/** What listing `length` sessions costs. */
+/** The cost of listing `length` sessions. */
 export async function costsOfListing(server, length) {
   const { table, ok, clock } = meter(server, `with ${length} sessions`);
   for (let n = 0; n < length; n += 1) {
@@ -184,10 +184,10 @@ export async function costsOfTurns() {
   }
 }
 
-/** A look that follows a turn has ended by then: the model answers at once. */
+/** A learning pass that follows a turn has ended by then: the model answers at once. */
 const LOOK_MS = 1_000;
 
-/** The cost of a turn of an agent with a block of facts, and of what the agent learns of it. */
+/** The cost of a turn of an agent with a block of facts, and of what the agent learns from it. */
 export async function costsOfLearning() {
   const { server, model, stop } = await startChatServer();
   const nothing = JSON.stringify({ changes: [] });
@@ -227,13 +227,13 @@ export async function costsOfLearning() {
 
 const costsOf = ({ read, written }) => `${read} / ${written}`;
 
-/** Asks by the chat's door, and reads the answer to its end. */
+/** Sends a message to the chat endpoint, and reads the response to its end. */
 async function chat(server, agent, sessionId, text) {
   const body = JSON.stringify({ id: sessionId, message: message(crypto.randomUUID(), text) });
   const path = `/agents/session-agent/${encodeURIComponent(agent)}/chat`;
   const response = await server.fetch(path, { method: "POST", body });
-  const said = await response.text();
-  if (!said.endsWith("data: [DONE]\n\n") || said.includes('"error"')) throw new Error(said);
+  const stream = await response.text();
+  if (!stream.endsWith("data: [DONE]\n\n") || stream.includes('"error"')) throw new Error(stream);
 }
 
 function meter(server, agent, always = {}, table = new Map()) {
@@ -250,7 +250,7 @@ function meter(server, agent, always = {}, table = new Map()) {
       table.set(name, `${rowsRead} / ${rowsWritten}`);
       return body;
     },
-    /** As `measure`, with the time that the caller waits. */
+    /** Like `measure`, with the time that the caller waits. */
     clock: async (name, operation, input) => {
       const { body, rowsRead, rowsWritten, ms } = await timed(() => call(operation, input));
       table.set(name, cell(rowsRead, rowsWritten, ms));

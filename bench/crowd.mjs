@@ -71,11 +71,11 @@ await report(
 
 async function crowd(target, figures) {
   const start = performance.now();
-  let asked = 0;
+  let requests = 0;
   const caller = async () => {
     while (performance.now() < start + TURN_MS) {
-      asked += 1;
-      const [agent, isRead] = [`c${(asked * 37) % AGENTS}`, asked % (READS_IN_FIVE + 1) !== 0];
+      requests += 1;
+      const [agent, isRead] = [`c${(requests * 37) % AGENTS}`, requests % (READS_IN_FIVE + 1) !== 0];
       const before = performance.now();
       try {
         await (isRead ? read : write)(target, agent);
@@ -90,7 +90,7 @@ async function crowd(target, figures) {
   figures.ms += performance.now() - start;
 }
 
-/** Sends a request, reads the answer and drops it: the least that a client can do. */
+/** Sends a request, reads the response and drops it: the minimum that a client can do. */
 async function send(target, agent, operation, body) {
   const sent = request(new URL(pathOf(agent, operation), frame.urls[target]), { method: "POST", agent: connections });
   sent.end(JSON.stringify(body));

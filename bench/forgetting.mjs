@@ -29,12 +29,12 @@ const MAX_WAITING_MS = 30 * 60_000;
 const storage = await mkdtemp(join(tmpdir(), "session-agent-forgetting-"));
 const server = await startServer({ storage });
 
-/** The lines of the part that runs. */
-let said = [];
+/** The output lines of the current part. */
+let printed = [];
 
 function say(line) {
   console.log(line);
-  said.push(line);
+  printed.push(line);
 }
 
 async function ok(agent, operation, input) {
@@ -77,21 +77,24 @@ async function importSession(agent, file) {
 const count = async (agent, where = "1") =>
   (await server.sql(agent, `SELECT count(*) AS n FROM cf_agents_events WHERE ${where}`))[0].n;
 
-/** Seconds that the work took. */
+/** The duration of the work in seconds. */
 async function timed(work) {
   const began = performance.now();
   await work();
   return (performance.now() - began) / 1000;
 }
 
-/** Asks now and then while the work goes on. Returns how often, and the longest answer. */
-async function meanwhile(agent, isOver) {
-  let [asked, longest] = [0, 0];
+/**
+ * Sends requests periodically while the work continues. Returns their number and the longest
+ * response time.
+ */
+async function requestDuring(agent, isOver) {
+  let [requests, longest] = [0, 0];
   for (const began = performance.now(); performance.now() - began < MAX_WAITING_MS; await pause(20)) {
     const took = await timed(() => ok(agent, "getSession", { sessionId: "young" }));
     longest = Math.max(longest, took * 1000);
-    asked += 1;
-    if (asked % 10 === 0 && (await isOver())) return { asked, longest };
+    requests += 1;
+    if (requests % 10 === 0 && (await isOver())) return { requests, longest };
   }
   throw new Error("it did not end");
 }
@@ -112,12 +115,14 @@ async function retention() {
   const cost = await server.metered(agent, async () => {
     await ok(agent, "configureAgent", { retention: { eventsDays: 30 } });
     const took = await timed(async () => {
-      seen = await meanwhile(
+      seen = await requestDuring(
         agent,
         async () => (await ok(agent, "applyRetention", { dryRun: true })).body.lastRun !== null,
       );
     });
-    say(`- the run: ${took.toFixed(0)} s; ${seen.asked} requests meanwhile, the longest ${seen.longest.toFixed(0)} ms`);
+    say(
+      `- the run: ${took.toFixed(0)} s; ${seen.requests} requests meanwhile, the longest ${seen.longest.toFixed(0)} ms`,
+    );
   });
   const { lastRun } = (await ok(agent, "applyRetention", { dryRun: true })).body;
   say(`- ${lastRun.steps} steps, ${lastRun.gone.events.count} events gone, ${await count(agent)} left`);
@@ -164,7 +169,7 @@ async function whole() {
 
 const mib = (bytes) => (bytes / 2 ** 20).toFixed(0);
 
-/** The runtime's memory while the work goes on, all isolates together. */
+/** The runtime's memory during the work, all isolates together. */
 async function withMemory(work) {
   await server.peakMemory();
   const before = await server.memory();
@@ -209,13 +214,13 @@ async function mentions() {
       erased += body.erased.events;
     }
   };
-  const held = await withMemory(erase);
-  say(`- erased ${erased} events, the longest request ${longest.toFixed(0)} ms; ${held}`);
+  const memoryOfErase = await withMemory(erase);
+  say(`- erased ${erased} events, the longest request ${longest.toFixed(0)} ms; ${memoryOfErase}`);
   assert.deepEqual((await ok(agent, "findMentions", { query: "anna smith" })).body.places, []);
   await ok(agent, "destroy", { confirm: agent });
 }
 
-/** Rolls that the seed decides. */
+/** Random numbers determined by the seed. */
 let state = SEED * 2_654_435_761;
 function roll(sides) {
   state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;
@@ -235,7 +240,10 @@ async function isInFiles() {
 
 const textOf = (n) => `They said ${NEEDLE} as number ${n}. ${"And so on. ".repeat(n % 9)}`;
 
-/** Each way to die: what is there before, what is killed, and what must hold afterwards. */
+/**
+ * Each scenario of a kill: the initial state, the operation that is killed, and what must hold
+ * afterwards.
+ */
 const WAYS = {
   async purge(agent) {
     await importSession(agent, { id: "s", count: 400, days: 1, text: textOf });
@@ -325,7 +333,7 @@ const WAYS = {
   },
 };
 
-/** How long the work of this way takes, so that deaths fall into all of it. */
+/** The duration of this scenario's work, so that kills are spread over all of it. */
 async function durationOf(way) {
   const agent = `${way} measured`;
   const { work } = await WAYS[way](agent);
@@ -376,7 +384,7 @@ const BENCHES = {
   kills: [kills, "Killed on the way", KILLS >= WHOLE.kills],
 };
 
-/** The parts of the file that earlier runs wrote: their lines by their headings. */
+/** The parts of the file that earlier runs wrote: their lines by heading. */
 function writtenBefore() {
   if (!existsSync(RESULTS)) return new Map();
   const [, ...parts] = readFileSync(RESULTS, "utf8").split("\n## ");
@@ -386,10 +394,10 @@ function writtenBefore() {
 try {
   for (const part of PARTS) {
     const [run, heading, isWhole] = BENCHES[part];
-    said = [];
+    printed = [];
     await run();
     if (!isWhole) continue;
-    const parts = writtenBefore().set(heading, said.join("\n"));
+    const parts = writtenBefore().set(heading, printed.join("\n"));
     const lines = Object.values(BENCHES).flatMap(([, name]) =>
       parts.has(name) ? ["", `## ${name}`, "", parts.get(name)] : [],
     );

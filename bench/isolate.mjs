@@ -68,7 +68,7 @@ await report(
   },
 );
 
-/** The memory of a process, in MiB; `null` where the system doesn't tell. */
+/** The memory of a process, in MiB; `null` if the system doesn't report it. */
 async function residentMib(pid) {
   try {
     return Number((await readFile(`/proc/${pid}/status`, "utf8")).match(/^VmRSS:\s+(\d+) kB/m)[1]) / 1_024;

@@ -37,7 +37,7 @@ const INSTRUCTIONS =
 const CHATTER = numberOf("CHATTER");
 const { groups } = makeMemories({ seed: numberOf("SEED") ?? 1, groups: numberOf("PEOPLE") ?? 12, chatter: CHATTER });
 const all = groups.flatMap(({ questions }) => questions);
-const asked = sample(groups);
+const sampled = sample(groups);
 const model = await findModel();
 const server = await startServer({
   vars: {
@@ -48,12 +48,15 @@ const server = await startServer({
   secrets: { OPENAI_API_KEY: MODEL_KEY ?? "none" },
 });
 
-/** The ways to know what was said. Each gives a question's answer. */
+/** The ways of knowing the conversations. Each answers a question. */
 const CONDITIONS = {
-  "whole history": { told: tellWhole, ask: askWhole },
-  "search only": { told: tellSessions, ask: (group, question) => askBeside(group, question, found(group, question)) },
+  "whole history": { prepare: sendHistory, ask: askWithHistory },
+  "search only": {
+    prepare: tellSessions,
+    ask: (group, question) => askBeside(group, question, found(group, question)),
+  },
   "learned memory": {
-    told: learnSessions,
+    prepare: learnSessions,
     ask: (group, question) => askBeside(group, question, recalled(group, question)),
   },
 };
@@ -62,8 +65,8 @@ const results = [];
 for (const [name, condition] of Object.entries(CONDITIONS)) {
   const tally = new Tally();
   const start = performance.now();
-  for (const [group, questions] of asked) {
-    await condition.told(group);
+  for (const [group, questions] of sampled) {
+    await condition.prepare(group);
     for (const question of questions) {
       const { answer, usage } = await condition.ask(group, question);
       const outcome = grade(question, answer);
@@ -84,7 +87,7 @@ const money = (cost) => (PRICES ? cost.toFixed(4) : "–");
 await report(RESULTS, [
   "# Memory",
   "",
-  `By \`npm run bench -- memory\`: ${count} questions to ${asked.length} ${asked.length === 1 ? "agent" : "agents"}, of ${all.length} that there are. ${CHATTER === undefined ? "" : `A session speaks ${CHATTER} times of other things. `}The model is ${model.title}. The questions and their grading: [benchmarks.md](../../docs/benchmarks.md#memory).`,
+  `By \`npm run bench -- memory\`: ${count} questions to ${sampled.length} ${sampled.length === 1 ? "agent" : "agents"}, of ${all.length} that there are. ${CHATTER === undefined ? "" : `A session speaks ${CHATTER} times of other things. `}The model is ${model.title}. The questions and their grading: [benchmarks.md](../../docs/benchmarks.md#memory).`,
   "",
   ...table(
     ["the model is given", "answered", "wrong", "unknown", "tokens a question", "cost of all"],
@@ -184,14 +187,14 @@ async function append(agent, sessionId, events) {
 }
 
 /** All sessions as one conversation. */
-async function tellWhole({ name, sessions }) {
+async function sendHistory({ name, sessions }) {
   const agent = `${name}-whole`;
   await configure(agent);
   await call(agent, "createSession", { id: "all" });
   for (const [index, messages] of sessions.entries()) await append(agent, "all", eventsOf(messages, `s${index}`));
 }
 
-/** Each session by itself. */
+/** Each session as its own conversation. */
 async function tellSessions({ name, sessions }, agent = `${name}-sessions`, more = {}) {
   await configure(agent, more);
   for (const [index, messages] of sessions.entries()) {
@@ -203,7 +206,7 @@ async function tellSessions({ name, sessions }, agent = `${name}-sessions`, more
     await new Promise((done) => setTimeout(done, 100));
 }
 
-/** Each session by itself, learned from in the order of the sessions. */
+/** Learns from each session, in the order of the sessions. */
 async function learnSessions(group) {
   const agent = `${group.name}-learned`;
   await call(agent, "defineBlock", { label: "facts", kind: "searchable", description: "What the user told." });
@@ -213,7 +216,7 @@ async function learnSessions(group) {
     let complete = false;
     while (!complete) {
       const { status, body } = await server.call(agent, "learn", { sessionId: `s${index}` });
-      // A model that can't learn gives no reason to stop: the questions show it.
+      // A model that can't learn doesn't stop the benchmark: the answers show it.
       if (status !== 200 && body.error?.code !== "model_failed") throw new Error(`learn: ${JSON.stringify(body)}`);
       complete = status !== 200 || body.complete;
     }
@@ -221,7 +224,7 @@ async function learnSessions(group) {
 }
 
 /** Asks in a fork of the conversation, so that no question sees another. */
-async function askWhole({ name }, { question }) {
+async function askWithHistory({ name }, { question }) {
   const agent = `${name}-whole`;
   const { id } = await call(agent, "forkSession", { sessionId: "all" });
   const answered = await run(agent, id, question, [INSTRUCTIONS]);
@@ -229,7 +232,7 @@ async function askWhole({ name }, { question }) {
   return answered;
 }
 
-/** Asks an agent that knows nothing, with what was found beside the instructions. */
+/** Asks an agent that knows nothing, with the found texts after the instructions. */
 async function askBeside(group, { question }, finding) {
   const agent = `${group.name}-asked`;
   await configure(agent);
@@ -237,7 +240,7 @@ async function askBeside(group, { question }, finding) {
   return answered;
 }
 
-/** What a model reads that searches the conversations. */
+/** The input of a model that searches the conversations. */
 async function found({ name }, { question }) {
   const agent = `${name}-sessions`;
   await configure(agent, { sessionSearch: true });
@@ -245,7 +248,7 @@ async function found({ name }, { question }) {
   return `What a search of earlier conversations found:\n\n${output}`;
 }
 
-/** What a model reads that has memory: the prompt of the blocks, and what it finds in them. */
+/** The input of a model that has memory: the prompt of the blocks, and what it finds in them. */
 async function recalled({ name }, { question }) {
   const agent = `${name}-learned`;
   const { prompt } = await call(agent, "renderPrompt", {});
@@ -262,10 +265,10 @@ async function run(agent, sessionId, question, systemInstructions) {
   return { answer: texts.join(" "), usage: body.usage };
 }
 
-/** What learning took: nothing else was asked of these agents' models. */
+/** The cost of learning: these agents' models received no other requests. */
 async function spentOnLearning() {
   const sums = { tokens: 0, cost: 0, pending: 0, byTools: 0 };
-  for (const [{ name }] of asked) {
+  for (const [{ name }] of sampled) {
     const { usage } = await call(`${name}-learned`, "getUsage", { by: "model" });
     for (const { inputTokens, outputTokens, cost } of usage) {
       sums.tokens += inputTokens + outputTokens;

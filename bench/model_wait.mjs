@@ -70,7 +70,7 @@ export class SessionAgent extends Agent {
   }
 }`;
 
-/** A model that says nothing for a while, and then some words a second. */
+/** A model that is silent for a while and then sends some words per second. */
 const model = createServer(async (request, response) => {
   for await (const _ of request);
   response.writeHead(200, { "content-type": "text/event-stream" });
@@ -128,7 +128,7 @@ for (const who of ["object", "worker"]) {
     const cpu = await server.processorMs();
     const { ms, pieces } = await turn(number);
     const cpuMs = (await server.processorMs()) - cpu;
-    // What follows the turn ends, too.
+    // The work after the turn ends, too.
     await wait(500);
     seen.push({ ms, pieces, cpuMs, ...(await meter()) });
   }

@@ -7,7 +7,7 @@ import { callTools, say, startModel } from "../tests/workerd/model_server.mjs";
 const TEXT = "What is the weather like in Oslo today?";
 const message = (id, text = TEXT) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });
 const MOST = 1_000;
-/** How long the peer tidies up its stream after a turn's end. */
+/** How long the peer cleans up its stream after a turn's end. */
 const SETTLED_MS = 1_500;
 
 /** The cost of each operation in a session of `length` messages: `"rows read / rows written"`. */

@@ -46,7 +46,7 @@ try {
   );
   writeFileSync(new URL("results/recall.md", import.meta.url), text);
   console.log(text);
-  // What TRY changed is for whoever tries, and not for the page.
+  // The effect of TRY is printed only, and not written to the page.
   console.log(lines.filter(isTry).join("\n"));
 } finally {
   rmSync(folder, { recursive: true });
@@ -56,7 +56,7 @@ function isTry(line) {
   return /^ .* R@10 [+-]/.test(line);
 }
 
-/** The program's lines as a page: a table of kinds, and one of what was switched off. */
+/** The program's lines as a page: a table of kinds, and one of disabled rules. */
 function page(lines, sets) {
   const out = [
     "# Recall",

@@ -10,7 +10,7 @@ import { bars, machine, ms, report, table } from "./frame/report.mjs";
 import { quantile } from "./frame/stats.mjs";
 
 const ROUNDS = 25;
-/** The sets, each with about so many words per message: a long message has some 8 KiB. */
+/** The sets, with the approximate number of words per message: a long message has some 8 KiB. */
 const SETS = [
   { name: "1,000 short", messages: 1_000, words: 12, batch: 500 },
   { name: "100,000 short", messages: 100_000, words: 12, batch: 1_000 },
@@ -140,8 +140,8 @@ async function wordsOf(file) {
 }
 
 /**
- * Texts whose words are as frequent as in a language: the word of rank n comes once for n
- * times the first.
+ * Texts whose words are as frequent as in natural language: the word of rank n occurs once for n
+ * occurrences of the first.
  */
 function makeTexts({ messages, words }) {
   let state = 7;

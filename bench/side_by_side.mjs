@@ -11,12 +11,15 @@ import { cpuMs } from "./frame/process.mjs";
 import { shuffled } from "./frame/stats.mjs";
 
 export const TEXT = "What is the weather like in Oslo today? ".repeat(10);
-/** As many bytes, but not all of them ASCII: as in most languages, and in chats with emoji. */
+/**
+ * The same number of bytes, but not all of them ASCII: as in most languages, and in chats with
+ * emoji.
+ */
 const TEXT_BEYOND_ASCII = "Wie wird das Wetter heut in Tromsø? 🌦️ ".repeat(9);
 /** The bytes that a message of either text takes in the peer's tables. */
 const PEER_ROW_BYTES = 500;
 
-/** The agents of which messages are read. */
+/** The agents from which messages are read. */
 const TEXTS = { messages: TEXT, letters: TEXT_BEYOND_ASCII };
 
 export const SLICE_MS = 150;
@@ -30,9 +33,9 @@ const ten = (thing) => Array.from({ length: 10 }, () => thing);
 const written = (operation, input) => ({ agent: "written", operation, body: { sessionId: "s", ...input } });
 const read = (agent, operation, input) => ({ agent, operation, body: { sessionId: "s", ...input } });
 const page = (limit, agent = "messages") => {
-  const asked = read(agent, "getHistory", { limit });
-  const peer = [asked, read(agent, "getRecentHistory", { limit, maxBytes: limit * PEER_ROW_BYTES })];
-  return { agent: asked, floor: asked, rows: read(agent, "getHistoryByRows", { limit }), peer };
+  const history = read(agent, "getHistory", { limit });
+  const peer = [history, read(agent, "getRecentHistory", { limit, maxBytes: limit * PEER_ROW_BYTES })];
+  return { agent: history, floor: history, rows: read(agent, "getHistoryByRows", { limit }), peer };
 };
 
 /**
@@ -113,7 +116,7 @@ export async function fill(frame, { withPeer = true } = {}) {
   }
 }
 
-/** An agent that will learn from its session when nobody has written for a while. */
+/** An agent that will learn from its session once nobody has written for a while. */
 async function makeLearning(frame) {
   const steps = {
     createSession: { id: "s" },

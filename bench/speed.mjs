@@ -26,7 +26,7 @@ const hasCall = await frame
     () => true,
     () => false,
   );
-/** Workers RPC is measured as soon as this Worker has it. */
+/** Workers RPC is measured as soon as this Worker supports it. */
 const DOORS = {
   floor: ["service", "object"],
   rows: ["service"],
@@ -49,7 +49,7 @@ for (const [name, { path, ...asks }] of Object.entries(CASES)) {
 const rates = await measure(frame, lanes, ROUNDS);
 await frame.stop();
 
-/** The rates of all rounds, for the quickest of the ways to ask. */
+/** The rates of all rounds, for the fastest of the ways to send a request. */
 function roundsOf(name, who, door) {
   const ways = [0, 1].map((at) => rates.get(`${name}/${who}/${door}/${at}`)).filter(Boolean);
   return ways.sort((a, b) => median(b) - median(a))[0];

@@ -24,10 +24,10 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /** The number of facts in one conversation. */
-const TOLD_A_TALK = 6;
+const FACTS_PER_TALK = 6;
 /** In one letter: the number of facts, and of topics without a fact. */
-const TOLD_A_LETTER = 2;
-const TOPICS_A_LETTER = 3;
+const FACTS_PER_LETTER = 2;
+const TOPICS_PER_LETTER = 3;
 
 /** The conversations of two friends, turn by turn. */
 export function makeTalk({ pairs = PAIRS.length } = {}) {
@@ -35,14 +35,14 @@ export function makeTalk({ pairs = PAIRS.length } = {}) {
   for (const pair of PAIRS.slice(0, pairs)) {
     const { roll, pick, shuffle } = dice(PAIRS.indexOf(pair) * 97);
     const facts = shuffle(pair.flatMap((name) => made.factsOf(name, topics, pick)));
-    for (let at = 0; at < facts.length; at += TOLD_A_TALK) {
+    for (let at = 0; at < facts.length; at += FACTS_PER_TALK) {
       made.begin(pair);
       const chat = () => pick(pick(topics).n);
-      for (const { name, topic, told, ask } of facts.slice(at, at + TOLD_A_TALK)) {
+      for (const { name, topic, sentence, ask } of facts.slice(at, at + FACTS_PER_TALK)) {
         const other = pair.find((one) => one !== name);
         if (roll(2)) made.say(name, pick(topic.n));
         if (roll(3) === 0) made.say(other, pick(pick(topics).r));
-        ask(made.say(name, [told, ...(roll(2) ? [chat()] : [])].join(" ")));
+        ask(made.say(name, [sentence, ...(roll(2) ? [chat()] : [])].join(" ")));
         made.say(other, [pick(topic.r), ...(roll(3) === 0 ? [chat()] : [])].join(" "));
         if (roll(2)) made.say(name, pick(topic.n));
       }
@@ -58,16 +58,16 @@ export function makeLetters({ pairs = PAIRS.length } = {}) {
     const { pick, shuffle } = dice(1_000 + PAIRS.indexOf(pair) * 97);
     const facts = pair.map((name) => shuffle(made.factsOf(name, topics, pick)));
     made.begin(pair);
-    for (let at = 0; at < topics.length; at += TOLD_A_LETTER) {
+    for (let at = 0; at < topics.length; at += FACTS_PER_LETTER) {
       for (const [index, name] of pair.entries()) {
-        const told = facts[index].slice(at, at + TOLD_A_LETTER);
-        const others = shuffle(topics).slice(0, TOPICS_A_LETTER);
+        const chosen = facts[index].slice(at, at + FACTS_PER_LETTER);
+        const others = shuffle(topics).slice(0, TOPICS_PER_LETTER);
         const paragraphs = shuffle([
-          ...told.map(({ topic, told }) => shuffle([told, ...topic.n, ...topic.r]).join(" ")),
+          ...chosen.map(({ topic, sentence }) => shuffle([sentence, ...topic.n, ...topic.r]).join(" ")),
           ...others.map((topic) => shuffle([...topic.n, ...topic.r]).join(" ")),
         ]);
         const id = made.say(name, [`Dear ${pair[1 - index]},`, ...paragraphs, `Yours, ${name}`].join("\n\n"), DAY_MS);
-        for (const { ask } of told) ask(id);
+        for (const { ask } of chosen) ask(id);
       }
     }
   }
@@ -91,9 +91,9 @@ class Made {
     return topics.map((topic, index) => {
       // Two of three questions use the words of the fact.
       const inItsWords = (index + name.length) % 3 > 0;
-      const told = (inItsWords ? topic.s[0] : pick(topic.s)).replace("{x}", pick(topic.about));
+      const sentence = (inItsWords ? topic.s[0] : pick(topic.s)).replace("{x}", pick(topic.about));
       const question = pick(inItsWords ? topic.w : topic.o).replace("{P}", name);
-      return { name, topic, told, ask: (gold) => this.questions.push({ gold, question, inItsWords }) };
+      return { name, topic, sentence, ask: (gold) => this.questions.push({ gold, question, inItsWords }) };
     });
   }
 

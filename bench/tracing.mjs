@@ -12,7 +12,7 @@ import { machine, table } from "./frame/report.mjs";
 import { median } from "./frame/stats.mjs";
 
 const ROUNDS = 8;
-/** As many as take more than a second: `auto` logs the first 100 lines of each second. */
+/** Enough to take more than a second: `auto` logs the first 100 lines of each second. */
 const APPENDS = 2_400;
 const AT_ONCE = 8;
 const TURNS = 20;
@@ -57,7 +57,7 @@ async function turn(kind) {
   await allOf(await post(kind, "chat", { id: `t-${kind.turns.length}`, message }));
 }
 
-/** Milliseconds of the processor, and of the clock, per piece of work. */
+/** Milliseconds of CPU time and of elapsed time, per piece of work. */
 async function measure({ server }, count, work) {
   const [cpu, began] = [await server.processorMs(), performance.now()];
   await work();
@@ -81,7 +81,7 @@ for (let round = -1; round < ROUNDS; round += 1) {
 }
 if (collector.mistakes.length > 0) throw new Error(collector.mistakes.join("\n"));
 
-/** The mean: the system counts the processor's time in hundredths of a second. */
+/** The mean: the system counts CPU time in hundredths of a second. */
 const cpu = (taken) => `${(taken.reduce((sum, { cpu }) => sum + cpu, 0) / taken.length).toFixed(2)} ms`;
 const rate = (taken) => Math.round(1_000 / median(taken.map(({ took }) => took)));
 const rows = Object.entries(kinds).map(([name, { appends, turns }]) => [

@@ -24,7 +24,7 @@ const DIMENSIONS = [384, 1_024];
 const ROUNDS = 20;
 const RECORDED_MESSAGES = 300;
 const RECORDED_QUESTIONS = 80;
-/** The entries whose search is timed have words of so many topics. */
+/** The number of topics among the entries whose search is timed. */
 const TOPICS = 1_000;
 
 const known = new Map();
@@ -33,7 +33,7 @@ const { url, stop: stopServing } = await serveEmbeddings();
 const read = async (path) => (await readFile(new URL(path, import.meta.url), "utf8")).split("\n");
 const meanings = (await read("meanings.txt")).filter((line) => line && !line.startsWith("#"));
 const friends = (await read("../tests/native/search/friends.txt")).filter(Boolean);
-const asked = (lines, mark) =>
+const questionsOf = (lines, mark) =>
   lines
     .filter((line) => line.startsWith(mark))
     .map((line) => line.match(/^. (\S+) (.+)$/))
@@ -47,7 +47,12 @@ await writeFile(new URL("vectors.md", import.meta.url), lines.join("\n"));
 console.log(lines.join("\n"));
 
 async function recall() {
-  const questions = [asked(meanings, "?"), asked(meanings, "?"), asked(meanings, "@"), asked(friends, "?")];
+  const questions = [
+    questionsOf(meanings, "?"),
+    questionsOf(meanings, "?"),
+    questionsOf(meanings, "@"),
+    questionsOf(friends, "?"),
+  ];
   const rows = [];
   const sets = [
     ["a talk, its turns short", "talk", makeTalk()],
@@ -75,7 +80,7 @@ async function recall() {
     const inBlock = async (query, limit) =>
       (await ok("searchContext", { label: "kb", query, limit })).results.map(({ key }) => key);
     const inTalk = async (query, limit) => (await ok("search", { query, limit })).results.map(({ id }) => id);
-    await untilWhole(ok);
+    await untilIndexed(ok);
     rows.push([
       title,
       await share(questions[0], inBlock, 1),
@@ -87,7 +92,7 @@ async function recall() {
       const ok = as(set.name);
       await ok("configureAgent", { vectors: true });
       await write(ok, set.messages);
-      await untilWhole(ok);
+      await untilIndexed(ok);
       const found = [];
       for (const { question } of set.questions)
         found.push((await ok("search", { query: question, limit: 100 })).results);
@@ -129,7 +134,7 @@ async function recall() {
   return lines;
 }
 
-/** Writes messages, each into its session. */
+/** Writes messages, each to its session. */
 async function write(ok, messages) {
   const sessions = new Set();
   for (const { id, sessionId, name, role, text, createdAt } of messages) {
@@ -141,7 +146,7 @@ async function write(ok, messages) {
 }
 
 /** Waits until every message is in the index and has its vector. */
-async function untilWhole(ok) {
+async function untilIndexed(ok) {
   for (let left = 1_000; left > 0; left -= 1) {
     const { pending, vectors } = await ok("search", { query: "anything" });
     if (!pending && !vectors?.pending) return;
@@ -151,8 +156,8 @@ async function untilWhole(ok) {
 /** The nearness of each message to each question, by the model alone. */
 async function compare({ messages, questions }) {
   const texts = await embed(messages.map(({ name, text }) => `${name}: ${text}`.slice(0, 2_000)));
-  const asked = await embed(questions.map(({ question }) => question));
-  return asked.map((one) => texts.map((other) => one.reduce((sum, number, index) => sum + number * other[index], 0)));
+  const vectors = await embed(questions.map(({ question }) => question));
+  return vectors.map((one) => texts.map((other) => one.reduce((sum, number, index) => sum + number * other[index], 0)));
 }
 
 /**
@@ -195,14 +200,14 @@ function recallOf(questions, found, most) {
  * of each message (in ten-thousandths).
  */
 async function record({ name, messages, questions, nearness, found: [byWords] }) {
-  const kept = messages.slice(0, RECORDED_MESSAGES);
+  const recorded = messages.slice(0, RECORDED_MESSAGES);
   const lines = [];
   for (const [index, { gold }] of questions.entries()) {
-    const place = kept.findIndex(({ id }) => id === gold);
+    const place = recorded.findIndex(({ id }) => id === gold);
     if (place < 0 || lines.length === RECORDED_QUESTIONS) continue;
     const scores = new Map(byWords[index].map(({ id, score }) => [id, score]));
-    const words = kept.map(({ id }) => (scores.has(id) ? Math.round(scores.get(id) * 100) : ""));
-    const near = nearness[index].slice(0, kept.length).map((one) => Math.round(one * 10_000));
+    const words = recorded.map(({ id }) => (scores.has(id) ? Math.round(scores.get(id) * 100) : ""));
+    const near = nearness[index].slice(0, recorded.length).map((one) => Math.round(one * 10_000));
     lines.push([place, words.join(","), near.join(",")].join(" "));
   }
   const folder = new URL("../crates/search/src/recorded/", import.meta.url);
@@ -210,7 +215,7 @@ async function record({ name, messages, questions, nearness, found: [byWords] })
   await writeFile(new URL(`${name}.txt`, folder), `${lines.join("\n")}\n`);
 }
 
-/** Writes the sessions of the two friends, as the tests have them. */
+/** Writes the sessions of the two friends, as in the tests. */
 async function talk(ok) {
   let sessionId;
   let at = 0;
@@ -276,7 +281,7 @@ async function latency() {
   ];
 }
 
-/** Writes straight into the tables, since only the search is timed. */
+/** Writes directly to the tables, since only the search is timed. */
 async function fill(server, dimensions) {
   await server.call("bench", "defineBlock", { label: "kb", kind: "searchable" });
   const entry = { label: "kb", key: "first", content: "the topic17 of everything" };
@@ -304,9 +309,9 @@ async function timed(server) {
   const times = [];
   let rowsRead;
   for (let round = 0; round < ROUNDS; round += 1) {
-    const begun = performance.now();
+    const start = performance.now();
     const answer = await server.call("bench", "searchContext", { label: "kb", query: `topic${round} of interest` });
-    times.push(performance.now() - begun);
+    times.push(performance.now() - start);
     if (answer.status !== 200 || answer.body.vectors?.error) throw new Error(JSON.stringify(answer.body));
     rowsRead = answer.rowsRead;
   }

@@ -27,7 +27,7 @@ async function ok(agent, operation, input, as = owner) {
 const round = (ms) => `${Math.round(ms)} ms`;
 const median = (numbers) => numbers.toSorted((one, other) => one - other)[numbers.length >> 1];
 
-/** The longest that another caller waits while something runs. */
+/** The longest time that another caller waits while something runs. */
 async function longestWait(agent, run) {
   let longest = 0;
   let isOver = false;
@@ -62,7 +62,7 @@ const PARTS_BY_NAME = {
     }
     const { token } = (await ok(agent, "mintToken", { preset: "chat", sessionId: "mine", expiresIn: 3_600 })).body;
     const chat = { headers: { authorization: `Bearer ${token}` } };
-    // The first search begins to build the index, and the alarm goes on.
+    // The first search starts building the index, and the alarm continues.
     while ((await ok(agent, "search", { query: "always" })).body.pending) await wait(200);
     const queries = {
       "26 one-letter prefixes": "abcdefghijklmnopqrstuvwxyz".replaceAll(/./g, "$&* "),

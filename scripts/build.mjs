@@ -43,14 +43,14 @@ export async function main() {
 export async function build() {
   await buildDefaults();
   await buildUnlessCurrent();
-  // The documents' texts, which don't change what is compiled.
+  // The texts of the documents, which don't affect the compiled code.
   writeLlms();
 }
 
 async function buildUnlessCurrent() {
   if (isCurrent(sourcesDigest())) return;
   await withLock(join(LOCAL, "build.lock"), tellOfAnother, async () => {
-    // Taken before compiling: what is edited in the meantime is built next time.
+    // Recorded before compiling: an edit in the meantime is built by the next run.
     const digest = sourcesDigest();
     if (isCurrent(digest)) return;
     console.error("Building the Worker …");

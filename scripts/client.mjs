@@ -4,13 +4,13 @@
 
 const HEAD = "// scripts/client.mjs makes this file of generated/openapi.json.";
 
-/** Shapes that another name of the client's would hide. */
+/** Shapes whose names would collide with other names of the client. */
 const RENAMED = { Event: "EventFields", WorkingContext: "BuiltContext", File: "ContextFile" };
 
-/** The client has classes for errors, and of this shape only the codes. */
+/** The client has classes for errors and needs only the codes of this shape. */
 const LEFT_OUT = new Set(["Error"]);
 
-/** Where the document has less detail than the AI SDK. */
+/** Types for which the document has less detail than the AI SDK. */
 const MESSAGE_PARTS = "any[]";
 
 /** What has no fields is said by `NO_FIELDS`, because the type `{}` takes any. */
@@ -29,7 +29,7 @@ const GIVEN = {
   destroy: "input?: DestroyInput, options?: ObjectRpcOptions",
 };
 
-/** Further shapes of an object's methods. The last one of a method is what a stub has. */
+/** Additional overloads of an object's methods. A stub gets the last one of a method. */
 const OVERLOADS = {
   createSession:
     "  /** Creates a session with this metadata, and returns its id. The fields must not be those of `createSession`. */\n  createSession<Given extends SessionMetadata>(metadata: Given & ([keyof Given] extends [never] ? never : unknown)): Promise<any>;\n",
@@ -37,12 +37,12 @@ const OVERLOADS = {
     "  /** The context of a turn, synchronously: a `WorkingContext`. Only in the class. */\n  buildWorkingContext(session: SessionRef, options?: object): any;\n",
 };
 
-/** An override of these returns nothing, where the documents print one. */
+/** Overrides of these operations return nothing, while the document describes a result. */
 const GIVES = { destroy: "any" };
 
 const NO_FIELDS = "{ [field: string]: never }";
 
-/** What an event is, by its action. */
+/** The type of an event, by its action. */
 const EVENTS = `/** An event of a log. Its \`action\` determines its fields. */
 export type SessionEvent = EventFields &
   (
@@ -56,7 +56,7 @@ export type NewerName<Name extends string> = Name extends keyof Operations ? nev
 /** An input without the session's id, which a session's client knows. */
 export type WithoutSession<Input> = keyof Input extends "sessionId" ? ${NO_FIELDS} : Omit<Input, "sessionId">;`;
 
-/** The module about operations. */
+/** The generated module. */
 export function render(api) {
   const operations = operationsOf(api);
   return `${renderTypes(api, operations)}\n${renderTable(operations)}`;

@@ -8,8 +8,8 @@ const NOTHING = { passed: 0, failed: 0 };
 /** From `cargo test`, which closes each test binary with a line of its own. */
 export function fromCargo(output, code) {
   const lines = output.matchAll(/^test result: \S+ (\d+) passed; (\d+) failed;/gm);
-  const said = sum([...lines].map(([, passed, failed]) => ({ passed: Number(passed), failed: Number(failed) })));
-  return distrustful(said, code);
+  const totals = sum([...lines].map(([, passed, failed]) => ({ passed: Number(passed), failed: Number(failed) })));
+  return distrustful(totals, code);
 }
 
 /** From the closing comments of `node --test` in TAP. A test that was cut off has failed. */
@@ -24,7 +24,7 @@ export function skippedInTap(output) {
   return [...new Set(reasons)];
 }
 
-/** The tests of a file as TAP has them, those of its suites included: `{ name, ms }` of each. */
+/** The tests of a file, from TAP, including those of its suites: `{ name, ms }` of each. */
 export function testsInTap(output) {
   const lines = output.matchAll(
     /^( *)(?:not )?ok \d+ - (.*?)(?: # .*)?\n\1 {2}---\n\1 {2}duration_ms: ([\d.]+)\n(?:\1 {2}type: '(\w+)'\n)?/gm,
@@ -50,6 +50,6 @@ export function close(counts) {
 
 function distrustful({ passed, failed }, code) {
   const ranNothing = passed + failed === 0;
-  const brokeUnsaid = code !== 0 && failed === 0;
-  return { passed, failed: failed + (ranNothing || brokeUnsaid ? 1 : 0) };
+  const failedWithoutReport = code !== 0 && failed === 0;
+  return { passed, failed: failed + (ranNothing || failedWithoutReport ? 1 : 0) };
 }

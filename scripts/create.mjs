@@ -24,7 +24,10 @@ export async function main(args) {
   return await createProject(folder, template);
 }
 
-/** What the caller asks for. npm changes to the clone before it runs a script; `from` is the caller's folder. */
+/**
+ * The caller's options. npm changes to the clone before it runs a script; `from` is the caller's
+ * folder.
+ */
 export function readArguments(args, from = process.env.INIT_CWD ?? process.cwd()) {
   try {
     const options = { template: { type: "string", short: "t", default: "class" } };

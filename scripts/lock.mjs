@@ -12,7 +12,7 @@ import { setTimeout as wait } from "node:timers/promises";
 
 const TOUCHED_EVERY_MS = 2_000;
 const ABANDONED_AFTER_MS = 10_000;
-const ASKED_EVERY_MS = 250;
+const POLL_MS = 250;
 
 export async function withLock(file, whenWaiting, work) {
   const release = await take(file, whenWaiting);
@@ -28,7 +28,7 @@ async function take(file, whenWaiting) {
   mkdirSync(dirname(file), { recursive: true });
   for (let isAnnounced = false; !(await tryToTake(file, token)); isAnnounced = true) {
     if (!isAnnounced) whenWaiting();
-    await wait(ASKED_EVERY_MS);
+    await wait(POLL_MS);
   }
   const touching = setInterval(() => touch(file), TOUCHED_EVERY_MS).unref();
   const release = () => {
@@ -50,8 +50,8 @@ async function tryToTake(file, token) {
     if (error.code === "EEXIST") return false;
     throw error;
   }
-  // Two that find the same abandoned lock may each remove it; the later one
-  // then removes the earlier one's. Looking again settles who has it.
+  // Two processes that find the same abandoned lock may each remove it; the later one then removes
+  // the earlier one's. A second check settles who has it.
   await wait(50);
   return holder(file) === token;
 }

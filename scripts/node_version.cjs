@@ -12,7 +12,7 @@ function isAtLeast(version, wanted) {
   return parts[0] > wanted[0] || (parts[0] === wanted[0] && parts[1] >= wanted[1]);
 }
 
-/** One sentence for a Node that is too old, `null` for one that will do. */
+/** One sentence for a Node version that is too old; `null` for a supported one. */
 function problemWithNode(version) {
   if (isAtLeast(version, SCRIPTS)) {
     return null;

@@ -105,7 +105,7 @@ export const GROUPS = {
   ],
 };
 
-/** The limit of a body that the reference's head names. */
+/** The maximum body size, which the head of the reference states. */
 const USUAL_BODY_BYTES = 2 ** 20;
 
 /** The reference as Markdown. `groups` is another order, for tests. */
@@ -165,7 +165,7 @@ ${rows.join("\n")}`;
 /** Renders operations, and remembers which shapes their fields have. */
 class Page {
   #schemas;
-  /** How many operations answer with each shape. */
+  /** The number of operations that return each shape. */
   #answered = new Map();
   #named = new Set();
 
@@ -314,8 +314,8 @@ class Page {
   /** The error codes that an operation's own words name. */
   #codesIn(operation) {
     const known = this.#schemas.Error.properties.error.properties.code.enum;
-    const said = JSON.stringify([operation.summary, operation.description, operation.requestBody]);
-    return known.filter((code) => said.includes(`\`${code}\``));
+    const text = JSON.stringify([operation.summary, operation.description, operation.requestBody]);
+    return known.filter((code) => text.includes(`\`${code}\``));
   }
 }
 

@@ -11,21 +11,21 @@ export const BIN = join(NODE_MODULES, ".bin");
 export const TSC = join(NODE_MODULES, "typescript", "bin", "tsc");
 export const BUILD = join(ROOT, "build");
 
-/** The crates of the Worker, each a district. The client is for callers. */
+/** The crates of the Worker. The client crate is for callers. */
 export const DISTRICTS = readdirSync(join(ROOT, "crates")).filter((name) => name !== "client");
 
-/** The npm package that callers import. The set-up builds its dist/. */
+/** The npm package that callers import. The setup builds its dist/. */
 export const CLIENT = join(ROOT, "packages", "session-agent");
 
-/** The API's document, which `UPDATE=1 cargo test openapi` writes. */
+/** The API document, which `UPDATE=1 cargo test openapi` writes. */
 export const OPENAPI = join(ROOT, "generated/openapi.json");
 
 /** The files that a local run leaves behind, ignored by git. */
 export const LOCAL = join(ROOT, ".local");
 
 /**
- * Programs that are compiled once on a machine are kept outside the tree, so that every clone
- * shares it and `git clean -fdx` does not cost a minute.
+ * Compiled programs are cached outside the tree, so that all clones share them and `git clean -fdx`
+ * does not delete them.
  */
 export const CACHE = cacheFolder(process.env, process.platform, homedir());
 

@@ -6,12 +6,12 @@ import { Stop } from "./stop.mjs";
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 };
 const GRACE_MS = 5_000;
 
-/** Runs a program to its end, its output ours; its exit code. */
+/** Runs a program to its end with our standard output. Returns its exit code. */
 export function run(program, args, options = {}) {
   return endOf(spawn(program, args, { ...options, stdio: ["ignore", "inherit", "inherit"] }));
 }
 
-/** The same, keeping a copy of what it writes to standard output. */
+/** Does the same, and returns a copy of the program's standard output. */
 export async function runKeeping(program, args, options = {}) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
@@ -22,7 +22,7 @@ export async function runKeeping(program, args, options = {}) {
   return { code: await endOf(child), output };
 }
 
-/** Runs a program whose output is shown later, if at all: its exit code and all that it wrote. */
+/** Runs a program whose output may be shown later. Returns its exit code and its whole output. */
 export async function runAside(program, args, options = {}) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
@@ -31,9 +31,9 @@ export async function runAside(program, args, options = {}) {
 }
 
 /**
- * Starts a server, which runs until it ends by itself or we receive a signal to stop:
- * no failure, so our exit code is 0 then. It and all that it starts are a
- * process group of their own, and nothing of that group outlives us.
+ * Starts a server that runs until it ends by itself or we receive a signal to stop. A signal is not
+ * a failure, so our exit code is then 0. The server and its children form a process group, and none
+ * of them outlives us.
  */
 export function startServer(program, args, options = {}) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "inherit", "inherit"], detached: true });
@@ -54,7 +54,7 @@ export function outputOf(program, args) {
   return status === 0 ? stdout.trim() : null;
 }
 
-// For each program that runs, how to stop it and which exit code we take then.
+// How to stop each running program, and our exit code in that case.
 const running = new Set();
 let isStopping = false;
 
@@ -67,7 +67,7 @@ for (const [signal, number] of Object.entries(SIGNALS)) {
   });
 }
 
-/** The exit code of a program; while this process is stopping, nothing continues after it. */
+/** The exit code of a program. While this process is stopping, nothing continues after it. */
 async function endOf(child, stop = passOn) {
   const untilEnd = new Promise((resolve, reject) => {
     child.once("error", reject);
@@ -95,6 +95,6 @@ function killGroup(pid) {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // Nothing of it is left.
+    // The process group is empty.
   }
 }

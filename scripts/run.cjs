@@ -26,11 +26,11 @@ import("./" + process.argv[2] + ".mjs")
   .then(
     function (code) {
       process.exitCode = code;
-      // `wrangler dev` runs the build first. `npm start` does so, too, and needs no word.
+      // `wrangler dev` runs the build first. `npm start` does so too, and needs no hint.
       if (process.env.WRANGLER_COMMAND === "dev" && !process.env.SESSION_AGENT_START) console.error(INSTEAD);
     },
     function (error) {
-      // A Stop is a sentence for the reader; anything else is a bug.
+      // The message of a `Stop` is for the reader; anything else is a bug.
       console.error(error.name === "Stop" ? error.message : error);
       process.exitCode = 1;
     },

@@ -13,13 +13,13 @@ import { withLock } from "./lock.mjs";
 
 const STILL_AT_IT_MS = 30_000;
 
-/** What building and serving need, and `more` steps. */
+/** The steps that building and serving need, and `more` steps. */
 export async function setUp(...more) {
   checkBindgenVersion();
   await setUpOnly(packages, client, wasmTarget, bindgen, ...more);
 }
 
-/** Packages come from a network while crates are compiled. Within each of the two the order counts. */
+/** Packages are downloaded while crates are compiled. Within each of the two, the order matters. */
 export async function setUpOnly(...steps) {
   checkRequirements();
   const missing = steps.filter((step) => !step.isDone());
@@ -40,7 +40,7 @@ async function inOrder(steps) {
   }
 }
 
-/** Prints what happens, that it still does if no progress bar shows it, and how long it took. */
+/** Prints a step's start, a sign of life if no progress bar is shown, and its duration. */
 async function announced(title, run) {
   console.error(`${title} …`);
   const started = Date.now();

@@ -63,7 +63,7 @@ function wranglerOptions(port) {
   ].map(String);
 }
 
-/** Finds out who gets in: the server is asked for an operation that is not there, which wakes no object's tables. */
+/** Checks who has access: sends an unknown operation, which creates no tables in an object. */
 async function findDoor(address) {
   const response = await fetch(`${address}/agents/session-agent/demo/rpc/whoGetsIn`, {
     method: "POST",
@@ -116,7 +116,7 @@ function isFree(port) {
   });
 }
 
-/** Whether it came to answer, in whatever way, before it ended. */
+/** Whether it answered, with any status, before it ended. */
 async function untilItAnswers(url, server) {
   while (server.isRunning()) {
     try {

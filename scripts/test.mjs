@@ -41,7 +41,7 @@ import { runFiles } from "./test/pool.mjs";
 import { tellTimes } from "./test/times.mjs";
 import { NODE } from "./wrangler.mjs";
 
-/** What the parts need besides what building does. */
+/** What the parts need in addition to the build. */
 const PACKAGES = {
   workerd: [testPackages, clientTestPackages, conformancePackages],
   alone: [testPackages],
@@ -68,7 +68,7 @@ export async function main(args) {
   return close(counts);
 }
 
-/** The parts that are named first, and what follows them; or the tests that are named. Without a name: all. */
+/** The parts named first and their arguments, or the named tests. Without a name: all parts. */
 export function partsOf(args) {
   if (args.length === 0) return { parts: PARTS, rest: [] };
   const other = args.findIndex((name) => !PARTS.includes(name));
@@ -91,7 +91,7 @@ function unknown(names) {
   );
 }
 
-/** A suite that can't even run is one failure, and the others still have their turn. */
+/** A suite that can't even run is one failure, and the others still run. */
 async function orFailed(run) {
   try {
     return await run();
@@ -118,7 +118,7 @@ async function files(parts, named) {
   return sum(done);
 }
 
-/** Random play for as long as the options say. */
+/** Random play for as long as the options specify. */
 async function playing(options) {
   await build();
   return fromCheck(

@@ -5,7 +5,8 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import diagnostics from "node:diagnostics_channel";
 import { createRequire } from "node:module";
 
-// Not `import`: Node would read its 3 MB three times, to find out what they are and what they export.
+// `require` instead of `import`: Node would read the 3 MB three times to find out the module's
+// format and exports.
 const { Log, LogLevel, Miniflare } = createRequire(import.meta.url)("miniflare");
 
 export const HOST = "127.0.0.1";
@@ -17,7 +18,7 @@ diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore
 
 /**
  * `{ miniflare, workerd }`: the Workers, ready, with their state in the folder `storage`,
- * and the process that runs them. `more` are further options of miniflare's.
+ * and the process that runs them. `more` are additional options of miniflare.
  */
 export async function startWorkerd(workers, storage, more = {}) {
   const children = [];

@@ -6,7 +6,7 @@ import versions from "./node_version.cjs";
 
 export const WRANGLER = join(NODE_MODULES, "wrangler", "bin", "wrangler.js");
 
-/** The machine's own Node where it is new enough, else the one among the packages. */
+/** The machine's own Node if it is new enough, otherwise the one among the packages. */
 export const NODE = versions.runsWrangler(process.versions.node) ? process.execPath : join(BIN, "node");
 
 export function quietly(env = process.env) {
@@ -14,10 +14,10 @@ export function quietly(env = process.env) {
     ...withPackages(env),
     WRANGLER_SEND_METRICS: "false",
     WRANGLER_SEND_ERROR_REPORTS: "false",
-    // The banner is what looks for a newer version in the npm registry.
+    // Printing the banner makes wrangler look for a newer version in the npm registry.
     WRANGLER_HIDE_BANNER: "true",
     WRANGLER_LOG_PATH: join(LOCAL, "logs"),
-    // Else workerd's simulator fetches a sample of request properties.
+    // Otherwise workerd's simulator fetches a sample of request properties.
     CLOUDFLARE_CF_FETCH_ENABLED: "false",
   };
 }

@@ -9,9 +9,9 @@
 const ID = '"$ID"';
 
 /**
- * How to reach a target, by the name of the door. `service` goes through the target's
- * Worker, `object` straight to its object. `call` and `object-call` are the same two
- * by Workers RPC: a text in, a text out, without HTTP.
+ * How to reach a target, by the name of the entry point. `service` goes through the target's
+ * Worker, `object` directly to its object. `call` and `object-call` are the same two by Workers
+ * RPC: a text in, a text out, without HTTP.
  */
 const DOORS = {
   service: (env, { target, path }) => {
@@ -49,10 +49,10 @@ export default {
     try {
       if (new URL(request.url).pathname === "/ask") return new Response(await ask(fill(order.body)));
       const start = Date.now();
-      let [asked, done] = [0, 0];
+      let [started, done] = [0, 0];
       const lane = async () => {
-        while (order.times === undefined ? Date.now() < start + order.ms : asked < order.times) {
-          asked += 1;
+        while (order.times === undefined ? Date.now() < start + order.ms : started < order.times) {
+          started += 1;
           await ask(fill(order.body));
           done += 1;
         }

@@ -7,14 +7,14 @@ const message = () => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: 
 /** The milliseconds to the first piece of text, and to the end. */
 export async function turnOfAgent(url, agent, sessionId) {
   const body = JSON.stringify({ id: sessionId, message: message() });
-  return await timed((heard) =>
-    streamed(new URL(`/agents/session-agent/${agent}/chat`, url), body, '"text-delta"', heard),
+  return await timed((arrived) =>
+    streamed(new URL(`/agents/session-agent/${agent}/chat`, url), body, '"text-delta"', arrived),
   );
 }
 
 export async function turnOfModel(url) {
   const body = JSON.stringify({ model: "test", stream: true, messages: [{ role: "user", content: USER }] });
-  return await timed((heard) => streamed(`${url}/chat/completions`, body, '"content"', heard));
+  return await timed((arrived) => streamed(`${url}/chat/completions`, body, '"content"', arrived));
 }
 
 /** Opens a socket to the chat peer. `turn()` measures as the functions above. */
@@ -28,14 +28,14 @@ export async function openChatPeer(url, name) {
   });
   const turn = () =>
     timed(
-      (heard) =>
+      (arrived) =>
         new Promise((resolve, reject) => {
           const id = crypto.randomUUID();
           const listen = ({ data }) => {
             const part = JSON.parse(data);
             if (part.type !== "cf_agent_use_chat_response" || part.id !== id) return;
             if (part.error) reject(new Error(part.body));
-            if (part.body?.includes('"text-delta"')) heard();
+            if (part.body?.includes('"text-delta"')) arrived();
             if (!part.done) return;
             socket.removeEventListener("message", listen);
             resolve();
@@ -56,16 +56,16 @@ async function timed(work) {
   return { first, whole: performance.now() - start };
 }
 
-async function streamed(url, body, sign, heard) {
+async function streamed(url, body, sign, arrived) {
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json", authorization: "Bearer a bench's key" },
     body,
   });
   if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
-  let said = "";
+  let received = "";
   for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
-    said += text;
-    if (said.includes(sign)) heard();
+    received += text;
+    if (received.includes(sign)) arrived();
   }
 }

@@ -71,7 +71,10 @@ class Frame {
     return await this.#order("/ask", order);
   }
 
-  /** Sends the same request for `order.ms` in `order.lanes` lanes. Returns `{ done, ms }`. */
+  /**
+   * Sends the same request repeatedly for `order.ms` in `order.lanes` lanes. Returns
+   * `{ done, ms }`.
+   */
   async run(order) {
     return JSON.parse(await this.#order("/run", order));
   }
@@ -84,9 +87,9 @@ class Frame {
   }
 
   async stop() {
-    const gone = once(this.#workerd, "exit");
+    const exited = once(this.#workerd, "exit");
     await this.#miniflare.dispose();
-    await gone;
+    await exited;
     await rm(this.#storage, { recursive: true, force: true });
   }
 }

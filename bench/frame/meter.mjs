@@ -2,8 +2,8 @@
 // measured without METER: then the class is unchanged.
 
 /**
- * `Base` with two more doors: `/__meter` starts counting anew, and `/__metered` answers `{
- * read, written }`.
+ * `Base` with two more endpoints: `/__meter` resets the counts, and `/__metered` answers
+ * `{ read, written }`.
  */
 export function metered(Base) {
   return class extends Base {

@@ -1,8 +1,11 @@
-// What the system tells of a process.
+// What the system reports about a process.
 
 import { readdir, readFile } from "node:fs/promises";
 
-/** The CPU time of all threads of a process, in milliseconds; `null` where the system doesn't tell. */
+/**
+ * The CPU time of all threads of a process, in milliseconds; `null` if the system doesn't report
+ * it.
+ */
 export async function cpuMs(pid) {
   try {
     const threads = await readdir(`/proc/${pid}/task`);

@@ -13,7 +13,7 @@ export async function report(name, lines, plots = {}) {
   console.log(`${lines.join("\n")}\n`);
 }
 
-/** What a reader must know about figures of time. */
+/** What a reader must know about measured times. */
 export function machine() {
   return `Measured on a machine of ${availableParallelism()} cores that had other work, too: compare figures of one table with each other, and ratios with ratios.`;
 }
@@ -36,8 +36,8 @@ const BAR = 13;
 const GAP = 12;
 
 /**
- * A plot of horizontal bars. `groups` has entries `{ name, bars: [number | undefined] }`,
- * with one bar per entry of `series`. `scale: "log"` is for figures that lie far apart.
+ * A plot of horizontal bars. `groups` has entries `{ name, bars: [number | undefined] }`, with one
+ * bar per entry of `series`. `scale: "log"` is for figures of different orders of magnitude.
  */
 export function bars({ title, unit, series, groups, scale = "linear", show = whole, aims = [] }) {
   const values = groups.flatMap((group) => group.bars.filter((value) => value > 0));

@@ -4,7 +4,7 @@ export function median(values) {
   return quantile(values, 0.5);
 }
 
-/** The value at this share of the sorted values. Between two values it is interpolated. */
+/** The value at this quantile of the sorted values, interpolated between two values. */
 export function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (sorted.length - 1) * share;

@@ -16,7 +16,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 
 export const UNKNOWN = "unknown";
-/** How a learning model is asked. */
+/** The beginning of a learning model's prompt. */
 const LEARNS = "Learn from this conversation";
 
 export async function startOracle(questions) {
@@ -26,12 +26,12 @@ export async function startOracle(questions) {
     const { messages } = JSON.parse(body);
     const texts = messages.map(textOf);
     const last = texts.at(-1) ?? "";
-    const said = last.startsWith(LEARNS) ? JSON.stringify(learn(last, questions)) : answer(texts, questions);
+    const content = last.startsWith(LEARNS) ? JSON.stringify(learn(last, questions)) : answer(texts, questions);
     response.setHeader("content-type", "application/json");
     response.end(
       JSON.stringify({
-        choices: [{ index: 0, message: { role: "assistant", content: said }, finish_reason: "stop" }],
-        usage: { prompt_tokens: tokensOf(body), completion_tokens: tokensOf(said) },
+        choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+        usage: { prompt_tokens: tokensOf(body), completion_tokens: tokensOf(content) },
       }),
     );
   });
@@ -54,14 +54,14 @@ function textOf({ content, tool_calls: calls }) {
   return calls ? `${text}${JSON.stringify(calls)}` : text;
 }
 
-/** What a perfect reader of the context answers. */
+/** The answer of a perfect reader of the context. */
 function answer(texts, questions) {
-  const asked = texts.findLast((text) => questions.some(({ question }) => text.endsWith(question)));
-  if (asked === undefined) return UNKNOWN;
-  // What stands behind the question, such as a reminder, is context, too.
-  const context = plain(texts.filter((text) => text !== asked).join("\n"));
+  const prompt = texts.findLast((text) => questions.some(({ question }) => text.endsWith(question)));
+  if (prompt === undefined) return UNKNOWN;
+  // Text after the question, such as a reminder, is context, too.
+  const context = plain(texts.filter((text) => text !== prompt).join("\n"));
   let believed = UNKNOWN;
-  for (const { facts } of questions.filter(({ question }) => asked.endsWith(question)))
+  for (const { facts } of questions.filter(({ question }) => prompt.endsWith(question)))
     for (const fact of facts) {
       if (fact.taken) {
         if (facts.some(({ value }) => context.includes(value)) && context.includes(plain(fact.text)))
@@ -88,7 +88,7 @@ function learn(prompt, questions) {
           else changes.delete(key);
           continue;
         }
-        // What a tool said stands beside what the user said, never in its place.
+        // A tool's text is listed beside the user's, and never replaces it.
         const place = fact.by === "tool" ? `${key}-by-a-tool` : key;
         const action = known.has(place) ? "replace" : "add";
         const content = fact.by === "tool" ? fact.text.replace(/^.*? that (?=the )/, "") : fact.text;
@@ -109,5 +109,5 @@ function lines(prompt, tag) {
   });
 }
 
-/** A text without what differs between a text and its quotation. */
+/** A text without the differences between a text and its quotation. */
 const plain = (text) => text.replaceAll(/\\n|\\"|[\s>"*]+/g, " ");

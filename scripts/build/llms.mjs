@@ -9,7 +9,9 @@ import { PACKAGED } from "./package.mjs";
 import { SITE } from "./site.mjs";
 
 const INDEX = "docs/README.md";
-/** Longer than all the guides together. openapi.json has the same in a form that programs read. */
+/**
+ * Longer than all guides together. openapi.json has the same contents in a machine-readable form.
+ */
 const REFERENCE = "docs/operations.md";
 
 const read = (path) => readFileSync(join(ROOT, path), "utf8");
@@ -52,7 +54,7 @@ function renderIndex(sections) {
   ].join("\n");
 }
 
-/** Where a guide's text is served. */
+/** The URL path of a guide's text. */
 function addressOf(path) {
   return path === REFERENCE ? "/openapi.json" : "/llms-full.txt";
 }
@@ -61,7 +63,7 @@ function renderText(path) {
   return `<!-- ${path} -->\n\n${read(path)}`;
 }
 
-/** Writes the files where they are not current. */
+/** Writes the files that are not current. */
 export function writeLlms() {
   const files = Object.entries(renderLlms());
   for (const folder of [SITE, join(PACKAGED, "site")]) {

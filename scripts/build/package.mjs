@@ -27,8 +27,8 @@ export async function bundlePackaged(shim, file) {
     external: ["*.wasm", "*/agent-defaults.js", "cloudflare:*"],
     plugins: [
       {
-        // The client's modules are in the package already, and whoever bundles the Worker leaves
-        // out what is not used of them.
+        // The package contains the client's modules already, and a bundler of the Worker omits what
+        // is unused.
         name: "client",
         setup: (at) =>
           at.onResolve({ filter: /^\.\.\/\w+\.js$/ }, ({ path }) => ({
@@ -45,17 +45,17 @@ export async function bundlePackaged(shim, file) {
   });
 }
 
-/** Puts the package's part together: `file` is what was bundled. */
+/** Assembles this part of the package: `file` is the bundle. */
 export function packWorker(file, site) {
   const next = `${PACKAGED}.next`;
   rmSync(next, { recursive: true, force: true });
   mkdirSync(next, { recursive: true });
   copyFileSync(file, join(next, "index.js"));
   copyFileSync(join(BUILD, "index_bg.wasm"), join(next, "index_bg.wasm"));
-  // Users of the package deploy defaults of their own, by `AGENT_DEFAULTS`.
+  // Users of the package deploy their own defaults with `AGENT_DEFAULTS`.
   copyFileSync(join(ROOT, "scripts", "build", "no-defaults.js"), join(next, "agent-defaults.js"));
   cpSync(site, join(next, "site"), { recursive: true });
-  // Whole or not at all: a build that fails leaves the one before.
+  // Replaced atomically: a failed build leaves the previous one.
   rmSync(PACKAGED, { recursive: true, force: true });
   renameSync(next, PACKAGED);
 }

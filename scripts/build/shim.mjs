@@ -20,19 +20,21 @@ import { opensStream, streamOf } from "../../packages/session-agent/src/worker/m
 import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.ts";
 import { isPlain, readGiven, sayRight } from "../../packages/session-agent/src/worker/positional.ts";
 
-/** Why this Worker can't serve: its date is too old. `null`: it can. */
+/** Why this Worker can't serve requests: its compatibility date is too old. `null`: it can. */
 const PROBLEM = problemOfDate();
 if (PROBLEM !== null) console.error(`session-agent: ${PROBLEM}`);
 
 const DETAILS = { binding: "compatibility_date", field: "compatibility_date" };
 
-/** The answer of a Worker that can't serve. */
+/** The response of a Worker that can't serve requests. */
 function refused() {
   const error = { code: "not_configured", message: PROBLEM, details: DETAILS };
   return Response.json({ error }, { status: 501 });
 }
 
-/** The `worker` crate keeps `instanceId` here: each instance of the module counts it up. */
+/**
+ * The `worker` crate stores `instanceId` here and increments it for each instance of the module.
+ */
 const module = rust.__worker_init_state();
 
 /** The `instanceId` of the last instance that crashed. */
@@ -43,15 +45,15 @@ function noteCrash(error) {
   console.error("Critical", error);
 }
 
-// A crash in the middle of a request happens in a callback of the runtime, and
-// only the runtime can catch it.
+// A crash in the middle of a request happens in a callback of the runtime, and only the runtime can
+// catch it.
 addEventListener("error", ({ error }) => {
   if (error instanceof WebAssembly.RuntimeError) noteCrash(error);
 });
 
 /**
- * Enters Rust. Every exported function is async and gives its errors as a rejected
- * promise, so whatever is thrown is a crash.
+ * Enters Rust. Every exported function is async and returns its errors as a rejected promise, so
+ * any exception is a crash.
  */
 function enter(work) {
   try {
@@ -64,8 +66,8 @@ function enter(work) {
 }
 
 /**
- * Enters Rust for a request. A class that counts tokens is asked in the middle of Rust's work,
- * and may ask its object for something there. Such a request enters when that work is done.
+ * Enters Rust for a request. Rust calls a class's token counter synchronously, and the counter may
+ * send a request to its own object. Such a request enters after the counter returns.
  */
 function enterFree(work) {
   return isCounting() ? Promise.resolve().then(() => enter(work)) : enter(work);
@@ -73,7 +75,7 @@ function enterFree(work) {
 
 /**
  * The result of a call, as data: `{ ok: true, value }`, or `{ ok: false, error, status }`. A Worker
- * on the way may carry the message of what was thrown, and lose its code.
+ * in between may forward an exception's message but lose its code.
  */
 async function asData(calling) {
   try {
@@ -86,15 +88,15 @@ async function asData(calling) {
   }
 }
 
-/** The JSON of the input that a method of an operation was given. */
+/** The JSON of the input that an operation's method received. */
 function textOf(operation, input) {
   if (input === undefined) return "{}";
-  // A restriction that JSON drops would open more.
+  // A restriction that JSON drops would grant more.
   if (operation === "mintToken") return rightsText(input, "input");
   try {
     if (isPlain(input)) return JSON.stringify(input);
   } catch {
-    // Nothing that JSON has.
+    // The input has no JSON form.
   }
   const fields = { code: "invalid_request", details: { field: "input" }, status: 400 };
   throw Object.assign(new Error(sayRight(operation, OPERATIONS[operation] ?? [])), fields);
@@ -106,28 +108,30 @@ const SHORT_BYTES = 16 << 10;
 /** The least cost of a body in addition to its bytes. */
 const BODY_OVERHEAD_BYTES = 1 << 10;
 
-/** How much one object reads at once of short bodies. Rust reads and counts the bodies beyond it. */
+/**
+ * The maximum number of bytes that one object reads of short bodies at the same time. Rust reads
+ * and counts the bodies beyond it.
+ */
 const MAX_ARRIVING_BYTES = 8 << 20;
 
 /** The deadline for a body, as `MAX_READING_MS` in edge/http.rs. */
 const MAX_READING_MS = 60_000;
 
-/** How often bodies that are still to come are checked. */
+/** How often pending bodies are checked. */
 const CHECK_MS = 1_000;
 
 /** The short bodies that one object reads. */
 class Arrivals {
-  /** The functions that give up each body that is still to come, oldest first, with the body's deadline. */
+  /** The functions that abandon each pending body, oldest first, with the body's deadline. */
   #deadlines = new Map();
   #bytes = 0;
   #timer = null;
 
   /**
-   * A short body, if its length is announced; else `undefined`, and Rust reads it.
-   *
-   * The runtime reads to the body's end. A client can't send more than it announces. A
-   * Worker that binds this one can; it can send as much to `call`, too. Rust checks the
-   * received bytes against the operation's limit.
+   * Reads a short body if its length is announced; otherwise returns `undefined`, and Rust reads
+   * it. The runtime reads to the body's end. A client can't send more than it announces. A Worker
+   * that binds this one can; it can send as much to `call`, too. Rust checks the received bytes
+   * against the operation's limit.
    */
   read(request) {
     const length = Number(request.headers.get("content-length"));
@@ -144,7 +148,7 @@ class Arrivals {
         resolve(bytes);
       };
       request.arrayBuffer().then(
-        // If the body did not arrive, Rust finds its stream locked, and reports that.
+        // If the body did not arrive, Rust finds its stream locked and reports the error.
         (whole) => end(whole.byteLength < length ? undefined : new Uint8Array(whole)),
         () => end(undefined),
       );
@@ -152,9 +156,8 @@ class Arrivals {
   }
 
   /**
-   * Gives up the bodies that are late, and checks again while others are to come. One timer serves
-   * all bodies that come at the same time. A late body's bytes are counted until the runtime has
-   * let go of them.
+   * Abandons the bodies that are late, and checks again while others are pending. One timer serves
+   * all bodies. A late body's bytes are counted until the runtime has released them.
    */
   #check() {
     this.#timer = null;
@@ -167,7 +170,7 @@ class Arrivals {
     if (this.#deadlines.size > 0) this.#timer = setTimeout(() => this.#check(), CHECK_MS);
   }
 
-  /** A timer would keep an idle object awake, and time awake is paid for. */
+  /** A timer would keep an idle object awake, and awake time is billed. */
   #rest() {
     clearTimeout(this.#timer);
     this.#timer = null;
@@ -176,7 +179,7 @@ class Arrivals {
 
 class Entrypoint extends WorkerEntrypoint {
   fetch(request) {
-    if (opensStream(request)) return streamOf(request, async (asked) => await this.#fetch(asked));
+    if (opensStream(request)) return streamOf(request, async (incoming) => await this.#fetch(incoming));
     return this.#fetch(request);
   }
 
@@ -185,7 +188,7 @@ class Entrypoint extends WorkerEntrypoint {
     return enter(() => rust.fetch(request, this.env, this.ctx, false));
   }
 
-  /** The object checks the token again: it can be reached without this Worker. */
+  /** The object checks the token again, because it can also be reached without this Worker. */
   async #fetchForIssuer(request) {
     const description = describe(request, this.env);
     if (description !== null) return description;
@@ -199,23 +202,23 @@ class Entrypoint extends WorkerEntrypoint {
 
   async request(agent, operation, json, options) {
     const answer = await asData(enter(() => rust.call(agent, operation, json, options, this.env, true)));
-    // The object has answered with data of its own.
+    // The object has already answered with data.
     return answer.ok ? answer.value : answer;
   }
 }
 
-/** With an older date, the runtime takes no class here. */
+/** With an older date, the runtime accepts no class here. */
 export default PROBLEM === null ? Entrypoint : { fetch: refused };
 
 export class SessionAgent extends DurableObject {
   #object;
   #instanceId;
   #seen;
-  /** How often Rust was asked for, the constructor included. */
+  /** The number of calls into Rust, the constructor included. */
   #entries = 0;
   #arrivals = new Arrivals();
 
-  /** `seen`: the bindings as Rust sees them, where a class that extends this one adds to them. */
+  /** `seen`: the bindings as Rust sees them, with those that a subclass adds. */
   constructor(ctx, env, seen = env) {
     super(ctx, env);
     this.#seen = seen;
@@ -223,30 +226,31 @@ export class SessionAgent extends DurableObject {
   }
 
   /**
-   * For a class that extends this one. A static method is not a method of the object, so no other
-   * Worker can call it: a request with what the class allows it, and a call of the class's own.
+   * For subclasses: a request with the rights that the class grants, and the class's own calls. A
+   * static method is not a method of the object, so no other Worker can call it.
    */
   static inside = {
     fetch: (object, request, granted) => object.#fetch(request, granted),
     call: (object, operation, json) => enterFree(() => object.#current().call(operation, json, undefined, true)),
-    // Only for reads. In the middle of Rust's work, and where the read has to wait: `undefined`.
+    // Only for reads. `undefined` during a call of the token counter, or if the read would have to
+    // wait.
     callNow: (object, operation, json) =>
       isCounting() ? undefined : enter(() => object.#current().callNow(operation, json)),
     textOf,
-    // The class has said what it has. A half that has answered before has read less.
+    // The class has defined its settings. A Rust half that has already answered used fewer.
     renew: (object) => {
       if (object.#entries <= 1) return;
       object.#ifCurrent((half) => half.stopCaching());
       object.#instanceId = undefined;
     },
-    // A transaction of the class has ended. If it was undone, so were the operations in it.
+    // A transaction of the class has ended. If it was rolled back, so were its operations.
     forgetReads: (object) => object.#ifCurrent((half) => half.forgetReads()),
   };
 
-  /** The Rust half of this object, in the instance that runs now. */
+  /** The object's Rust half, in the current instance. */
   #current() {
-    // bindgen looks before each call whether the instance has crashed, and starts
-    // another. It has to look before an object's address is read, not after.
+    // bindgen checks before each call whether the instance has crashed, and starts another one. The
+    // check must come before an object's address is read.
     rust.__worker_init_state();
     this.#entries += 1;
     if (this.#instanceId !== module.instanceId) {
@@ -256,7 +260,7 @@ export class SessionAgent extends DurableObject {
     return this.#object;
   }
 
-  /** Runs `work` with the Rust half, if the instance that it belongs to still runs. */
+  /** Runs `work` with the Rust half if its instance is still the current one. */
   #ifCurrent(work) {
     if (this.#object !== undefined && this.#instanceId === module.instanceId) work(this.#object);
   }
@@ -267,7 +271,7 @@ export class SessionAgent extends DurableObject {
 
   #fetch(request, granted) {
     if (PROBLEM !== null) return refused();
-    // A class that lets callers in by its own rules has decided.
+    // The class's own rules have already decided.
     if (granted === undefined && concernsIssuer(request, this.env)) return this.#fetchForIssuer(request);
     return this.#fetchAs(request, granted);
   }
@@ -313,12 +317,12 @@ export class SessionAgent extends DurableObject {
   }
 }
 
-/** A part of the directory of agents. It has no method that another Worker could call but `fetch`. */
+/** A shard of the directory of agents. Other Workers can only call `fetch`. */
 export class AgentDirectory extends DurableObject {
   #part;
   #instanceId;
 
-  /** The Rust half, in the instance that runs now. */
+  /** The Rust half, in the current instance. */
   #current() {
     rust.__worker_init_state();
     if (this.#instanceId !== module.instanceId) {
@@ -337,7 +341,7 @@ export class AgentDirectory extends DurableObject {
   }
 }
 
-// Every operation is a method of the object: plain values in and out.
+// Every operation is a method of the object, with plain values as input and output.
 for (const operation of Object.keys(OPERATIONS)) {
   Object.defineProperty(SessionAgent.prototype, operation, {
     async value(...given) {

@@ -20,7 +20,7 @@ export async function buildSite() {
   for (const file of COPIED) cpSync(join(CONSOLE, file), join(next, file));
   writePage(next, await bundle(next));
   copyFileSync(OPENAPI, join(next, "openapi.json"));
-  // Whole or not at all: a build that fails leaves the files of the one before.
+  // Replaced atomically: a failed build leaves the previous files.
   rmSync(SITE, { recursive: true, force: true });
   renameSync(next, SITE);
 }
@@ -61,12 +61,12 @@ async function bundle(folder) {
     outdir: folder,
     bundle: true,
     splitting: true,
-    // By the hash a page of an older build never gets a file of a newer one.
+    // The hash ensures that a page of an older build never gets a file of a newer one.
     chunkNames: "console-[name]-[hash]",
     minify: true,
     format: "esm",
     target: TARGET,
-    // The client as the set-up has built it.
+    // The client as the setup has built it.
     alias: { "session-agent": join(CLIENT, "dist/index.js") },
     plugins: [WITHOUT_UNUSED],
     tsconfig: join(CONSOLE, "tsconfig.json"),
@@ -78,7 +78,7 @@ async function bundle(folder) {
   return entry.imports.filter(({ kind }) => kind === "import-statement").map(({ path }) => basename(path));
 }
 
-/** The browser asks for `needed` at once, and not only when it has read console.js. */
+/** The browser requests `needed` at once, not only after it has read console.js. */
 function writePage(folder, needed) {
   const page = readFileSync(join(CONSOLE, "index.html"), "utf8");
   const links = needed.map((name) => `<link rel="modulepreload" href="/${name}">\n`).join("");

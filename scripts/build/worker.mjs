@@ -22,7 +22,7 @@ import { bundlePackaged } from "./package.mjs";
 const TARGET = "wasm32-unknown-unknown";
 const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
 
-/** The files that bindgen writes, where shim.mjs looks for them. Deleted when the build ends. */
+/** The files that bindgen writes, where shim.mjs expects them. Deleted when the build ends. */
 const STAGE = join(BUILD, "stage");
 
 // What rustc uses for this target, and the exceptions that bindgen catches with.
@@ -46,7 +46,7 @@ export async function buildWorker() {
   writeFileSync(join(STAGE, "operations.js"), namesOfOperations(JSON.parse(readFileSync(OPENAPI, "utf8"))));
   const [wasm, js, packaged] = [await optimize(), await bundle(), join(STAGE, "packaged.js")];
   await bundlePackaged(SHIM, packaged);
-  // Together and last, so that a build that fails leaves the one before whole.
+  // Moved together at the end, so a failed build leaves the previous one complete.
   renameSync(wasm, join(BUILD, "index_bg.wasm"));
   renameSync(js, join(BUILD, "index.js"));
   renameSync(packaged, join(BUILD, "packaged.js"));
@@ -55,13 +55,13 @@ export async function buildWorker() {
 
 async function compile() {
   await step("cargo", ["build", "--release", "--lib", "--package", "session-agent", "--locked", "--target", TARGET], {
-    // Exported functions that are async then use js-sys, which has what
-    // wasm-bindgen-futures had: one copy in the module and not two.
+    // Exported async functions then use js-sys, which contains what wasm-bindgen-futures had: one
+    // copy in the module instead of two.
     WASM_BINDGEN_USE_JS_SYS: "1",
   });
 }
 
-/** Asked of cargo, whose target folder may be anywhere. */
+/** Cargo reports the target folder, which may be anywhere. */
 function compiled() {
   const metadata = outputOf("cargo", [
     "metadata",
@@ -88,7 +88,10 @@ export function namesOfOperations({ paths, components }) {
   return `export const OPERATIONS = ${JSON.stringify(Object.fromEntries(named.sort()))};\n`;
 }
 
-/** Only the proposed `import source` makes a module of WebAssembly; in a Worker each import of it does. */
+/**
+ * Only the proposed `import source` imports WebAssembly as a module; in a Worker every import of
+ * WebAssembly does.
+ */
 function importAsWorkersDo(file) {
   const [proposed, understood] = ["import source wasmModule from ", "import wasmModule from "];
   const code = readFileSync(file, "utf8");
@@ -106,7 +109,7 @@ async function optimize() {
     "-o",
     optimized,
     "-O",
-    // Rust stores nothing in the first KiB of the memory, which contains the stack's last bytes.
+    // Rust stores nothing in the first KiB of the memory, which contains the end of the stack.
     "--low-memory-unused",
     ...FEATURES.map((name) => `--enable-${name}`),
     `--symbolmap=${join(BUILD, "functions.txt")}`,

@@ -13,7 +13,7 @@ import { Stop } from "../stop.mjs";
 const CRATE = join(ROOT, "tools", "bindgen");
 const TARGET = join(CACHE, "target");
 
-/** What the program is compiled from, as paths in the tree. */
+/** The inputs of the compilation, as paths in the tree. */
 export const BINDGEN_SOURCES = ["Cargo.toml", "Cargo.lock", "src/main.rs"].map((file) => `tools/bindgen/${file}`);
 
 export const bindgen = {
@@ -36,7 +36,7 @@ export const bindgen = {
       throw new Stop(
         "Compiling tools/bindgen failed (see the reason above). This step needs network access the first time.",
       );
-    // Kept until here, so that an interruption costs little.
+    // Kept until here, so that a resumed setup compiles little.
     rmSync(TARGET, { recursive: true, force: true });
   },
 };
@@ -47,13 +47,13 @@ export function checkBindgenVersion() {
   if (problem) throw new Stop(problem);
 }
 
-/** The library and the program speak a format of their own, which changes with each version. */
+/** The library and the program use a private format that changes with each version. */
 export function problemWithVersions(library, program) {
   if (library === program) return null;
   return `The Worker is compiled with wasm-bindgen ${library} (Cargo.lock), and tools/bindgen with wasm-bindgen-cli-support ${program}: both must have the same version. Write \`=${library}\` into tools/bindgen/Cargo.toml, run \`cargo update --manifest-path tools/bindgen/Cargo.toml wasm-bindgen-cli-support\`, then run this again.`;
 }
 
-/** A folder for each version of the sources: clones of different ages share a cache. */
+/** A folder for each version of the sources: clones of different versions share a cache. */
 function folder() {
   const hash = createHash("sha256");
   for (const file of BINDGEN_SOURCES) hash.update(readFileSync(join(ROOT, file))).update("\0");
@@ -62,7 +62,7 @@ function folder() {
 }
 
 function environment() {
-  // The program runs on this machine, whatever else is compiled here.
+  // The program runs on this machine, whatever the target of other compilations.
   const { CARGO_BUILD_TARGET, ...env } = process.env;
   return {
     ...env,

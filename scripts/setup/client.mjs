@@ -16,7 +16,7 @@ const SOURCES = join(CLIENT, "src");
 const DIST = join(CLIENT, "dist");
 const STAMP = join(DIST, ".sources.sha256");
 
-/** Made from the API's document, and not stored in the repository. */
+/** Generated from the API document, and not stored in the repository. */
 const MADE = "operations.ts";
 
 export const client = {
@@ -32,7 +32,7 @@ export const client = {
     writeFileSync(join(SOURCES, MADE), render(JSON.parse(readFileSync(OPENAPI, "utf8"))));
     const next = join(CLIENT, "dist.next");
     rmSync(next, { recursive: true, force: true });
-    // Comments are for those who read the types. The modules go without.
+    // Comments are for readers of the types. The modules have none.
     for (const part of [
       ["--emitDeclarationOnly"],
       ["--declaration", "false", "--isolatedDeclarations", "false", "--removeComments"],

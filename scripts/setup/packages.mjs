@@ -12,13 +12,16 @@ export const packages = packagesIn(
   "Installing the npm packages (wrangler, Node 22, wasm-opt, TypeScript: some 500 MB on disk)",
 );
 
-/** What the tests in workerd need besides: the clients that people speak to the Worker with. */
+/** What the workerd tests need in addition: the client packages that people use with the Worker. */
 export const testPackages = packagesIn(
   join(ROOT, "tests"),
   "Installing the tests' npm packages (the AI SDK, the Agents SDK, React)",
 );
 
-/** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
+/**
+ * What the tests of the client's adapters need in addition: the frameworks and their own test
+ * suites.
+ */
 export const clientTestPackages = packagesIn(
   join(ROOT, "tests/client"),
   "Installing the packages of the client's tests (LangChain, TanStack AI, Google's ADK, the AI SDK's providers and the SDKs of OpenAI and Anthropic)",
@@ -36,7 +39,7 @@ export const versionPackages = packagesIn(
   "Installing the oldest supported versions of wrangler and of the AI SDK",
 );
 
-/** Programs of others that generate clients from openapi.json. */
+/** Third-party generators of clients from openapi.json. */
 export const generatorPackages = packagesIn(
   join(ROOT, "tests/client/generators"),
   "Installing programs that generate clients from openapi.json (openapi-typescript, hey-api)",
@@ -48,25 +51,28 @@ export const codingAgentPackages = packagesIn(
   "Installing the coding agents that the base URL is tried with (Claude Code, pi: some 600 MB on disk)",
 );
 
-/** The conformance suites of the Model Context Protocol, which the tests run as programs, and its SDK. */
+/**
+ * The conformance suites of the Model Context Protocol, which the tests run as programs, and its
+ * SDK.
+ */
 export const conformancePackages = packagesIn(
   join(ROOT, "tests/conformance"),
   "Installing the conformance suites of the Model Context Protocol",
 );
 
-/** What the benchmarks need in addition: the peers that the Worker is compared with. */
+/** What the benchmarks need in addition: the peers, with which the Worker is compared. */
 export const benchPackages = packagesIn(
   join(ROOT, "bench"),
   "Installing the benchmarks' npm packages (the Agents SDK and its chat)",
 );
 
-/** What reads JavaScript and TypeScript for mistakes, and formats them. */
+/** The linter and formatter of JavaScript and TypeScript. */
 export const lintPackages = packagesIn(
   join(ROOT, "tools/lint"),
   "Installing Biome, which lints JavaScript and TypeScript",
 );
 
-/** What an example needs, which is its own. */
+/** An example's own packages. */
 export const packagesOfExample = (folder) => packagesIn(folder, "Installing the example's npm packages");
 
 function packagesIn(folder, title) {
@@ -82,7 +88,7 @@ function packagesIn(folder, title) {
     },
 
     async run() {
-      // Under wrangler, `npm ci` would remove the program that is running us.
+      // Under wrangler, `npm ci` would remove the program that is running this script.
       if (process.env.WRANGLER_COMMAND && existsSync(modules)) {
         throw new Stop(`node_modules doesn't match ${lock}: run \`npm ci\`, then run this again.`);
       }
@@ -112,7 +118,7 @@ function isFor(names, name) {
   return [].concat(names ?? []).includes(name);
 }
 
-/** npm writes its own copy last, so half an installation has none. */
+/** npm writes its own copy last, so an incomplete installation has none. */
 function readLock(file) {
   try {
     return JSON.parse(readFileSync(file, "utf8"));

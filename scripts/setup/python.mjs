@@ -17,7 +17,7 @@ import { CACHE, findOnPath } from "../places.mjs";
 /** The oldest Python that wheels of all the packages are made for. */
 const OLDEST = [3, 11];
 
-/** Names of programs are tried up to `python3.19`. */
+/** Program names are tried up to `python3.19`. */
 const NEWEST_MINOR = 19;
 
 /** A package index that doesn't answer must not delay the tests. */
@@ -58,7 +58,7 @@ export async function pythonPackages(
 }
 
 /**
- * The oldest and the newest Python of this machine that are new enough, or the only one, or
+ * Returns the oldest and the newest supported Python of this machine, or the only one, or
  * `{ because, help }`.
  */
 export async function pythons({ find = findOnPath, home = homedir() } = {}) {
@@ -74,7 +74,7 @@ export async function pythons({ find = findOnPath, home = homedir() } = {}) {
   return sorted.length === 0 ? usual : [...new Set([sorted[0], sorted.at(-1)])];
 }
 
-/** Programs that may be a Python of another version: by their names on the PATH, and pyenv's. */
+/** Programs that may be another version of Python: by their names on the PATH, and pyenv's. */
 function otherPythons(find, home) {
   const minors = Array.from({ length: NEWEST_MINOR - OLDEST[1] + 1 }, (_, n) => OLDEST[1] + n);
   const named = minors.map((minor) => find(`python3.${minor}`)).filter((python) => python !== null);
@@ -113,7 +113,7 @@ async function install(python, { title, requirements }, folder) {
   mkdirSync(half, { recursive: true });
   const args = [
     ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"],
-    // Each is named with its version: nothing else comes along, nothing is compiled.
+    // Each is named with its version: no dependency is resolved and nothing is compiled.
     ["--no-deps", "--only-binary=:all:"],
     ["--retries", "0", "--timeout", String(CONNECT_LIMIT_S), "--target", half],
   ].flat();

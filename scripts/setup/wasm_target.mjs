@@ -6,7 +6,7 @@ import { CACHE, findOnPath } from "../places.mjs";
 import { outputOf, run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
-/** rustup must not change a toolchain twice at once. */
+/** Two processes must not change a toolchain with rustup at the same time. */
 export const RUSTUP_LOCK = join(CACHE, "rustup.lock");
 
 const TARGET = "wasm32-unknown-unknown";
@@ -16,7 +16,7 @@ export const wasmTarget = {
   lock: () => RUSTUP_LOCK,
   compiles: true,
 
-  // Asked of rustc, not of rustup: a distribution's Rust has no rustup.
+  // rustc reports it, not rustup: a distribution's Rust has no rustup.
   isDone() {
     const libraries = outputOf("rustc", ["--print", "target-libdir", "--target", TARGET]);
     return libraries !== null && existsSync(libraries);

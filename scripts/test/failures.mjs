@@ -5,12 +5,15 @@
 import { readFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 
-/** Lines of one test file's failures, and of a check that no runner ran. */
+/** The number of lines shown of one file's failures, and of a check without a runner. */
 const MAX_LINES = 80;
 const LAST_LINES = 30;
 const MAX_LINE = 400;
 
-/** The line that begins a runner's failures, and the one after their last: Node's, Rust's, those of the linters. */
+/**
+ * The line that starts a runner's failures, and the one after the last failure: Node's, Rust's,
+ * those of the linters.
+ */
 const SECTIONS = [
   { begins: /^✖ failing tests:$/, ends: /^(── |════ |The longest tests:|SKIPPED: )/ },
   { begins: /^failures:$/, ends: /^test result: / },

@@ -9,12 +9,12 @@ import { Stop } from "../stop.mjs";
 const FOLDERS = ["scripts", "workerd", "client", "python", "console", "cargo", "player"];
 
 /**
- * Nothing runs beside these, and they are a part of their own. One measures memory. The other
- * asks a real model for 64 long vectors at once, which a search waits for 5 seconds.
+ * These tests run exclusively, as a part of their own. One measures memory. The other sends 64 long
+ * vectors at once to a real model, for which a search waits 5 seconds.
  */
 export const ALONE = ["tests/workerd/memory.test.mjs", "tests/workerd/real_embeddings.test.mjs"];
 
-/** The longest ones. A run that begins with them does not wait for one of them at its end. */
+/** The longest ones run first, so that a run does not wait for one of them at its end. */
 export const FIRST = [
   "tests/client/examples.test.mjs",
   "tests/workerd/slow_bodies.test.mjs",
@@ -35,7 +35,7 @@ export const FIRST = [
 
 export const PARTS_IN_NODE = [...FOLDERS, "alone"];
 
-/** The files of these parts, in the order in which they begin. */
+/** The files of these parts, in the order in which they start. */
 export function testsOf(parts) {
   const files = parts.flatMap((part) =>
     part === "alone" ? ALONE : testsIn(`tests/${part}`).filter((file) => !ALONE.includes(file)),
@@ -54,7 +54,7 @@ export function filesNamed(names, parts) {
   });
 }
 
-/** Named one by one: what `node --test` makes of a folder differs by version. */
+/** Files are listed one by one, because versions of `node --test` treat a folder differently. */
 function testsIn(folder) {
   return readdirSync(join(ROOT, folder))
     .filter((name) => name.endsWith(".test.mjs"))

@@ -1,4 +1,4 @@
-// Finds the tests that a path or a name means, for `npm test -- NAME` without a part.
+// Finds the tests for a path or a name in `npm test -- NAME` without a part.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, relative, resolve, sep } from "node:path";
@@ -35,7 +35,10 @@ function filesOfNode(name) {
   return all.filter(({ file }) => basename(file, ".test.mjs") === basename(name, ".test.mjs"));
 }
 
-/** The filter by which Rust's runner finds the tests of a file in tests/native, or the test of this name. */
+/**
+ * The filter with which Rust's runner finds the tests of a file in tests/native, or the test with
+ * this name.
+ */
 function findFilter(name) {
   const path = inTree(name);
   const isFile = rustFilesIn("tests/native").includes(path);

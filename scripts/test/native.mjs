@@ -1,10 +1,13 @@
-// What cargo needs to compile Rust's tests: something in the gate alone, which lints them meanwhile.
+// The flags with which cargo compiles Rust's tests. In the gate, they also lint the tests.
 
 import { join } from "node:path";
 import { IN_TESTS } from "../lint.mjs";
 import { ROOT } from "../places.mjs";
 
-/** Everything that runs these tests compiles them with it: otherwise cargo compiles them again. */
+/**
+ * Everything that runs these tests compiles them with these flags: otherwise cargo compiles them
+ * again.
+ */
 export function envOfTests(env = process.env) {
   if (!env.SESSION_AGENT_LINT_TESTS) return env;
   return {

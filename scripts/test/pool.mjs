@@ -13,13 +13,13 @@ import { ALONE } from "./files.mjs";
 /** Two cores: one file computes while others wait. */
 const AT_ONCE = 3;
 
-// A test that hangs is a failure, not a run without an end. memory.test.mjs starts a
-// runtime for each operation: some minutes' worth.
+// A hanging test is a failure, not an endless run. memory.test.mjs starts a runtime for each
+// operation and takes minutes.
 const TEST_TIMEOUT_MS = 900_000;
 
 /**
- * Runs the files and gives `{ passed, failed, ms, tests }` of each, in the order in which they
- * ended. `tests` are the file's longest ones.
+ * Runs the files. Returns `{ passed, failed, ms, tests }` of each, in the order in which they
+ * ended. `tests` are the file's longest tests.
  */
 export async function runFiles(files) {
   const done = [];
@@ -44,14 +44,14 @@ async function runFile(file) {
     const args = ["--test", `--test-timeout=${TEST_TIMEOUT_MS}`, ...reporters.flat(), file];
     const { code, output } = await runAside(NODE, args, { cwd: ROOT, env: withPackages() });
     const ms = performance.now() - started;
-    const said = readFileSync(tap, "utf8");
-    const count = fromTap(said, code);
+    const results = readFileSync(tap, "utf8");
+    const count = fromTap(results, code);
     console.log(
       `\n── ${file}: ${count.passed} passed, ${count.failed} failed in ${(ms / 1000).toFixed(1)} s\n\n${output.trimEnd()}`,
     );
-    // Repeated where it is seen: skipped is neither passed nor failed.
-    for (const reason of skippedInTap(said)) console.log(`SKIPPED: ${reason}`);
-    return { file, ms, ...count, tests: testsInTap(said) };
+    // Repeated outside the log: a skipped test neither passes nor fails.
+    for (const reason of skippedInTap(results)) console.log(`SKIPPED: ${reason}`);
+    return { file, ms, ...count, tests: testsInTap(results) };
   } finally {
     rmSync(report, { recursive: true, force: true });
   }
