@@ -11,7 +11,7 @@ import { startWorkerd } from "../../scripts/workerd.mjs";
 import { compiled } from "./compiled.mjs";
 import { dev, project, wrangler } from "./packed.mjs";
 
-/** Where people copy a class from. */
+/** The class that people copy. */
 const GUIDES = ["docs/embed.md", "packages/session-agent/README.md"];
 
 /** The guides whose classes compile. */
@@ -61,18 +61,18 @@ async function ok(agent, operation, input, user) {
   return body;
 }
 
-/** What the class has recorded of its notifications. */
-async function notifications(agent, of, isWhole = () => true) {
+/** The notifications that the class has recorded. */
+async function notifications(agent, of, isComplete = () => true) {
   for (const until = Date.now() + 20_000; ; await wait(50)) {
-    const recorded = await (await fetch(`${server.url}/own/heard?agent=${agent}&of=${of}`)).json();
-    if (recorded !== null && isWhole(recorded)) return recorded;
+    const recorded = await (await fetch(`${server.url}/own/recorded?agent=${agent}&of=${of}`)).json();
+    if (recorded !== null && isComplete(recorded)) return recorded;
     assert.ok(Date.now() < until, `the class was not told: ${of}, ${JSON.stringify(recorded)}`);
   }
 }
 
 let turns = 0;
 
-/** A turn, and the parts of its answer. */
+/** Runs a turn, and returns its answer's parts. */
 async function turn(agent, text, sessionId = "s", user = "operator") {
   const message = { id: `m${(turns += 1)}`, role: "user", parts: [{ type: "text", text }] };
   return await ok(agent, "runTurn", { sessionId, message }, user);
@@ -85,9 +85,9 @@ const textOf = ({ message }) =>
     .join("");
 
 test("the_class_is_bundled_and_passes_a_dry_run_deployment", async () => {
-  const said = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
-  assert.match(said, /Total Upload: .* gzip: /);
-  assert.match(said, /env\.SESSION_AGENT \(Assistant\)/);
+  const output = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
+  assert.match(output, /Total Upload: .* gzip: /);
+  assert.match(output, /env\.SESSION_AGENT \(Assistant\)/);
   assert.ok((await readdir(join(made.folder, "bundled"))).some((name) => name.endsWith(".wasm")));
   // With the configuration as the guides print it, which is the same in all.
   const printed = await Promise.all(
@@ -114,7 +114,7 @@ test("the_packages_types_fit_a_class", async () => {
     }
   }
   const problems = await compiled(made.folder, files, { skipLibCheck: false, noImplicitOverride: true });
-  // Other packages' types are not ours to mend.
+  // Errors in other packages' types are ignored.
   const ours = problems
     .split(/\n(?! )/)
     .filter((error) => error !== "" && !/node_modules\/(?!session-agent)/.test(error));
@@ -139,7 +139,7 @@ test("the_classs_model_answers_and_its_tools_run_in_the_object", async () => {
     used.map(({ model }) => model),
     ["own:mock-1"],
   );
-  // Of preliminary outputs, the last one counts.
+  // Of several preliminary outputs, the last one counts.
   assert.equal(textOf(await turn("model", 'use count {"to":3}')), "The tool says: 3");
 });
 
@@ -152,12 +152,12 @@ test("a_tools_exception_or_invalid_input_is_an_error_for_the_model", async () =>
 });
 
 test("a_tool_that_needs_approval_waits_for_it", async () => {
-  const asked = await turn("pay", 'use pay {"amount":5}');
-  const called = asked.message.parts.find(({ type }) => type === "tool-pay");
+  const waiting = await turn("pay", 'use pay {"amount":5}');
+  const called = waiting.message.parts.find(({ type }) => type === "tool-pay");
   assert.equal(called.state, "approval-requested");
   const approved = {
-    ...asked.message,
-    parts: asked.message.parts.map((part) =>
+    ...waiting.message,
+    parts: waiting.message.parts.map((part) =>
       part === called ? { ...part, state: "approval-responded", approval: { ...part.approval, approved: true } } : part,
     ),
   };
@@ -166,13 +166,13 @@ test("a_tool_that_needs_approval_waits_for_it", async () => {
     headers: { cookie: "user=operator" },
     body: JSON.stringify({ id: "s", messages: [approved], trigger: "submit-message" }),
   });
-  const said = await response.text();
-  assert.match(said, /"output":"Paid 5\."/);
+  const text = await response.text();
+  assert.match(text, /"output":"Paid 5\."/);
   // The provider received what it had returned with the call, although another turn continues it.
   const { messages } = await ok("pay", "getHistory", { sessionId: "s" });
   assert.equal(textOf({ message: messages.at(-1) }), "The tool says: Paid 5.");
   assert.equal(textOf(await turn("pay", "signed")), "The model signed 1 of 1 calls.");
-  assert.match(said, /\[DONE\]/);
+  assert.match(text, /\[DONE\]/);
 });
 
 test("a_function_decides_whether_each_call_needs_approval", async () => {
@@ -265,7 +265,7 @@ test("a_cookie_determines_the_rights_of_a_request", async () => {
     const { status, body } = await ask("login", operation, input, "ann");
     assert.ok(status === 403 || status === 404, `${operation}: ${status} ${JSON.stringify(body)}`);
   }
-  // A cookie goes along with what a page of another origin asks.
+  // A cookie is also sent with the requests of another origin's page.
   const forged = await fetch(`${server.url}/agents/session-agent/login/rpc/getSession`, {
     method: "POST",
     headers: { cookie: "user=ann", origin: "https://elsewhere.example" },
@@ -373,7 +373,7 @@ test("the_class_is_notified_of_memory_changes_except_its_own_in_response", async
   await ok("diarist", "setEntry", { label: "diary", key: "monday", content: "It rained." });
   const changes = await notifications("diarist", "changes");
   assert.deepEqual(changes, [{ kind: "entry", key: "monday", content: "It rained." }]);
-  // The class finds by meaning, so both are found, in an order that does not matter here.
+  // The class searches by meaning, so both are found, in any order.
   const { results } = await ok("diarist", "searchContext", { label: "diary", query: "heard" });
   assert.deepEqual(results.map(({ key }) => key).sort(), ["monday", "monday again"]);
   await ok("diarist", "setEntry", { label: "diary", key: "tuesday", content: "Sun." });

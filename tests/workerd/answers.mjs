@@ -1,5 +1,5 @@
 // Compares every response that a test reads with openapi.json. The harness passes each response
-// through `held`, and each socket of the process is one of `heldSockets`, so no test can omit the
+// through `checked`, and each socket of the process is one of `checkedSockets`, so no test can omit the
 // check. A field that the document does not name, a missing field, a wrong type or an undocumented
 // error throws. The exception names the operation, the position in the response, and what was
 // expected there. A keyword that Ajv does not know throws as soon as the schema is used.
@@ -33,11 +33,11 @@ export class Answers {
   }
 
   /**
-   * The response, with `text` and `json` that throw if the answer differs from the document.
-   * `isCutOff` returns whether the test has stopped the server meanwhile: then the answer may be
-   * truncated.
+   * Returns the response with `text` and `json` that throw if the answer differs from the document.
+   * `isCutOff` returns whether the test has stopped the server in the meantime: then the answer may
+   * be truncated.
    */
-  held(response, method, path, isCutOff = () => false) {
+  checked(response, method, path, isCutOff = () => false) {
     const { pathname } = new URL(path, "http://worker/");
     const operation = this.#operations.find((one) => one.method === method && one.address.test(pathname));
     const read = response.text.bind(response);
@@ -59,7 +59,7 @@ export class Answers {
   }
 
   /** A class of sockets that checks the results of calls, and messages, as they arrive. */
-  heldSockets(Socket) {
+  checkedSockets(Socket) {
     const answers = this;
     return class extends Socket {
       /** The operation of each call, by the call's id. */
@@ -112,17 +112,17 @@ export class Answers {
     this.#checks.set(schema, isRight);
     if (isRight(value)) return undefined;
     const { errors } = isRight;
-    const said = errors.map(
+    const differences = errors.map(
       ({ instancePath, message, params }) => `${instancePath || "the answer"} ${message} ${JSON.stringify(params)}`,
     );
-    return said.join("; ").slice(0, MAX_SAID);
+    return differences.join("; ").slice(0, MAX_MESSAGE_CHARS);
   }
 }
 
-/** The most characters of an exception. */
-const MAX_SAID = 2_000;
+/** The maximum length of an exception's message. */
+const MAX_MESSAGE_CHARS = 2_000;
 
-/** The schema of a value that has no field but those that are named. */
+/** The schema of a value without fields other than the named ones. */
 function closed(schema) {
   return typeof schema === "boolean" ? schema : { ...closedWithin(schema, false), unevaluatedProperties: false };
 }
@@ -136,12 +136,12 @@ function closedWithin(schema, isOpen) {
   if (typeof schema === "boolean") return schema;
   const value = (within) => (isOpen ? closedWithin(within, true) : closed(within));
   const choice = (within) => closedWithin(within, isOpen || schema.properties !== undefined);
-  const entries = Object.entries(schema).map(([keyword, said]) => {
+  const entries = Object.entries(schema).map(([keyword, given]) => {
     if (keyword === "properties")
-      return [keyword, Object.fromEntries(Object.entries(said).map(([name, field]) => [name, value(field)]))];
-    if (keyword === "items" || keyword === "additionalProperties") return [keyword, value(said)];
-    if (keyword === "anyOf" || keyword === "oneOf") return [keyword, said.map(choice)];
-    return [keyword, said];
+      return [keyword, Object.fromEntries(Object.entries(given).map(([name, field]) => [name, value(field)]))];
+    if (keyword === "items" || keyword === "additionalProperties") return [keyword, value(given)];
+    if (keyword === "anyOf" || keyword === "oneOf") return [keyword, given.map(choice)];
+    return [keyword, given];
   });
   return Object.fromEntries(entries);
 }
@@ -159,5 +159,5 @@ function parsed(data) {
   }
 }
 
-/** The answers that the document in the tree describes. */
+/** The document in the tree. */
 export const answers = new Answers(JSON.parse(await readFile(OPENAPI, "utf8")));

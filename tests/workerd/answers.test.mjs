@@ -80,7 +80,7 @@ test("an_unknown_keyword_is_refused", () => {
 test("a_response_is_checked_when_it_is_read", async () => {
   const one = documented({ type: "object", properties: { n: { type: "integer" } } });
   const read = (body, status, address = "/agents/session-agent/a%2Fb/rpc/ask?x") =>
-    one.held(Response.json(body, { status }), "POST", address).json();
+    one.checked(Response.json(body, { status }), "POST", address).json();
   assert.deepEqual(await read({ n: 1 }, 200), { n: 1 });
   assert.deepEqual(await read({ error: "no" }, 404), { error: "no" });
   await assert.rejects(
@@ -93,12 +93,12 @@ test("a_response_is_checked_when_it_is_read", async () => {
   await assert.rejects(read({ x: 1 }, 500, "/health"), /^Error: \/health returned/);
   const half = (...isCutOff) => {
     const response = new Response('{"n":', { headers: { "content-type": "application/json" } });
-    return one.held(response, "POST", "/agents/session-agent/a/rpc/ask", ...isCutOff).text();
+    return one.checked(response, "POST", "/agents/session-agent/a/rpc/ask", ...isCutOff).text();
   };
   await assert.rejects(half(), { message: 'ask did not answer JSON: {"n":' });
   assert.equal(await half(() => true), '{"n":');
   // A text that isn't JSON is not compared.
-  assert.equal(await one.held(new Response("data: x"), "POST", "/agents/session-agent/a/rpc/ask").text(), "data: x");
+  assert.equal(await one.checked(new Response("data: x"), "POST", "/agents/session-agent/a/rpc/ask").text(), "data: x");
 });
 
 test("socket_messages_are_checked_as_they_arrive", () => {
@@ -109,7 +109,7 @@ test("socket_messages_are_checked_as_they_arrive", () => {
     }
     send() {}
   }
-  const socket = new (answers.heldSockets(Wire))();
+  const socket = new (answers.checkedSockets(Wire))();
   const call = (id, method) => socket.send(JSON.stringify({ type: "rpc", id, method, args: [] }));
   call("1", "getPathLength");
   call("2", "getPathLength");

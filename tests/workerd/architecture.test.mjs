@@ -18,7 +18,7 @@ const sources = [
   ...DISTRICTS.flatMap((name) => readSources(join(ROOT, "crates", name, "src"), name)),
 ].map((source) => ({ ...source, district: source.module.split("::")[0] }));
 
-/** Whether a file is there that the pages call `base/error.rs`, or by its whole path. */
+/** Whether a file exists that the pages name as `base/error.rs`, or by its full path. */
 function isThere(name) {
   const [district, ...rest] = name.split("/");
   const places = [name, join("src", name), join("crates", district, "src", ...rest)];
@@ -78,7 +78,7 @@ test("each_setting_is_read", () => {
   const [, list] = sources.find(({ file }) => file === "base/settings.rs").code.split("\nsettings! {\n");
   const variants = [...list.matchAll(/^ +(\w+) = "[A-Z_]+": /gm)].map(([, name]) => name);
   assert.ok(variants.length > 5);
-  // Tokens of an issuer are checked in front of Rust, which reads the rest of their settings.
+  // Tokens of an issuer are checked before Rust, by code that reads the rest of their settings.
   const inFront = readFileSync(join(ROOT, "packages/session-agent/src/worker/oauth.ts"), "utf8");
   const unread = variants.filter(
     (name) =>
@@ -89,7 +89,7 @@ test("each_setting_is_read", () => {
 });
 
 // Because each `match` names every variant, the compiler reports every place that a new backend or
-// provider concerns.
+// provider affects.
 test("backends_and_providers_are_matched_exhaustively", () => {
   assert.ok(filesMatching(/\bBlockBackend::Agent\b/).length > 4);
   assert.ok(filesMatching(/\bProvider::Anthropic\b/).length > 3);
@@ -101,7 +101,7 @@ test("backends_and_providers_are_matched_exhaustively", () => {
   );
 });
 
-// `row!` (base/columns.rs) pairs each column with its field. Only the code below it uses column
+// `row!` (base/columns.rs) pairs each column with its field. Only lower-level code uses column
 // numbers.
 const BELOW_ROWS = /^base\/(columns|database)\.rs$/;
 const BY_NUMBER = new RegExp(
@@ -148,13 +148,13 @@ test("no_reader_uses_a_column_number", () => {
   assert.ok(filesMatching(/\brow! \{/).length > 45);
 });
 
-// These files name the tables of other crates: the list of all, how a row is checked, searched, or found
-// in an object that was another's.
+// These files name the tables of other crates: they list all tables, and define how a row is
+// checked, searched, or found in an object of another class.
 const READERS_OF_TABLES =
   /^store\/schema\/|^lifecycle\/(tables\.rs$|verify\/check\.rs$|mention_tables\.rs$|foreign\.rs$)/;
 
-// The owner of each table and of each index that a statement names: the only crate that may name it,
-// apart from those lists. The others call its functions.
+// The owner of each table and index that a statement names: the only crate that may name it, apart
+// from those lists. The other crates call its functions.
 const OWNERS = {
   cf_agents_block_versions: "memory",
   cf_agents_blocks: "memory",
@@ -235,7 +235,7 @@ test("a_table_is_described_once_by_its_owner", () => {
   assert.deepEqual(described.filter(isElsewhere), []);
 });
 
-// Those of the owner's descriptions that another crate uses, to delete rows.
+// The owner's descriptions that another crate uses to delete rows.
 test("a_crate_deletes_only_from_its_own_tables", () => {
   const foreign = sources.flatMap(({ file, district, code }) => {
     const used = [...code.matchAll(/^use (\w+)::tables::/gm)].map(([, crate]) => crate);
@@ -341,7 +341,7 @@ test("no_files_import_each_other_in_a_cycle", () => {
 const NAMED =
   /^(?:session-agent-)?([\w-]+)(?:\.| =)|dependencies\.(?:session-agent-)?([\w-]+)\]|package = "session-agent-(\w+)"|path = "\.\.\/(\w+)"/gm;
 
-// The compiler refuses a call to a crate that is not named. So what is named is all.
+// The compiler refuses a call to a crate that is not named, so the named crates are all.
 test("each_crate_depends_only_on_those_to_its_right", () => {
   const chain = chainAfter("Calls go one way:");
   assert.deepEqual(chain.toSorted(), ["edge", ...DISTRICTS].sort(), "each district has its place in the chain");
@@ -382,7 +382,7 @@ function chainAfter(words) {
     .map((name) => name.trim());
 }
 
-/** The imports that go up a chain. `placeOf`: which link of the chain a module is in. */
+/** The imports that go up a chain. `placeOf`: the link of the chain that contains a module. */
 function callsBack(chain, placeOf) {
   return [...importsOf(sources)].flatMap(([module, others]) => {
     const place = chain.indexOf(placeOf(module));

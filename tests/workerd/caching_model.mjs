@@ -100,11 +100,11 @@ function blocksOf({ tools = [], system = [], messages }) {
     const { cache_control: mark, ...read } = value;
     return { text: JSON.stringify(read), isMarked: mark !== undefined };
   };
-  const said = messages.flatMap(({ role, content, ...more }) => {
+  const conversation = messages.flatMap(({ role, content, ...more }) => {
     if (Array.isArray(content)) return content.map((part) => block({ role, ...part }));
     return [block({ role, ...more, content })];
   });
-  return [...tools.map(block), ...system.map(block), ...said];
+  return [...tools.map(block), ...system.map(block), ...conversation];
 }
 
 const openais = (input, cached) => ({

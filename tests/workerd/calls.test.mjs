@@ -21,7 +21,7 @@ const MOST_TOOLS = 3;
 
 const never = new Promise(() => {});
 
-/** Waits for `work`, and fails after `SOON_MS`. */
+/** Waits for `work`; fails after `SOON_MS`. */
 async function soon(work, what) {
   let timer;
   const late = new Promise(
@@ -34,8 +34,8 @@ function cancel(server, agent, sessionId = "s") {
   return call(server, agent, "cancelTurn", { sessionId });
 }
 
-/** Sends some requests, so that a call that may leave the line has left. */
-async function meanwhile(server, agent) {
+/** Sends some requests, so that a queued call that may start has started. */
+async function settle(server, agent) {
   for (let n = 0; n < 20; n += 1) await call(server, agent, "listTools", {});
 }
 
@@ -43,7 +43,7 @@ async function define(server, agent, tools) {
   await call(server, agent, "defineTool", { name: "work", description: "Does it.", url: `${tools.origin}/tool` });
 }
 
-const asked = (count) => callTools(...Array.from({ length: count }, (_, n) => ["work", { n }, `c${n}`]));
+const workCalls = (count) => callTools(...Array.from({ length: count }, (_, n) => ["work", { n }, `c${n}`]));
 const results = (chunks) => chunks.filter(({ type }) => type.startsWith("tool-output-"));
 
 describe("a_tool_with_a_url", async () => {
@@ -62,7 +62,7 @@ describe("a_tool_with_a_url", async () => {
     await define(server, "silent", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = () => never;
-    model.next(asked(1));
+    model.next(workCalls(1));
     const turn = submit(server, "silent", "s", "Go.").then(allOf);
     await tools.called(before.calls + 1);
     await cancel(server, "silent");
@@ -75,7 +75,7 @@ describe("a_tool_with_a_url", async () => {
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = async () =>
       new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode("Half of ")) }));
-    model.next(asked(1));
+    model.next(workCalls(1));
     const turn = submit(server, "half", "s", "Go.").then(allOf);
     await tools.called(before.calls + 1);
     await cancel(server, "half");
@@ -88,7 +88,7 @@ describe("a_tool_with_a_url", async () => {
     const before = tools.abandoned.length;
     const piece = new Uint8Array(64 << 10).fill(120);
     tools.run = async () => new Response(new ReadableStream({ pull: (to) => to.enqueue(piece) }));
-    model.next(asked(1), say("Too large."));
+    model.next(workCalls(1), say("Too large."));
     const { chunks } = await allOf(await submit(server, "large", "s", "Go."));
     assert.match(results(chunks)[0].errorText, /larger than 1048576 bytes/);
     await soon(tools.left(before + 1), "the tool's connection is closed");
@@ -98,13 +98,13 @@ describe("a_tool_with_a_url", async () => {
     await define(server, "queue", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = () => never;
-    model.next(asked(8));
+    model.next(workCalls(8));
     const turn = submit(server, "queue", "s", "Go.").then(allOf);
     await tools.called(before.calls + MOST_TOOLS);
     await cancel(server, "queue");
     await soon(tools.left(before.left + MOST_TOOLS), "the connections are closed");
     assert.equal((await turn).types.at(-1), "abort");
-    // If calls still waited in the line, they would leave before this one.
+    // Calls that were still queued would start before this one.
     tools.run = async () => ({ ok: true });
     model.next(callTool("work", { n: "last" }, "z"), say("Done."));
     await allOf(await submit(server, "queue", "s", "And now?", { id: "next" }));
@@ -124,11 +124,11 @@ describe("a_tool_with_a_url", async () => {
       atOnce -= 1;
       return { n };
     };
-    model.next(asked(12), say("Done."));
+    model.next(workCalls(12), say("Done."));
     const turn = submit(server, "five", "s", "Go.").then(allOf);
     for (let n = 0; n < 12; n += 1) {
       await tools.called(before + Math.min(12, MOST_TOOLS + n));
-      if (n === 0) await meanwhile(server, "five");
+      if (n === 0) await settle(server, "five");
       gates[n].open();
     }
     const { chunks } = await turn;
@@ -156,7 +156,7 @@ describe("a_tool_with_a_url", async () => {
       await all.gate;
       return { soul: (await call(server, "asks", "getBlock", { label: "soul" })).content };
     };
-    model.next(asked(8), say("Done."));
+    model.next(workCalls(8), say("Done."));
     const { chunks } = await allOf(await submit(server, "asks", "s", "Go."));
     assert.deepEqual(
       results(chunks).map(({ output }) => output),
@@ -167,7 +167,7 @@ describe("a_tool_with_a_url", async () => {
   test("gets_a_unique_idempotency_key_for_each_call", async () => {
     await define(server, "keys", tools);
     const before = tools.calls.length;
-    model.next(asked(2), callTool("work", { n: 0 }, "c0"), say("Done."));
+    model.next(workCalls(2), callTool("work", { n: 0 }, "c0"), say("Done."));
     await allOf(await submit(server, "keys", "s", "Go."));
     const keys = tools.headers.slice(before).map((headers) => headers["idempotency-key"]);
     assert.equal(new Set(keys).size, 3);
@@ -178,12 +178,12 @@ describe("a_tool_with_a_url", async () => {
     await define(server, "hogs", tools);
     const before = tools.calls.length;
     tools.run = ({ sessionId }) => (sessionId === "hog" ? never : { ok: true });
-    model.next(asked(64));
+    model.next(workCalls(64));
     const hog = submit(server, "hogs", "hog", "Go.").then(allOf);
     await tools.called(before + MOST_TOOLS);
-    await meanwhile(server, "hogs");
+    await settle(server, "hogs");
     for (const session of ["a", "b"]) {
-      model.next(asked(2), say("Done."));
+      model.next(workCalls(2), say("Done."));
       const { text, chunks } = await soon(submit(server, "hogs", session, "Go.").then(allOf), "another session's turn");
       assert.equal(text, "Done.");
       assert.deepEqual(
@@ -202,12 +202,12 @@ describe("a_tool_with_a_url", async () => {
     await define(server, "slow", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
     tools.run = ({ arguments: { n } }) => (n < MOST_TOOLS ? never : { n });
-    model.next(asked(4), say("Done."));
+    model.next(workCalls(4), say("Done."));
     const began = Date.now();
     const turn = submit(server, "slow", "s", "Go.").then(allOf);
     await tools.called(before.calls + MOST_TOOLS);
-    // The fourth call waits in line while the first three run out of time. Its clock starts
-    // when it leaves.
+    // The fourth call is queued while the first three time out. Its timeout starts when it leaves
+    // the queue.
     await tools.called(before.calls + 4);
     const elapsedMs = Date.now() - began;
     assert.ok(elapsedMs > 29_000 && elapsedMs < 40_000, `${elapsedMs} ms`);
@@ -233,7 +233,7 @@ describe("a_tool_with_a_binding", async () => {
   test("has_its_call_aborted_when_the_turn_is_cancelled", async () => {
     await call(server, "bound", "defineTool", { name: "work", description: "Does it.", service: "RELAY" });
     tools.run = () => never;
-    model.next(asked(1));
+    model.next(workCalls(1));
     const turn = submit(server, "bound", "s", "Go.").then(allOf);
     await tools.called(1);
     await cancel(server, "bound");
@@ -273,9 +273,9 @@ describe("a_model", async () => {
     const gates = Array.from({ length: 8 }, gate);
     model.next(...gates.map((at) => holdBack(at, say("Hello."))));
     const turns = gates.map((_, n) => submit(server, "heads", `s${n}`, "Go.").then(allOf));
-    await model.asked(before + MOST_AT_ONCE);
+    await model.untilRequests(before + MOST_AT_ONCE);
     await Promise.all(gates.slice(0, MOST_AT_ONCE).map(({ reached }) => reached));
-    await meanwhile(server, "heads");
+    await settle(server, "heads");
     for (let n = 0; n < gates.length; n += 1) {
       assert.ok(
         model.requests.length - before <= MOST_AT_ONCE + n,
@@ -292,7 +292,7 @@ describe("a_model", async () => {
     const rest = gate();
     model.next(...Array.from({ length: 8 }, () => say("Hel", rest, "lo.")));
     const turns = Array.from({ length: 8 }, (_, n) => submit(server, "speaking", `s${n}`, "Go.").then(allOf));
-    await model.asked(before + 8);
+    await model.untilRequests(before + 8);
     rest.open();
     for (const { text } of await Promise.all(turns)) assert.equal(text, "Hello.");
   });
@@ -324,15 +324,15 @@ describe("workers_ai", async () => {
     ],
   ]) {
     test(`has_its_call_aborted_when_the_turn_is_cancelled_${moment}`, async () => {
-      const asked = Promise.withResolvers();
+      const reached = Promise.withResolvers();
       const closed = Promise.withResolvers();
       ai.answer = (_, response) => {
         response.on("close", closed.resolve);
-        asked.resolve();
+        reached.resolve();
         return answer(response);
       };
       const turn = submit(server, moment, "s", "Go.").then(allOf);
-      await asked.promise;
+      await reached.promise;
       await cancel(server, moment);
       await soon(closed.promise, "the connection is closed");
       assert.equal((await turn).types.at(-1), "abort");

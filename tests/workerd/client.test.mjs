@@ -50,8 +50,8 @@ async function startTogether() {
 }
 
 /** The result or the exception of a client method, in the other Worker or here. */
-async function perform({ via = "url", options, ...asked }) {
-  const given = { options: { token: SECRET, ...options }, via, ...asked };
+async function perform({ via = "url", options, ...call }) {
+  const given = { options: { token: SECRET, ...options }, via, ...call };
   if (via === "url") return await performHere(given);
   const response = await fetch(worker, { method: "POST", body: JSON.stringify(given) });
   if (response.status !== 200) assert.fail(await response.text());
@@ -74,8 +74,8 @@ async function performHere({ agent, options, session, method, given = [], take =
   }
 }
 
-async function done(asked) {
-  const { answer, error } = await perform(asked);
+async function done(call) {
+  const { answer, error } = await perform(call);
   assert.equal(error, undefined, JSON.stringify(error));
   return answer;
 }
@@ -103,7 +103,7 @@ const rpc = Object.entries(api.paths)
 test("every_operation_answers_alike_over_a_url_a_binding_and_a_namespace", async () => {
   // The examples in openapi.json, run on an existing session. `destroy` is last.
   const ordered = [...rpc].sort((one, other) => rank(one) - rank(other));
-  // One way after another: three backups at once would not fit into an isolate.
+  // One transport after another: three backups at once would not fit into an isolate.
   const outcomes = {};
   for (const via of VIAS) outcomes[via] = await outcomesVia(via, ordered);
   assert.equal(Object.keys(outcomes.url).length, rpc.length);
@@ -226,8 +226,8 @@ test("errors_have_class_code_details_and_status_over_every_transport", async () 
   }
 });
 
-/** What the model of a guide streams. */
-const SAID = [
+/** The stream of a guide's model. */
+const STREAMED = [
   { type: "text-start", id: "1" },
   { type: "text-delta", id: "1", delta: "Tea it is." },
   { type: "text-end", id: "1" },
@@ -249,7 +249,7 @@ test("the_programs_of_the_guide_run", async () => {
     },
     console: { log: () => {} },
     model: new MockLanguageModelV4({
-      doStream: { stream: simulateReadableStream({ chunks: SAID, initialDelayInMs: null, chunkDelayInMs: null }) },
+      doStream: { stream: simulateReadableStream({ chunks: STREAMED, initialDelayInMs: null, chunkDelayInMs: null }) },
     }),
   };
   for (const guide of clientGuides) {
@@ -280,11 +280,11 @@ test("the_programs_of_the_guide_run", async () => {
 
 test("a_token_may_come_from_a_function", async () => {
   const { token } = await open("tokens").mintToken({ preset: "read", expiresIn: 60 });
-  let asked = 0;
-  const agent = open("tokens", { token: async () => ((asked += 1), token) });
+  let tokenCalls = 0;
+  const agent = open("tokens", { token: async () => ((tokenCalls += 1), token) });
   assert.deepEqual((await agent.listSessions()).sessions, []);
   await assert.rejects(agent.createSession(), { name: "ForbiddenError" });
-  assert.equal(asked, 2);
+  assert.equal(tokenCalls, 2);
 });
 
 test("health_returns_the_build", async () => {
@@ -410,7 +410,7 @@ test("a_session_is_exported_and_imported_with_progress", async () => {
   }
   assert.equal((await open("plain").session("s").importSession(text)).imported, 1500);
 
-  // Straight from one agent into another, without a file.
+  // Directly from one agent to another, without a file.
   const copy = open("copy").session("s");
   assert.equal((await copy.importSession(await session.exportSession())).imported, 1500);
   const types = new Set();
@@ -445,7 +445,7 @@ test("a_turn_streams_chunks_over_every_transport", async () => {
     const chunks = await done({ ...on, method: "chat", given: ["Hello"] });
     assert.equal(chunks[0].type, "start");
     assert.equal(chunks.at(-1).type, "finish");
-    const said = chunks
+    const text = chunks
       .filter(({ type }) => type === "text-delta")
       .map(({ delta }) => delta)
       .join("");
@@ -459,7 +459,7 @@ test("a_turn_streams_chunks_over_every_transport", async () => {
         .filter(({ type }) => type === "text")
         .map(({ text }) => text)
         .join(""),
-      said,
+      text,
     );
     assert.deepEqual(await done({ ...on, method: "resumeChat" }), []);
     const again = await done({ ...on, method: "chat", given: [{ trigger: "regenerate-message" }] });
@@ -641,36 +641,36 @@ test("no_name_changes_the_url", async () => {
     return seen.splice(0);
   };
   let [sent, cells] = [0, 0];
-  const held = (urls, form) => {
+  const assertUrls = (urls, form) => {
     cells += 1;
     for (const one of urls) assert.match(one, form);
     sent += urls.length;
   };
   for (const name of HOSTILE) {
     const [agent, operation] = ["[^/?#]+", "\\w+"];
-    held(await tried(() => alice.call(name)), new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`));
-    held(
+    assertUrls(await tried(() => alice.call(name)), new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`));
+    assertUrls(
       await tried(() => alice.session("s").call(name)),
       new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`),
     );
-    held(
+    assertUrls(
       await tried(() => sessionAgent(url, name, { retry: false }).listSessions()),
       new RegExp(`^/agents/session-agent/${agent}/rpc/listSessions$`),
     );
     const session = () => alice.session(name);
-    held(
+    assertUrls(
       await tried(() => session().getMessages()),
       /^\/agents\/session-agent\/alice\/get-messages\?sessionId=[^&#/]+$/,
     );
-    held(
+    assertUrls(
       await tried(() => session().exportSession()),
       new RegExp(`^/agents/session-agent/alice/sessions/${agent}/export$`),
     );
-    held(
+    assertUrls(
       await tried(() => session().importSession("{}")),
       new RegExp(`^/agents/session-agent/alice/sessions/${agent}/import$`),
     );
-    held(
+    assertUrls(
       await tried(async () => {
         for await (const chunk of session().resumeChat()) assert.ok(chunk);
       }),

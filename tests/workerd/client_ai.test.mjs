@@ -46,7 +46,7 @@ const answers = (content, unified = "stop") => ({
   warnings: [],
 });
 
-/** A model that returns these answers one after the other, streamed or whole. */
+/** A model that returns these answers one after the other, streamed or not. */
 function scripted(...answers) {
   const streamed = answers.map(({ content, finishReason, usage }) => ({
     stream: simulateReadableStream({
@@ -72,7 +72,7 @@ function scripted(...answers) {
 const user = (id, text) => ({ id, role: "user", parts: [{ type: "text", text }] });
 
 /** An agent with memory and a runbook, and a session with a question. */
-async function asked(name, text = "Walk me through a deployment.") {
+async function openWithQuestion(name, text = "Walk me through a deployment.") {
   const agent = sessionAgent(server.url, name);
   await agent.defineBlock({ label: "soul", kind: "readonly", defaultContent: "You are a careful engineer." });
   await agent.defineBlock({ label: "memory", kind: "writable", maxTokens: 1100 });
@@ -87,7 +87,7 @@ async function asked(name, text = "Walk me through a deployment.") {
 const actions = (events) => events.map(({ action }) => action);
 
 test("the_documented_loop_runs_with_the_memory", async () => {
-  const { agent, session } = await asked("loop");
+  const { agent, session } = await openWithQuestion("loop");
   const model = scripted(
     calls("load_context", { label: "skills", key: "deploy" }),
     calls("set_context", { label: "memory", content: "Deploys on Fridays." }),
@@ -134,7 +134,7 @@ test("the_documented_loop_runs_with_the_memory", async () => {
 });
 
 test("a_turn_persisted_again_is_written_and_counted_once", async () => {
-  const { session } = await asked("again");
+  const { session } = await openWithQuestion("again");
   const result = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
   await result.text;
   const first = await session.persist(result);
@@ -161,7 +161,7 @@ test("a_turn_persisted_again_is_written_and_counted_once", async () => {
 });
 
 test("reported_usage_corrects_the_sessions_estimates", async () => {
-  const { agent, session } = await asked("counted");
+  const { agent, session } = await openWithQuestion("counted");
   await session.appendMessage({ message: user("long", "some words of a question ".repeat(400)) });
   const estimate = async (leafId) => (await session.buildWorkingContext({ memory: true, leafId })).tokensEstimate;
   const before = await estimate();
@@ -188,7 +188,7 @@ test("reported_usage_corrects_the_sessions_estimates", async () => {
   await server.evict("counted");
   assert.equal(await estimate(), after);
   assert.equal((await other.buildWorkingContext({ memory: true })).tokensEstimate, others);
-  // A turn at another place does not belong to what was read.
+  // A turn at another leaf does not belong to the input that was read.
   await session.modelInput();
   const elsewhere = await generateText({ model: scripted(counted(says("Else."))), prompt: "Else?" });
   await session.persist(elsewhere, { parentId: "ask" });
@@ -196,7 +196,7 @@ test("reported_usage_corrects_the_sessions_estimates", async () => {
 });
 
 test("a_turn_overtaken_by_another_write_is_refused", async () => {
-  const { session } = await asked("overtaken");
+  const { session } = await openWithQuestion("overtaken");
   const result = streamText({ model: scripted(says("Late.")), ...(await session.modelInput()) });
   await result.text;
   await session.appendMessage({ message: user("other", "Wait!") });
@@ -207,14 +207,14 @@ test("a_turn_overtaken_by_another_write_is_refused", async () => {
   );
   const { usage } = await session.getSession();
   assert.equal(usage.inputTokens, 0);
-  // Another client object knows no leaf, so it names one.
+  // Another client object knows no leaf, so the caller names one.
   const elsewhere = sessionAgent(server.url, "overtaken").session("s");
   await assert.rejects(elsewhere.persist(result, { expectedLeafId: "ask" }), LeafMovedError);
   assert.equal((await elsewhere.persist(result, { expectedLeafId: "other" })).events.length, 1);
 });
 
 test("the_model_input_carries_the_leaf_for_any_client_object", async () => {
-  const { agent, session } = await asked("passed on");
+  const { agent, session } = await openWithQuestion("passed on");
   const input = await agent.session("s").modelInput();
   assert.deepEqual([input.leafId, input.expectedLeafId, "parentId" in input], ["ask", "ask", false]);
   const result = await generateText({ model: scripted(says("Late.")), ...input });
@@ -261,7 +261,7 @@ test("a_result_its_steps_and_its_messages_persist_the_same_turn", async () => {
           void streamText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS, onEnd }).consumeStream(),
       ),
   })) {
-    const { session } = await asked(`same ${name}`);
+    const { session } = await openWithQuestion(`same ${name}`);
     await session.persist(await read(await session.modelInput()));
     written.push((await session.loadEvents()).map(({ createdAt, ...event }) => event));
   }
@@ -270,7 +270,7 @@ test("a_result_its_steps_and_its_messages_persist_the_same_turn", async () => {
 });
 
 test("a_tool_failure_is_sent_to_the_model_and_stored", async () => {
-  const { session } = await asked("failing");
+  const { session } = await openWithQuestion("failing");
   const model = scripted(
     calls("load_context", { label: "skills", key: "nothing" }),
     says("There is no such document."),
@@ -301,7 +301,7 @@ async function turn(session, id, ...answers) {
 }
 
 test("an_unloaded_document_and_long_outputs_leave_the_context", async () => {
-  const { agent, session } = await asked("compacted");
+  const { agent, session } = await openWithQuestion("compacted");
   const runbook = `The runbook. ${"Check everything twice. ".repeat(100)}`;
   await agent.putSkill({ label: "skills", key: "long", content: runbook });
   const log = "a line of a log\n".repeat(200);
@@ -333,7 +333,7 @@ test("an_unloaded_document_and_long_outputs_leave_the_context", async () => {
 });
 
 test("instructions_and_reminders_are_where_the_sdk_accepts_them", async () => {
-  const { agent, session } = await asked("instructed");
+  const { agent, session } = await openWithQuestion("instructed");
   await agent.configureAgent({ systemInstructions: ["Speak Norwegian."] });
   await agent.defineBlock({ label: "today", kind: "writable", whenChanged: "remind" });
   await session.freezePrompt();
@@ -351,7 +351,7 @@ test("instructions_and_reminders_are_where_the_sdk_accepts_them", async () => {
 });
 
 test("a_users_image_reaches_the_model", async () => {
-  const { session } = await asked("seeing");
+  const { session } = await openWithQuestion("seeing");
   const url = "data:image/png;base64,iVBORw0KGgo=";
   await session.appendMessage({
     message: {
@@ -402,7 +402,7 @@ test("an_empty_session_and_a_branch_can_be_expected", async () => {
 });
 
 test("the_sessions_history_converts_to_sdk_messages", async () => {
-  const { session } = await asked("converted");
+  const { session } = await openWithQuestion("converted");
   const tools = await session.tools();
   const { messages } = await session.getHistory();
   const { prompt: system } = await session.freezePrompt();
@@ -417,7 +417,7 @@ test("the_sessions_history_converts_to_sdk_messages", async () => {
 
 const PIXEL = "iVBORw0KGgo=";
 
-/** A turn that reasons, calls two tools at once, of which one fails, and draws a picture. */
+/** A turn that reasons, calls two tools at once, one of which fails, and creates an image. */
 const thinking = () => [
   answers(
     [
@@ -452,7 +452,7 @@ const inputWith = async (session) => {
 };
 
 test("reasoning_parallel_calls_and_files_read_back_as_in_the_sdk", async () => {
-  const { session } = await asked("thinking");
+  const { session } = await openWithQuestion("thinking");
   const result = streamText({ model: scripted(...thinking()), ...(await inputWith(session)), stopWhen: FEW_STEPS });
   let shown;
   for await (const message of readUIMessageStream({ stream: result.toUIMessageStream({ onError: String }) }))
@@ -482,7 +482,7 @@ test("reasoning_parallel_calls_and_files_read_back_as_in_the_sdk", async () => {
   assert.equal(stored.parts[7].url, `data:image/png;base64,${PIXEL}`);
 
   // Read by the SDK, the stored message equals the turn's.
-  const said = (messages) =>
+  const comparable = (messages) =>
     messages.flatMap(({ role, content }) =>
       content.map(({ type, text, toolCallId, toolName, output }) => ({
         role,
@@ -494,7 +494,7 @@ test("reasoning_parallel_calls_and_files_read_back_as_in_the_sdk", async () => {
       })),
     );
   const back = await convertToModelMessages([stored]);
-  assert.deepEqual(said(back), said(await result.responseMessages));
+  assert.deepEqual(comparable(back), comparable(await result.responseMessages));
   assert.deepEqual((await session.getSession()).usage, {
     inputTokens: 20,
     outputTokens: 6,
@@ -527,7 +527,7 @@ test("a_turn_with_reasoning_is_stored_once_in_any_shape", async () => {
   };
   const written = [];
   for (const [name, shape] of Object.entries(shapes)) {
-    const { session } = await asked(`thinking ${name}`);
+    const { session } = await openWithQuestion(`thinking ${name}`);
     const turn = await generateText({
       model: scripted(...thinking()),
       ...(await inputWith(session)),
@@ -545,7 +545,7 @@ test("a_turn_with_reasoning_is_stored_once_in_any_shape", async () => {
 });
 
 test("a_question_with_a_file_and_its_answer_persist_in_order_repeatably", async () => {
-  const { session } = await asked("pictured");
+  const { session } = await openWithQuestion("pictured");
   const { leafId } = await session.modelInput();
   const question = {
     role: "user",
@@ -593,7 +593,7 @@ test("a_question_with_a_file_and_its_answer_persist_in_order_repeatably", async 
 });
 
 test("an_earlier_calls_result_is_written_before_an_answer_with_reasoning", async () => {
-  const { session } = await asked("earlier");
+  const { session } = await openWithQuestion("earlier");
   await session.modelInput();
   await session.persist([
     { role: "assistant", content: [{ type: "tool-call", toolCallId: "c9", toolName: "draw", input: { what: "x" } }] },
@@ -623,7 +623,7 @@ test("an_earlier_calls_result_is_written_before_an_answer_with_reasoning", async
 });
 
 test("calls_that_share_an_id_keep_their_results_with_reasoning", async () => {
-  const { session } = await asked("repeated");
+  const { session } = await openWithQuestion("repeated");
   const call = (n) => ({ type: "tool-call", toolCallId: "call_0", toolName: "draw", input: { n } });
   const result = (n) => ({
     type: "tool-result",
@@ -650,11 +650,11 @@ test("calls_that_share_an_id_keep_their_results_with_reasoning", async () => {
     ],
   );
   const { messages } = await session.modelInput();
-  const said = messages
+  const toolParts = messages
     .flatMap(({ role, content }) => (role === "user" ? [] : content))
     .filter(({ toolCallId }) => toolCallId);
   assert.deepEqual(
-    said.map(({ type, toolCallId }) => [type, toolCallId]),
+    toolParts.map(({ type, toolCallId }) => [type, toolCallId]),
     [
       ["tool-call", "call_0"],
       ["tool-call", "call_0_2"],
@@ -667,7 +667,7 @@ test("calls_that_share_an_id_keep_their_results_with_reasoning", async () => {
 });
 
 test("one_request_returns_all_of_a_models_input_that_fits", async () => {
-  const { agent } = await asked("window");
+  const { agent } = await openWithQuestion("window");
   const seen = [];
   const counted = sessionAgent(server.url, "window", {
     fetch: (url, init) => {
@@ -691,7 +691,7 @@ test("one_request_returns_all_of_a_models_input_that_fits", async () => {
 });
 
 test("the_history_is_truncated_for_a_model_called_by_the_sdk", async () => {
-  const { session } = await asked("for a model");
+  const { session } = await openWithQuestion("for a model");
   const log = "a line of a log\n".repeat(200);
   await session.appendEvents({
     events: [
@@ -709,7 +709,7 @@ test("the_history_is_truncated_for_a_model_called_by_the_sdk", async () => {
 });
 
 test("an_invalid_turn_is_refused_before_anything_is_sent", async () => {
-  const { session } = await asked("refused");
+  const { session } = await openWithQuestion("refused");
   await assert.rejects(session.persist({}), TypeError);
   await assert.rejects(
     session.persist([{ role: "robot", content: "x" }]),

@@ -24,7 +24,7 @@ import {
 const agent = sessionAgent(new URL("https://memory.example.com"), "alice", {
   token: async () => "t",
   retry: { attempts: 2 },
-  // As a propagator of OpenTelemetry fills a carrier.
+  // As an OpenTelemetry propagator fills a carrier.
   trace: () => {
     const carrier: { [name: string]: string } = {};
     carrier.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -92,7 +92,7 @@ const last: string | null = (await session.appendMessages({ messages: [own], par
 // @ts-expect-error: they are a list
 await session.appendMessages({ messages: own.id.length });
 
-// What is defined, or keyed, on the way.
+// Blocks and entries, as calls create them.
 await agent.setBlock({ label: "memory", content: "a", kind: "writable", maxTokens: 10 });
 await session.setBlock({ label: "memory", content: "a" });
 // @ts-expect-error: only a writable block is defined by its text
@@ -151,12 +151,12 @@ const outcome: string = refused.ok ? refused.value : refused.error.code;
 // @ts-expect-error: a refusal has no value
 if (!refused.ok) refused.value;
 for (const target of [env.AGENTS, env.MEMORY]) sessionAgent(target, "alice");
-// As `wrangler types` has them.
+// As `wrangler types` declares them.
 declare const plain: {
   AGENTS: { idFromName(name: string): object; get(id: object): object };
   MEMORY: { fetch(url: string): Promise<object> };
 };
-const asked: string = await serviceOf(plain.MEMORY).call("alice", "getStats");
+const serviceAnswer: string = await serviceOf(plain.MEMORY).call("alice", "getStats");
 const rows: number = (await namespaceOf(plain.AGENTS).getByName("alice").getStats()).databaseBytes;
 // @ts-expect-error: it is not a namespace
 namespaceOf(plain.MEMORY);
@@ -201,7 +201,7 @@ const adapter: ModelFormatAdapter<string> = { name: "text", toModelMessages: (sy
 
 export {
   adapter,
-  asked,
+  serviceAnswer,
   back,
   code,
   cursor,

@@ -89,7 +89,7 @@ test("a_context_is_persisted_whole_and_repeats_write_nothing", async () => {
     ["lost?"],
   );
 
-  // A hand-made context names no leaf.
+  // A context built by hand names no leaf.
   const plain = new WorkingContext(["Be kind."]);
   plain.addMessage({ role: "assistant", content: "Sun." });
   await session.persistWorkingContext(plain);

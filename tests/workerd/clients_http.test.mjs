@@ -36,7 +36,7 @@ function openChat(agent, { id = "s", transport = {}, ...options } = {}) {
   return new Chat({ id, transport: new DefaultChatTransport({ api, ...transport }), ...options });
 }
 
-/** Waits until `holds` is true of the chat's messages and status. */
+/** Waits until `holds` accepts the chat's messages and status. */
 async function reaches(chat, holds) {
   const listen = (check) => {
     const ends = [
@@ -65,8 +65,8 @@ function lastOf(messages) {
   return messages.at(-1);
 }
 
-/** The messages of the last request to the model, without the system's. */
-function lastAsked() {
+/** The messages of the last request to the model, without the system message. */
+function lastInput() {
   return lastOf(model.requests).messages.filter(({ role }) => role !== "system");
 }
 
@@ -121,7 +121,7 @@ test("the_next_message_continues_whether_all_or_only_it_is_sent", async () => {
     assert.deepEqual(chat.messages.map(roleAndText), expected);
     assert.deepEqual(await history(server, agent, "s"), expected);
     assert.deepEqual(
-      lastAsked().map(({ role, content }) => [role, content]),
+      lastInput().map(({ role, content }) => [role, content]),
       expected.slice(0, 3),
     );
   }
@@ -129,7 +129,7 @@ test("the_next_message_continues_whether_all_or_only_it_is_sent", async () => {
 
 test("a_tool_of_the_agent_runs_within_the_turn", async () => {
   await call(server, "memory", "defineBlock", { label: "notes", kind: "writable" });
-  const asked = model.requests.length;
+  const requestsBefore = model.requests.length;
   const chat = openChat("memory", { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls });
   model.next(callTool("set_context", { label: "notes", content: "Likes figs." }, "c1"), say("Noted."));
   await chat.sendMessage({ text: "I like figs." });
@@ -142,11 +142,11 @@ test("a_tool_of_the_agent_runs_within_the_turn", async () => {
   assert.equal(textOf(lastOf(chat.messages)), "Noted.");
   assert.equal((await call(server, "memory", "getBlock", { label: "notes" })).content, "Likes figs.");
   // A client that resends by itself finds no call to answer.
-  assert.equal(model.requests.length - asked, 2);
+  assert.equal(model.requests.length - requestsBefore, 2);
 });
 
 test("a_client_tool_runs_in_the_client_and_continues_the_same_message", async () => {
-  const asked = model.requests.length;
+  const requestsBefore = model.requests.length;
   const chat = openChat("place", {
     transport: { body: { tools: [PLACE] } },
     sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls,
@@ -163,13 +163,13 @@ test("a_client_tool_runs_in_the_client_and_continues_the_same_message", async ()
   ]);
   const [part] = callsIn(chat.messages[1]);
   assert.deepEqual([part.state, part.output], ["output-available", { city: "Rome" }]);
-  const result = lastOf(lastAsked());
+  const result = lastOf(lastInput());
   assert.deepEqual([result.role, result.tool_call_id, JSON.parse(result.content)], ["tool", "c1", { city: "Rome" }]);
   assert.equal(
-    model.requests[asked].tools.some((tool) => tool.function.name === "place"),
+    model.requests[requestsBefore].tools.some((tool) => tool.function.name === "place"),
     true,
   );
-  assert.equal(model.requests.length - asked, 2);
+  assert.equal(model.requests.length - requestsBefore, 2);
   const stored = await getMessages("place", "s");
   assert.deepEqual(
     stored.map(({ id }) => id),
@@ -187,7 +187,7 @@ test("a_client_tool_failure_is_sent_to_the_model", async () => {
   model.next(callTool("place", {}, "c1"), say("I can't tell."));
   await chat.sendMessage({ text: "Where am I?" });
   await reaches(chat, (chat) => isReady(chat) && textOf(lastOf(chat.messages)) !== "");
-  assert.match(lastOf(lastAsked()).content, /No signal\./);
+  assert.match(lastOf(lastInput()).content, /No signal\./);
 });
 
 for (const [agent, approved] of [
@@ -208,7 +208,7 @@ for (const [agent, approved] of [
     const [part] = callsIn(chat.messages[1]);
     if (approved) assert.deepEqual([part.state, part.output], ["output-available", { paid: 5 }]);
     else assert.equal(part.state, "output-denied");
-    const result = lastOf(lastAsked());
+    const result = lastOf(lastInput());
     assert.deepEqual([result.role, result.tool_call_id], ["tool", "c1"]);
     if (approved) assert.deepEqual(JSON.parse(result.content), { paid: 5 });
     else assert.match(result.content, /declined|denied/i);
@@ -229,7 +229,7 @@ test("clients_cannot_forge_agent_messages_or_tool_results", async () => {
   ];
   model.next(say("What?"));
   await chat.sendMessage({ text: "You owe me." });
-  assert.doesNotMatch(JSON.stringify(lastAsked()), /1000/);
+  assert.doesNotMatch(JSON.stringify(lastInput()), /1000/);
   assert.doesNotMatch(JSON.stringify(await history(server, "forged", "s")), /1000/);
 });
 
@@ -253,7 +253,7 @@ test("a_disconnecting_client_does_not_end_the_turn", async () => {
 
 test("a_cancelled_turn_keeps_its_text_and_is_not_replayed", async () => {
   await call(server, "cancelled", "defineBlock", { label: "notes", kind: "writable" });
-  const asked = model.requests.length;
+  const requestsBefore = model.requests.length;
   const never = gate();
   const chat = openChat("cancelled", { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithToolCalls });
   model.next(callTool("set_context", { label: "notes", content: "x" }, "c1"), say("Half a ", never, "sentence."));
@@ -267,7 +267,7 @@ test("a_cancelled_turn_keeps_its_text_and_is_not_replayed", async () => {
     ["user", "Go."],
     ["assistant", "Half a "],
   ]);
-  assert.equal(model.requests.length - asked, 2);
+  assert.equal(model.requests.length - requestsBefore, 2);
 });
 
 test("regenerating_adds_a_sibling_answer", async () => {
@@ -289,7 +289,7 @@ test("regenerating_adds_a_sibling_answer", async () => {
   const { messages } = await call(server, "again", "getBranches", { sessionId: "s", messageId: userId });
   assert.deepEqual(messages.map(textOf).sort(), ["First.", "Second.", "Third."]);
   assert.deepEqual(
-    lastAsked().map(({ role }) => role),
+    lastInput().map(({ role }) => role),
     ["user"],
   );
 });

@@ -54,7 +54,7 @@ async function open(name, options) {
 
 const isReady = ({ chat }) => chat.status === "ready" && !chat.isStreaming;
 
-/** Waits until the tab is at rest and shows these messages. */
+/** Waits until the tab is idle and shows these messages. */
 async function shows(tab, expected) {
   await tab.reaches(
     (tab) => isReady(tab) && JSON.stringify(tab.messages.map(roleAndText)) === JSON.stringify(expected),
@@ -65,7 +65,7 @@ function lastOf(list) {
   return list.at(-1);
 }
 
-function lastAsked() {
+function lastInput() {
   return lastOf(model.requests).messages.filter(({ role }) => role !== "system");
 }
 
@@ -200,7 +200,7 @@ test("open_tabs_receive_a_changed_message_without_the_list", async () => {
       ["user", "b"],
       ["user", "c"],
     ]);
-  // A list may be on its way for a second.
+  // A list may arrive up to a second later.
   await quiet(here);
   const types = [];
   here.agent.addEventListener("message", ({ data }) => types.push(JSON.parse(data).type));
@@ -321,7 +321,7 @@ test("a_tab_opened_later_shows_the_history_and_continues", async () => {
     ["assistant", "Two."],
   ]);
   assert.deepEqual(
-    lastAsked().map(({ role, content }) => [role, content]),
+    lastInput().map(({ role, content }) => [role, content]),
     [
       ["user", "1?"],
       ["assistant", "One."],
@@ -354,7 +354,7 @@ test("a_client_tool_runs_in_the_page_and_continues_the_same_message", async () =
       addToolOutput({ toolCallId: toolCall.toolCallId, output: { city: "Rome" } });
     },
   });
-  const asked = model.requests.length;
+  const requestsBefore = model.requests.length;
   model.next(callTool("place", {}, "c1"), say("You are in Rome."));
   await tab.chat.sendMessage({ text: "Where am I?" });
   await shows(tab, [
@@ -364,9 +364,9 @@ test("a_client_tool_runs_in_the_page_and_continues_the_same_message", async () =
   await tab.reaches(({ messages }) => callsIn(messages[1]).length === 1);
   const [part] = callsIn(tab.messages[1]);
   assert.deepEqual([part.state, part.output], ["output-available", { city: "Rome" }]);
-  const result = lastOf(lastAsked());
+  const result = lastOf(lastInput());
   assert.deepEqual([result.role, result.tool_call_id, JSON.parse(result.content)], ["tool", "c1", { city: "Rome" }]);
-  assert.equal(model.requests.length - asked, 2);
+  assert.equal(model.requests.length - requestsBefore, 2);
 });
 
 for (const [name, approved] of [
@@ -389,7 +389,7 @@ for (const [name, approved] of [
       ["user", "Pay 5."],
       ["assistant", approved ? "Paid." : "Not paid."],
     ]);
-    assert.deepEqual([lastOf(lastAsked()).role, lastOf(lastAsked()).tool_call_id], ["tool", "c1"]);
+    assert.deepEqual([lastOf(lastInput()).role, lastOf(lastInput()).tool_call_id], ["tool", "c1"]);
   });
 }
 
@@ -468,8 +468,8 @@ test("a_page_that_acknowledges_after_the_turn_gets_its_chunks", async () => {
   client.send(JSON.stringify({ type: "cf_agent_stream_resume_ack", id: "r" }));
   await seen(({ id, done }) => id === "r" && done);
   const replayed = frames.slice(before).filter(({ type, body }) => type === "cf_agent_use_chat_response" && body);
-  const said = replayed.map(({ body }) => JSON.parse(body)).filter(({ type }) => type === "text-delta");
-  assert.equal(said.map(({ delta }) => delta).join(""), "Before, and after.");
+  const deltas = replayed.map(({ body }) => JSON.parse(body)).filter(({ type }) => type === "text-delta");
+  assert.equal(deltas.map(({ delta }) => delta).join(""), "Before, and after.");
   assert.ok(replayed.every(({ replay }) => replay));
 });
 
@@ -494,13 +494,13 @@ test("pages_that_send_on_open_show_their_answers", async () => {
 test("a_page_that_switches_sessions_writes_nothing_of_the_old_one", async () => {
   model.next(say("Of one."));
   const message = (id, role, text) => ({ id, role, parts: [{ type: "text", text }] });
-  const said = [message("u1", "user", "One."), message("a1", "assistant", "Of one.")];
+  const earlier = [message("u1", "user", "One."), message("a1", "assistant", "Of one.")];
   const client = connect("changed", { query: { sessionId: "two" } });
   await client.ready;
   const ended = new Promise((resolve) =>
     client.addEventListener("message", ({ data }) => JSON.parse(data).done && resolve()),
   );
-  const body = JSON.stringify({ messages: [...said, message("u2", "user", "Two.")] });
+  const body = JSON.stringify({ messages: [...earlier, message("u2", "user", "Two.")] });
   client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body } }));
   await ended;
   assert.deepEqual(await history(server, "changed", "two"), [
@@ -570,7 +570,7 @@ test("a_model_error_is_reported_and_the_message_is_kept", async () => {
 
 // The AI SDK's own transport: another protocol, on the same socket.
 
-/** A transport on a socket of a session, and a way to ask by it. */
+/** A transport on a session's socket, and a function that sends a message with it. */
 function transportTo(name, sessionId = "s") {
   const url = new URL(`/agents/session-agent/${name}?sessionId=${sessionId}`, server.url).href;
   const transport = new WebSocketChatTransport({ url });
@@ -607,7 +607,7 @@ test("the_ai_sdk_transport_chats_over_the_socket", async () => {
   model.next(refuse(400, "No such model."));
   await assert.rejects(all(await send("third")), /model/i);
   await assert.rejects(all(await send("fourth", { body: { systemInstructions: 5 } })), /systemInstructions/);
-  // What others write into the session disturbs nothing.
+  // Writes of others to the session disturb nothing.
   await call(server, "transport", "appendEvents", {
     sessionId: "s",
     events: [{ action: "user_message", content: "By another." }],
@@ -635,7 +635,7 @@ test("the_ai_sdk_transport_follows_a_running_turn_and_stops_its_own", async () =
   const resumed = await other.transport.reconnectToStream({ chatId: "page" });
   const followed = resumed.getReader();
   assert.deepEqual(await until(followed, "Slow"), chunk);
-  // A page that only followed and goes away does not end the turn.
+  // A page that only followed the turn does not end it by leaving.
   const left = new AbortController();
   const seen = await leaving.transport.reconnectToStream({ chatId: "page", abortSignal: left.signal });
   await until(seen.getReader(), "Slow");

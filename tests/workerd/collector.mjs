@@ -14,7 +14,7 @@ import { setTimeout as pause } from "node:timers/promises";
 /** Failure modes of a collector, each with its handling of a request. */
 export const MODES = {
   refuse: (response) => response.writeHead(503).end("later"),
-  /** Asks for a pause that is longer than any. */
+  /** Requests a pause that is longer than allowed. */
   limit: (response) => response.writeHead(429, { "retry-after": "3600" }).end(),
   /** Never answers. */
   silent: () => {},
@@ -26,7 +26,7 @@ export const MODES = {
       await pause(1_000);
     }
   },
-  /** Leads elsewhere: the spans and the receiver's key would go there. */
+  /** Redirects elsewhere: the spans and the collector's key would go there. */
   redirect: (response) => response.writeHead(307, { location: "/elsewhere" }).end(),
   hangUp: (response) => response.destroy(),
 };
@@ -44,9 +44,9 @@ class Collector {
       response.writeHead(400).end();
     }),
   );
-  #heard = new EventEmitter().setMaxListeners(0);
+  #changes = new EventEmitter().setMaxListeners(0);
   #spans = [];
-  /** What was wrong with requests. After a good test, nothing. */
+  /** The errors of requests. A correct sender causes none. */
   mistakes = [];
   /** The headers and the bodies of all requests. */
   requests = [];
@@ -76,20 +76,20 @@ class Collector {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** All spans so far, once `are` is true of them. */
+  /** All spans so far, once `are` accepts them. */
   async spans(are) {
-    while (!are(this.#spans)) await once(this.#heard, "spans");
+    while (!are(this.#spans)) await once(this.#changes, "spans");
     return this.#spans;
   }
 
-  /** The requests that hold a text. */
-  asked(text) {
+  /** The requests that contain a text. */
+  requestsWith(text) {
     return this.requests.filter((request) => request.text.includes(text));
   }
 
   /** Waits until a request contained a text. */
-  async wasAsked(text) {
-    while (this.asked(text).length === 0) await once(this.#heard, "asked");
+  async untilRequestWith(text) {
+    while (this.requestsWith(text).length === 0) await once(this.#changes, "request");
   }
 
   forget() {
@@ -98,7 +98,7 @@ class Collector {
     this.mode = "take";
   }
 
-  /** Answers without an end, as fast as it is read. */
+  /** Answers without an end, as fast as the client reads. */
   async #flood(response) {
     response.writeHead(200, { "content-type": "application/json" });
     const piece = Buffer.alloc(64 << 10, " ");
@@ -107,12 +107,12 @@ class Collector {
       this.flooded += piece.length;
       if (!response.write(piece)) await Promise.race([once(response, "drain"), closed]);
     }
-    this.#heard.emit("closed");
+    this.#changes.emit("closed");
   }
 
   /** Waits until a client aborted the endless response; returns the bytes sent. */
   async gaveUp() {
-    await once(this.#heard, "closed");
+    await once(this.#changes, "closed");
     return this.flooded;
   }
 
@@ -120,7 +120,7 @@ class Collector {
     let text = "";
     for await (const chunk of request) text += chunk;
     this.requests.push({ headers: request.headers, text, url: request.url });
-    this.#heard.emit("asked");
+    this.#changes.emit("request");
     if (this.mode === "flood") return await this.#flood(response);
     if (this.mode !== "take") return await MODES[this.mode](response);
     expect(request.method === "POST" && request.url === "/v1/traces", `${request.method} ${request.url}`);
@@ -133,7 +133,7 @@ class Collector {
     }
     this.#spans.push(...spans.map((span) => ({ ...span, attributes: valuesOf(span.attributes) })));
     response.writeHead(200, { "content-type": "application/json" }).end("{}");
-    this.#heard.emit("spans");
+    this.#changes.emit("spans");
   }
 }
 

@@ -19,14 +19,14 @@ async function ok(agent, operation, input) {
   return answer;
 }
 
-function said(n) {
+function eventOf(n) {
   const words = `This is what was said as number ${n}, and it goes on for a while so that it has some weight. `;
   return { action: n % 2 === 1 ? "user_message" : "agent_message", content: words.repeat(3) };
 }
 
 async function converse(agent, sessionId, from, count) {
   for (let n = from; n < from + count; n += 500) {
-    const events = Array.from({ length: Math.min(500, from + count - n) }, (_, k) => said(n + k));
+    const events = Array.from({ length: Math.min(500, from + count - n) }, (_, k) => eventOf(n + k));
     await ok(agent, "appendEvents", { sessionId, events });
   }
 }
@@ -73,7 +73,7 @@ test("automatic_compaction_runs_after_the_append_has_answered", async () => {
   await ok("grown", "configureCompaction", { sessionId: "s", compactAfter: 4000, tailTokenBudget: 1000 });
   const costs = new Set();
   for (let n = 1; n <= 200; n += 1) {
-    const { rowsRead, rowsWritten } = await ok("grown", "appendEvents", { sessionId: "s", events: [said(n)] });
+    const { rowsRead, rowsWritten } = await ok("grown", "appendEvents", { sessionId: "s", events: [eventOf(n)] });
     costs.add(`${rowsRead} / ${rowsWritten}`);
   }
   const deadline = Date.now() + PATIENCE_MS;

@@ -35,11 +35,11 @@ async function run(suite, expected, args) {
   const url = new URL(`/agents/session-agent/${AGENT}/mcp`, server.url).href;
   const options = ["server", "--url", url, "--expected-failures", join(FOLDER, expected), ...args];
   const child = spawn(process.execPath, [program, ...options], { cwd: results, stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  for (const output of [child.stdout, child.stderr]) output.setEncoding("utf8").on("data", (text) => (said += text));
+  let printed = "";
+  for (const output of [child.stdout, child.stderr]) output.setEncoding("utf8").on("data", (text) => (printed += text));
   const code = await new Promise((resolve) => child.on("close", resolve));
-  const [, summary] = said.split("=== SUMMARY ===\n");
-  assert.ok(summary, said);
+  const [, summary] = printed.split("=== SUMMARY ===\n");
+  assert.ok(summary, printed);
   console.log(`${suite} ${args.join(" ")}\n${summary}`);
   return { code, summary };
 }

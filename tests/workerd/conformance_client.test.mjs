@@ -26,15 +26,15 @@ after(() => rm(results, { recursive: true, force: true }));
 
 /** Runs the scenarios that the suite's program requests, and returns their output. */
 const player = createServer(async (request, response) => {
-  const said = [];
+  const lines = [];
   try {
     const { address, scenario, context } = JSON.parse(await text(request));
-    await play(address, scenario, context, (line) => said.push(line));
+    await play(address, scenario, context, (line) => lines.push(line));
   } catch (error) {
     response.statusCode = 500;
-    said.push(error.stack);
+    lines.push(error.stack);
   }
-  response.end(said.join("\n"));
+  response.end(lines.join("\n"));
 }).listen(0, "127.0.0.1");
 await once(player, "listening");
 after(() => player.close());
@@ -95,11 +95,11 @@ for (const [revision, scenarios] of Object.entries(REVISIONS)) {
         env,
         stdio: ["ignore", "pipe", "pipe"],
       });
-      let said = "";
+      let printed = "";
       for (const output of [child.stdout, child.stderr])
-        output.setEncoding("utf8").on("data", (text) => (said += text));
+        output.setEncoding("utf8").on("data", (text) => (printed += text));
       const code = await new Promise((resolve) => child.on("close", resolve));
-      assert.equal(code, 0, said.slice(-8_000));
+      assert.equal(code, 0, printed.slice(-8_000));
     });
   }
 }

@@ -87,7 +87,7 @@ test("deployed_defaults_write_no_row", async () => {
       "configureCompaction",
     ]) {
       const { status, rowsWritten } = await server.call("emil", operation, {});
-      // `configureCompaction` stores the empty object that it was given as a row.
+      // `configureCompaction` stores the empty object that it received as a row.
       assert.deepEqual([status, rowsWritten], [200, operation === "configureCompaction" ? 1 : 0], operation);
     }
   });

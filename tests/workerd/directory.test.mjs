@@ -62,7 +62,7 @@ test("an_agent_is_listed_from_first_use_to_destruction", async () => {
   );
   assert.deepEqual(await ok("life:a", "destroy", { confirm: "life:a" }), { destroyed: true });
   assert.deepEqual(await names("life"), ["life", "life:b"]);
-  // Its next life is listed again.
+  // After it is recreated, it is listed again.
   await ok("life:a", "createSession", { id: "s" });
   assert.deepEqual(await names("life:"), ["life:a", "life:b"]);
 });
@@ -176,7 +176,7 @@ test("the_command_line_lists_agents_and_erases_them_with_receipts", async () => 
 
 test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000 }, async () => {
   const made = new Set();
-  const gone = new Set();
+  const deleted = new Set();
   let sent = 0;
   for (let kill = 0; kill < 4; kill += 1) {
     let alive = true;
@@ -189,7 +189,7 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
           if (sent % 3 > 0) continue;
           made.delete(name);
           await ok(name, "destroy", { confirm: name });
-          gone.add(name);
+          deleted.add(name);
         } catch {
           return;
         }
@@ -203,7 +203,7 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
     alive = false;
     await Promise.all([killed, ...creators]);
   }
-  assert.ok(made.size > 10 && gone.size > 3, `${made.size} made, ${gone.size} gone`);
+  assert.ok(made.size > 10 && deleted.size > 3, `${made.size} made, ${deleted.size} gone`);
   // No request reaches the agents; their alarms do it.
   const began = Date.now();
   let missing;
@@ -212,7 +212,7 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
     const listed = new Set(await names("k:"));
     missing = [...made].filter((name) => !listed.has(name));
     assert.deepEqual(
-      [...gone].filter((name) => listed.has(name)),
+      [...deleted].filter((name) => listed.has(name)),
       [],
       "destroyed, and listed",
     );

@@ -11,7 +11,7 @@ export const read = (path) => readFile(join(ROOT, path), "utf8");
 const guides = (await readdir(join(ROOT, "docs"))).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
 
 /**
- * Every document: `{ path, text, blocks }`. A file that is added to docs/ is among them. A
+ * Every document: `{ path, text, blocks }`. A file added to docs/ is included. A
  * block is `{ path, line, language, text }`; `line` is the line of the block's first
  * fence.
  */
@@ -23,8 +23,8 @@ export const written = documents.filter(({ path }) => path !== GENERATED);
 export const readme = documents[0];
 
 /**
- * What is written of the client: documents whose blocks in `ts client` are one program,
- * from top to bottom. client.test.mjs runs the programs.
+ * The documents of the client: their blocks in `ts client` are one program, from top to bottom.
+ * client.test.mjs runs the programs.
  */
 export const clientGuides = [
   documents.find(({ path }) => path === "docs/client.md"),
@@ -33,7 +33,7 @@ export const clientGuides = [
   documents.find(({ path }) => path === "docs/sessions.md"),
 ];
 
-/** What is written of the crate: its blocks in `rust` are one program, from top to bottom. */
+/** The documents of the crate: their blocks in `rust` are one program, from top to bottom. */
 export const crateReadme = await open("crates/client/README.md");
 
 /** Such a program, with each line at its line number in the document. `first` precedes it. */
@@ -64,7 +64,7 @@ const WAYS = (agent) => `call(${agent}${GIVEN}): Promise<string>; request(${agen
 const METHOD =
   "getHistory(input: { sessionId: string }, options: { token: string }): Promise<{ messages: { id: string }[] }>;";
 
-/** What a ```ts block finds in `env`, with its type. */
+/** The members of `env` in a ```ts block, with their types. */
 export const ENV = {
   SESSION_AGENT_TOKEN: "string",
   MEMORY: `Fetcher & { ${WAYS("agent: string, ")} }`,
@@ -74,7 +74,7 @@ export const ENV = {
 /** A ```ts block that exports helps the ```ts blocks after it in the same document. */
 export const isHelper = ({ language, text }) => language === "ts" && /^export /m.test(text);
 
-/** Every block in one of these languages, of all documents that people write. */
+/** Every block in one of these languages, of all hand-written documents. */
 export function blocksIn(...languages) {
   return written.flatMap(({ blocks }) => blocks.filter(({ language }) => languages.includes(language)));
 }

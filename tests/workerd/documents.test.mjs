@@ -241,9 +241,9 @@ test("the_documented_defaults_apply_as_printed", async () => {
     try {
       const { body } = await deployed.call("user:42", "getConfig", {});
       assert.deepEqual(body.problems, [], path);
-      const { body: held } = await deployed.call("user:42", "getBlocks", {});
+      const { body: blocks } = await deployed.call("user:42", "getBlocks", {});
       assert.deepEqual(
-        held.map(({ label }) => label),
+        blocks.map(({ label }) => label),
         defaults.blocks.map(({ label }) => label),
         path,
       );
@@ -275,7 +275,7 @@ test("wrangler_accepts_the_documented_configuration", async () => {
       const objects = durable_objects.bindings;
       const transfers = migrations.flatMap(({ transferred_classes = [] }) => transferred_classes);
       const checked = services.length + objects.length + routes.length + transfers.length + Object.keys(vars).length;
-      // What is about the deployment alone is printed as this Worker has it.
+      // A document about the deployment itself is printed for this Worker.
       assert.ok(checked > 0 || own.includes(text.trim()), `${path}: nothing that this test holds:\n${text}`);
       for (const { service } of services) assert.equal(service, settings.name, path);
       for (const { class_name, script_name } of objects) {

@@ -8,7 +8,7 @@ import { startServer } from "./harness.mjs";
 import { VERSIONS } from "../../client/dist/versions.js";
 
 const server = await startServer();
-/** With the files in front, as wrangler deploys it. */
+/** With the static files in front, as wrangler deploys it. */
 const deployed = await startServer({ site: true });
 after(() => Promise.all([server.stop(), deployed.stop()]));
 
@@ -82,7 +82,7 @@ test("the_static_files_are_served_before_the_worker", async () => {
       const post = await get(path, { method: "POST", body: "{}" });
       assert.deepEqual([post.status, await post.text()], [405, ""]);
     }
-    // Paths without a file are the Worker's.
+    // The Worker serves the paths without a file.
     for (const path of ["/nowhere", "/_headers", "/openapi.json/", "/console/index.html"]) {
       const nothing = await get(path);
       assert.deepEqual([nothing.status, (await nothing.json()).error.code], [404, "unknown_operation"], path);
@@ -131,7 +131,7 @@ test("mcp_is_served_over_every_entry_point", async () => {
     const [untyped, answered] = await ask(read, { via }, { "content-type": "text/plain" });
     assert.deepEqual([untyped, answered.error.code], [415, -32600]);
   }
-  // What is refused before the message is read has the error of any other request.
+  // A request that is refused before the message is read gets the error of any other request.
   const got = await refusal(path, { method: "GET" });
   assert.deepEqual([got.status, got.code], [405, "method_not_allowed"]);
 });

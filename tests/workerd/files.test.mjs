@@ -129,8 +129,8 @@ test("an_imported_file_runs_no_tool_even_if_approved", async () => {
   );
   // A call of the session's own turn runs once it is approved, with the model's arguments.
   model.next(callTools(["pay", { to: "bob" }, "c1"]));
-  const asked = { id: "u2", role: "user", parts: [{ type: "text", text: "pay bob" }] };
-  await chatting("a", { id: "s", message: asked }, token);
+  const message = { id: "u2", role: "user", parts: [{ type: "text", text: "pay bob" }] };
+  await chatting("a", { id: "s", message }, token);
   model.next(say("Paid."));
   await chatting("a", { id: "s", messages: [await answered("a", "s", token)] }, token);
   assert.deepEqual(

@@ -21,8 +21,8 @@ import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 import { answers } from "./answers.mjs";
 import { decode, encode } from "./workers/wire.mjs";
 
-// The sockets of other packages' clients are checked, too.
-globalThis.WebSocket = answers.heldSockets(globalThis.WebSocket);
+// The sockets of other packages' clients are checked as well.
+globalThis.WebSocket = answers.checkedSockets(globalThis.WebSocket);
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const PACKAGE = join(ROOT, "packages/session-agent");
@@ -111,8 +111,8 @@ class Server {
    */
   async rpc(agent, operation, given, { via = "service" } = {}) {
     const names = via === "service" ? [agent, operation] : [operation];
-    const said = await this.callMethod({ via, agent, method: "call", given: [...names, ...given] });
-    return this.#answered(operation, said);
+    const answer = await this.callMethod({ via, agent, method: "call", given: [...names, ...given] });
+    return this.#answered(operation, answer);
   }
 
   /**
@@ -121,8 +121,8 @@ class Server {
    */
   async rpcAtOnce(agents, operation, given) {
     const atOnce = agents.map((agent) => [agent, operation]);
-    const said = await this.callMethod({ via: "service", method: "call", atOnce, given });
-    return await Promise.allSettled(said.map(async (one) => this.#answered(operation, one)));
+    const answer = await this.callMethod({ via: "service", method: "call", atOnce, given });
+    return await Promise.allSettled(answer.map(async (one) => this.#answered(operation, one)));
   }
 
   #answered(operation, { answer, error }) {
@@ -147,7 +147,7 @@ class Server {
   async fetch(path, init = {}, options = {}) {
     const workerd = this.#workerd;
     const isCutOff = () => this.#isEnding || this.#workerd !== workerd;
-    return answers.held(await this.#send(path, init, options), init.method ?? "GET", path, isCutOff);
+    return answers.checked(await this.#send(path, init, options), init.method ?? "GET", path, isCutOff);
   }
 
   async #send(path, init, { via, agent }) {
@@ -175,7 +175,7 @@ class Server {
     return await this.#ask(agent, "metered");
   }
 
-  /** Identifies one life of the object. `evict`, `abort` and `kill9` begin another life. */
+  /** Identifies one activation of the object. `evict`, `abort` and `kill9` start another one. */
   async incarnation(agent) {
     return await this.#ask(agent, "incarnation");
   }
@@ -332,8 +332,8 @@ async function describeWorkers({
     dev: {
       // A port of the Worker's own, without miniflare's entry in front.
       unsafeDirectSockets: [{ host: HOST, port: 0 }],
-      // The API URL that `wrangler dev` sets after a login: here, that of the server in place of
-      // the platform.
+      // The API URL that `wrangler dev` sets after a login: here, the URL of the server that
+      // replaces the platform.
       ...(ai !== undefined && ai !== "local" && { remoteProxyConnectionString: new URL(ai) }),
     },
   });

@@ -16,7 +16,7 @@ const broken = (answer) => `export default { async fetch(request) {
   ${answer}
 } };`;
 
-/** Services that answer everything but what was asked. */
+/** Services that return anything but the requested data. */
 const NONSENSE = {
   html: broken(`return new Response("<h1>Hello</h1>", { headers: { "content-type": "text/html" } });`),
   array: broken(`return Response.json([1, 2, 3]);`),
@@ -34,7 +34,7 @@ const NONSENSE = {
 const server = await startServer({
   workers: {
     notes: { contents: code, env: { NOTES_BUCKET: { type: "r2", name: "notes" } } },
-    // A timer is pending: the runtime ends a request that waits for nothing at all.
+    // A pending timer: the runtime ends a request that waits for nothing at all.
     silent: broken(`await new Promise((done) => setTimeout(done, 60_000));`),
     ...NONSENSE,
   },
@@ -143,7 +143,7 @@ test("a_bucket_prefix_stores_documents", async () => {
   await useAll("emil:7", { documents: "documents" });
   const { SKILLS_BUCKET: bucket } = await server.env();
   assert.match(await (await bucket.get("guides/7/deploy")).text(), /Run the tests/);
-  // What others put there by hand is nonsense at times.
+  // Data that others put there manually is sometimes invalid.
   await bucket.put("guides/7/bytes", new Uint8Array([0xff, 0xfe]));
   await bucket.put("guides/7/long", "x".repeat(2 * 1024 * 1024));
   await bucket.put("guides/70/other", "of somebody else");
@@ -180,7 +180,7 @@ test("an_invalid_backend_response_affects_only_its_block", async () => {
   }
 });
 
-// Natively the standard library does it, and in the wasm JavaScript.
+// Natively the standard library decodes it, and in Wasm JavaScript does.
 test("a_label_in_any_script_is_uppercased_in_the_prompt", async () => {
   const labels = {
     notes: "NOTES",
@@ -216,7 +216,8 @@ test("a_stalled_backend_times_out_after_ten_seconds", { timeout: 60_000 }, async
   const startedAt = Date.now();
   const { prompt } = await ok("gina", "renderPrompt");
   assert.ok(Date.now() - startedAt < 20_000);
-  // Silence and the whole answer have the same limit here: which is named depends on a millisecond.
+  // A missing response and a slow one have the same limit here: a millisecond decides which one is
+  // named.
   assert.match(prompt, /(sent nothing for|answer took longer than) 10 s/);
   assert.match(prompt, /You are kind\./);
 });

@@ -5,8 +5,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Every file of a crate that ships: `{ file, module, root, code }`. `module` is the file's path,
- * as in `memory::block`. Both begin with the district, if there is one: so does `root`.
+ * Every shipped file of a crate: `{ file, module, root, code }`. `module` is the file's path, as in
+ * `memory::block`. `module` and `root` begin with the district, if there is one.
  */
 export function readSources(folder, district) {
   const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith(".rs"));
@@ -101,7 +101,7 @@ function longestKnown(path, modules) {
   return undefined;
 }
 
-/** One loop of each group of modules that import each other: `["a", "b", "a"]`. */
+/** One cycle of each group of modules that import each other: `["a", "b", "a"]`. */
 export function findLoops(imports) {
   const loops = [];
   const settled = new Set();
@@ -116,7 +116,7 @@ export function findLoops(imports) {
   return loops;
 }
 
-/** Turns a loop so that it begins with the name that is first in the alphabet. */
+/** Rotates a cycle so that it begins with the alphabetically first name. */
 function fromItsFirst(loop) {
   const at = loop.indexOf(loop.toSorted()[0]);
   return [...loop.slice(at), ...loop.slice(0, at), loop[at]];

@@ -39,7 +39,7 @@ const eventually = async (holds) => {
 
 const proposals = async (agent) => (await call(server, agent, "getProposals", {})).proposals;
 
-/** The answers until the kill, which stops at `at`. */
+/** The answers until the kill, which happens at `at`. */
 const POINTS = {
   before_the_models_response_headers: (at, text) => holdBack(at, say(text)),
   before_the_models_first_byte: (at, text) => say(at, text),
@@ -133,7 +133,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
     await eventually(async () => (await proposals(agent)).length === 1);
     const dueAt = async () => (await call(server, agent, "getStats", {})).learning.consolidationDueAt;
     assert.ok((await dueAt()) > Date.now());
-    // The ten minutes pass.
+    // Ten minutes pass.
     await server.sql(
       agent,
       "UPDATE cf_agents_config SET value = json_set(value, '$.dueAt', 1) WHERE key = 'consolidation'",
@@ -154,7 +154,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
     assert.equal(status, "applied");
     assert.equal(await dueAt(), null);
     await server.kill9();
-    // There is no further call: the model has no answer left.
+    // There is no other call: the model has no answers left.
     const { results } = await call(server, agent, "searchContext", { label: "facts", query: "tea" });
     assert.deepEqual(results.map(({ key }) => key).sort(), ["b", "tea"]);
     assert.equal((await ordered()).length, 1);

@@ -14,7 +14,7 @@ const text = (n) => "x".repeat(n);
 const list = (n, item) => Array.from({ length: n }, (_, k) => item(k));
 const user = (content) => ({ action: "user_message", content });
 
-/** For each limited thing: the operation, and an input with `n` of that thing. */
+/** For each limit: the operation, and an input with `n` items. */
 const REQUESTS = {
   "an id": (n) => ["getSession", { sessionId: text(n) }],
   "a session's name": (n) => ["createSession", { name: text(n) }],

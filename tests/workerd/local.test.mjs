@@ -10,7 +10,7 @@ import { startServer } from "./harness.mjs";
 
 const SECRET = "the secret of this test, long enough";
 const server = await startServer({ vars: { AUTH: "local" } });
-/** With the files in front, as `npm start` serves them. */
+/** With the static files in front, as `npm start` serves them. */
 const deployed = await startServer({ vars: { AUTH: "local" }, site: true });
 const weak = await startServer({ vars: { AUTH: "open" }, secrets: { SESSION_AGENT_TOKEN: SECRET.slice(5) } });
 const shared = await startServer({
@@ -35,9 +35,9 @@ const ENTRY_POINTS = [
 
 /** Sends a request without `fetch`, which sets some of these headers itself. */
 async function ask(url, method, path, headers = {}, body) {
-  const asked = httpRequest(new URL(path, url), { method, headers });
-  asked.end(body);
-  const [response] = await once(asked, "response");
+  const outgoing = httpRequest(new URL(path, url), { method, headers });
+  outgoing.end(body);
+  const [response] = await once(outgoing, "response");
   let text = "";
   for await (const chunk of response.setEncoding("utf8")) text += chunk;
   return { status: response.statusCode, headers: response.headers, text };
@@ -87,8 +87,7 @@ test("no_cross_site_page_is_admitted_at_any_entry_point", async () => {
     { origin: "null" },
     { origin: `http://localhost.evil.example:${port}` },
     { "sec-fetch-site": "cross-site" },
-    // A name of the attacker's that resolves to this machine, alone and with a page under
-    // that name.
+    // An attacker's name that resolves to this machine, alone and with a page under that name.
     { host: `rebound.example:${port}` },
     { host: `rebound.example:${port}`, origin: `http://rebound.example:${port}`, "sec-fetch-site": "same-origin" },
   ];
@@ -258,7 +257,7 @@ test("a_socket_needs_a_token_but_no_allowed_origin", async () => {
 
 test("an_invalid_origin_is_logged_once", async () => {
   await shared.call("a", "listSessions", {}, { headers: owner });
-  const said = shared.logs.filter((log) => JSON.stringify(log).includes("ALLOWED_ORIGINS"));
-  assert.equal(said.length, 1, JSON.stringify(shared.logs));
-  assert.match(JSON.stringify(said), /entry 2/);
+  const warnings = shared.logs.filter((log) => JSON.stringify(log).includes("ALLOWED_ORIGINS"));
+  assert.equal(warnings.length, 1, JSON.stringify(shared.logs));
+  assert.match(JSON.stringify(warnings), /entry 2/);
 });

@@ -8,7 +8,7 @@ import { WINDOW, talk } from "./long_talk.mjs";
 const TURNS = 240;
 const FACTS = 10;
 
-// A token has about four letters; the exact number is the benchmark's business.
+// A token has about four letters; the benchmark counts exactly.
 const count = (text) => Math.ceil(text.length / 4);
 
 test("a_long_conversation_fits_a_small_window_and_loses_nothing", async (t) => {

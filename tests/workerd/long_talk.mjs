@@ -16,7 +16,7 @@ const NAMES = ["anchor", "beacon", "cedar", "delta", "ember", "falcon", "garnet"
 export const factOf = (number) =>
   `Fact ${number}: the code of ${NAMES[number % NAMES.length]}-${number} is KX${number * 7919 + 13}.`;
 
-/** Talks for so many turns. `count` is the tokenizer. Returns what happened. */
+/** Runs this many turns. `count` is the tokenizer. Returns the results. */
 export async function talk({ turns, facts, readEvery, count, onTurn = () => {} }) {
   const model = await startProvider(count);
   const server = await startServer({
@@ -105,15 +105,15 @@ async function startProvider(count) {
       provider.figures.outputs += 1;
       return response.end("A line of the file that nobody needs. ".repeat(OUTPUT_BYTES / 38));
     }
-    const asked = JSON.parse(body);
-    const texts = asked.messages.map(
+    const input = JSON.parse(body);
+    const texts = input.messages.map(
       ({ content, tool_calls: calls }) => `${content ?? ""}${calls ? JSON.stringify(calls) : ""}`,
     );
-    const tools = asked.tools ? count(JSON.stringify(asked.tools)) : 0;
+    const tools = input.tools ? count(JSON.stringify(input.tools)) : 0;
     const tokens = texts.reduce((sum, text) => sum + count(text) + 4, 3) + tools;
-    if (tokens + (asked.max_tokens ?? 0) > WINDOW) {
+    if (tokens + (input.max_tokens ?? 0) > WINDOW) {
       provider.figures.refusals += 1;
-      const message = `This model's maximum context length is ${WINDOW} tokens. However, you requested ${tokens + (asked.max_tokens ?? 0)} tokens (${tokens} in the messages, ${asked.max_tokens ?? 0} in the completion). Please reduce the length of the messages or completion.`;
+      const message = `This model's maximum context length is ${WINDOW} tokens. However, you requested ${tokens + (input.max_tokens ?? 0)} tokens (${tokens} in the messages, ${input.max_tokens ?? 0} in the completion). Please reduce the length of the messages or completion.`;
       response.writeHead(400, { "content-type": "application/json" });
       return response.end(
         JSON.stringify({
@@ -137,8 +137,8 @@ async function startProvider(count) {
       provider.figures.summaries += 1;
       provider.figures.summaryTokens += tokens;
       const facts = [...new Set(texts[0].match(FACT) ?? [])];
-      // No longer than it was asked for.
-      while (asked.max_tokens && count(facts.join(" ")) > asked.max_tokens - 20) facts.shift();
+      // No longer than requested.
+      while (input.max_tokens && count(facts.join(" ")) > input.max_tokens - 20) facts.shift();
       const summary = `## Key points\n${facts.join(" ") || "Small talk."}`;
       return say({ content: summary }, "stop", summary);
     }
@@ -146,7 +146,7 @@ async function startProvider(count) {
     provider.last = texts.join("\n");
     if (provider.last.includes("are not shown here")) provider.figures.notices += 1;
     const { turn, reads } = provider.turn;
-    if (reads && asked.messages.at(-1).role === "user") {
+    if (reads && input.messages.at(-1).role === "user") {
       const call = { index: 0, id: `c${turn}`, type: "function", function: { name: "read", arguments: "{}" } };
       return say({ tool_calls: [call] }, "tool_calls", "{}");
     }

@@ -27,7 +27,7 @@ async function listen(handle) {
   return { server, origin: `http://127.0.0.1:${server.address().port}` };
 }
 
-/** Codes and tokens that were issued, by what a client has to bring for them. */
+/** The issued codes and tokens, by the values that a client must send for them. */
 const codes = new Map();
 const accessTokens = new Map();
 const refreshTokens = new Set();
@@ -53,11 +53,11 @@ const login = await listen((request, body) => {
       return { status: 201, body: { client_id: "client", redirect_uris: JSON.parse(body).redirect_uris } };
     case "/authorize": {
       // The user agrees.
-      const asked = Object.fromEntries(url.searchParams);
+      const grantRequest = Object.fromEntries(url.searchParams);
       const code = randomUUID();
-      codes.set(code, asked);
-      const back = new URL(asked.redirect_uri);
-      back.search = new URLSearchParams({ code, state: asked.state, iss: login.origin });
+      codes.set(code, grantRequest);
+      const back = new URL(grantRequest.redirect_uri);
+      back.search = new URLSearchParams({ code, state: grantRequest.state, iss: login.origin });
       return { status: 302, headers: { location: back.href } };
     }
     case "/token":
@@ -73,17 +73,17 @@ function issue(form) {
     if (!refreshTokens.delete(form.get("refresh_token"))) return { status: 400, body: { error: "invalid_grant" } };
     return grant("read write");
   }
-  const asked = codes.get(form.get("code"));
+  const grantRequest = codes.get(form.get("code"));
   codes.delete(form.get("code"));
   const challenge = createHash("sha256")
     .update(form.get("code_verifier") ?? "")
     .digest("base64url");
   const isRight =
-    asked?.code_challenge === challenge &&
-    asked.redirect_uri === form.get("redirect_uri") &&
-    asked.client_id === form.get("client_id") &&
+    grantRequest?.code_challenge === challenge &&
+    grantRequest.redirect_uri === form.get("redirect_uri") &&
+    grantRequest.client_id === form.get("client_id") &&
     form.get("resource") === `${mcp.origin}/mcp`;
-  return isRight ? grant(asked.scope) : { status: 400, body: { error: "invalid_grant" } };
+  return isRight ? grant(grantRequest.scope) : { status: 400, body: { error: "invalid_grant" } };
 }
 
 function grant(scope) {
@@ -127,7 +127,7 @@ afterEach(() => model.forget());
 const define = (agent) =>
   call(server, agent, "defineTool", { name: "wiki", mcp: `${mcp.origin}/mcp`, needsApproval: false });
 
-/** Opens the address as the person's browser, and goes back to the Worker. */
+/** Opens the address in the user's browser, and returns to the Worker. */
 async function open(address, agent) {
   const answer = await fetch(address, { redirect: "manual" });
   const back = new URL(answer.headers.get("location"));
@@ -228,7 +228,7 @@ test("a_token_is_refreshed_by_one_request_at_a_time", async () => {
   lifetime = 30;
   try {
     const { authorizationUrl } = await define("renewed");
-    // This token is renewed for the first list already: it has less than a minute.
+    // This token is renewed for the first list already: it expires in less than a minute.
     assert.equal((await open(authorizationUrl, "renewed")).status, 200);
     lifetime = 3600;
     const before = requests.token;

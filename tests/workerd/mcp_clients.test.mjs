@@ -95,10 +95,10 @@ test("the_sdk_asks_its_user_before_a_tool_that_needs_approval", async () => {
     { action: "accept", content: { approve: false } },
     { action: "decline" },
   ];
-  const asked = [];
+  const messages = [];
   client.setRequestHandler(ElicitRequestSchema, async ({ params }) => {
-    asked.push(params.message);
-    return answers[asked.length - 1];
+    messages.push(params.message);
+    return answers[messages.length - 1];
   });
   await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: owner } }));
   try {
@@ -110,7 +110,7 @@ test("the_sdk_asks_its_user_before_a_tool_that_needs_approval", async () => {
     }
     const refused = [true, "The user did not approve the call of `pay`."];
     assert.deepEqual(results, [[false, '{"said":"5"}'], refused, refused]);
-    assert.match(asked[0], /`pay` with these arguments\? \{"text":"5"\}/);
+    assert.match(messages[0], /`pay` with these arguments\? \{"text":"5"\}/);
     const { completion } = await client.complete({
       ref: { type: "ref/prompt", name: "system" },
       argument: { name: "format", value: "x" },
@@ -151,13 +151,13 @@ test("questions_of_disconnected_clients_are_limited", async () => {
     assert.equal(answer.headers.get("content-type"), "text/event-stream");
     const reader = answer.body.getReader();
     const { value } = await reader.read();
-    const asked = JSON.parse(new TextDecoder().decode(value).match(/^data: (.*)$/m)[1]);
-    assert.equal(asked.method, "elicitation/create");
-    return { asked, reader };
+    const question = JSON.parse(new TextDecoder().decode(value).match(/^data: (.*)$/m)[1]);
+    assert.equal(question.method, "elicitation/create");
+    return { question, reader };
   };
-  const { asked, reader } = await ask();
+  const { question, reader } = await ask();
   const yes = { action: "accept", content: { approve: true } };
-  assert.equal((await post({ id: asked.id, result: yes }, session)).status, 202);
+  assert.equal((await post({ id: question.id, result: yes }, session)).status, 202);
   const { value: last } = await reader.read();
   assert.match(new TextDecoder().decode(last), /"isError":false/);
   assert.equal((await reader.read()).done, true);

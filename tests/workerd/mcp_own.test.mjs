@@ -264,9 +264,9 @@ for (const at of ["", "/routed"]) {
 test("a_client_of_the_newest_revision_subscribes", async () => {
   const agent = "listens";
   await define(agent);
-  const asked = { toolsListChanged: true, resourceSubscriptions: [MEMORY, "own://memory"] };
+  const filter = { toolsListChanged: true, resourceSubscriptions: [MEMORY, "own://memory"] };
   for (const at of ["", "/routed"]) {
-    const stream = events(await listen(agent, asked, at));
+    const stream = events(await listen(agent, filter, at));
     const tag = { "io.modelcontextprotocol/subscriptionId": "l1" };
     assert.deepEqual((await stream.next()).value.data, {
       jsonrpc: "2.0",
@@ -346,7 +346,7 @@ test("a_broken_stream_continues_where_it_stopped", async () => {
     if (notified.length > 0) break;
   }
   assert.deepEqual(notified, [{ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri: MEMORY } }]);
-  // An id of anything else is none.
+  // An id of any other type is invalid.
   const other = events(await follow(agent, session, { "last-event-id": "%zz" }));
   assert.equal((await other.next()).done, false);
   await other.return();

@@ -3,7 +3,7 @@
 //
 //   const mcp = await startMcpServer();
 //   mcp.origin, mcp.url
-//   await mcp.asked()            // what it was asked, in order
+//   await mcp.requests()         // the requests, in order
 //   await mcp.control("forget")  // forgets its sessions, as after a restart
 //   await mcp.stop();
 //
@@ -28,7 +28,7 @@ export async function startMcpServer() {
     origin,
     url: `${origin}/mcp`,
     control,
-    asked: () => control("asked"),
+    requests: () => control("requests"),
     stop: () =>
       new Promise((resolve) => {
         child.removeAllListeners("exit");
@@ -45,7 +45,7 @@ async function serve() {
   const { StreamableHTTPServerTransport } = await load("server/streamableHttp.js");
   const { z } = await import(pathToFileURL(require.resolve("zod")).href);
 
-  const asked = [];
+  const requests = [];
   const sessions = new Map();
   let described = "Adds two numbers.";
 
@@ -79,11 +79,11 @@ async function serve() {
       async (_, { sendRequest }) => {
         const message = { role: "user", content: { type: "text", text: "Who pays?" } };
         const anything = z.object({}).passthrough();
-        const said = await sendRequest(
+        const result = await sendRequest(
           { method: "sampling/createMessage", params: { messages: [message], maxTokens: 10 } },
           anything,
         ).catch((error) => error);
-        return { content: [{ type: "text", text: `The client said: ${said.code}` }] };
+        return { content: [{ type: "text", text: `The client said: ${result.code}` }] };
       },
     );
     mcp.registerTool("fail", { description: "Fails.", inputSchema: {} }, async () => {
@@ -99,7 +99,7 @@ async function serve() {
   const server = createServer(async (request, response) => {
     const answer = (status, body) =>
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
-    if (request.url === "/asked") return answer(200, asked);
+    if (request.url === "/requests") return answer(200, requests);
     if (request.url === "/forget") {
       sessions.clear();
       return answer(200, {});
@@ -119,7 +119,7 @@ async function serve() {
     let text = "";
     for await (const chunk of request) text += chunk;
     const body = JSON.parse(text);
-    asked.push({
+    requests.push({
       method: body.method ?? "an answer",
       session: request.headers["mcp-session-id"],
       version: request.headers["mcp-protocol-version"],

@@ -24,11 +24,11 @@ afterEach(() => model.forget());
 const define = (agent, more = {}) =>
   call(server, agent, "defineTool", { name: "calc", mcp: mcp.url, needsApproval: false, ...more });
 
-/** The methods that the server is asked during `work`. */
+/** The requests that the server receives during `work`. */
 async function requestsDuring(work) {
-  const before = (await mcp.asked()).length;
+  const before = (await mcp.requests()).length;
   await work();
-  return (await mcp.asked()).slice(before);
+  return (await mcp.requests()).slice(before);
 }
 
 let turns = 0;
@@ -53,7 +53,7 @@ test("server_tools_are_used_in_turns_across_evictions", async () => {
     ["calc_add", "calc_ask_the_client", "calc_count_slowly", "calc_fail", "calc_flood", "calc_forever"],
   );
   assert.equal(defined.revision, "2025-11-25");
-  const asked = await requestsDuring(async () => {
+  const requests = await requestsDuring(async () => {
     for (const b of [3, 4]) {
       await server.evict("used");
       assert.deepEqual(await outcome("used", "calc_add", { a: 2, b }), { sum: 2 + b });
@@ -61,11 +61,11 @@ test("server_tools_are_used_in_turns_across_evictions", async () => {
   });
   // The session and the list are reused: the server only receives the calls.
   assert.deepEqual(
-    asked.map(({ method }) => method),
+    requests.map(({ method }) => method),
     ["tools/call", "tools/call"],
   );
-  assert.equal(new Set(asked.map(({ session }) => session)).size, 1);
-  assert.notEqual(asked[0].key, asked[1].key);
+  assert.equal(new Set(requests.map(({ session }) => session)).size, 1);
+  assert.notEqual(requests[0].key, requests[1].key);
 });
 
 test("progress_server_requests_errors_floods_and_stalls_are_results", async () => {
@@ -83,11 +83,11 @@ test("progress_server_requests_errors_floods_and_stalls_are_results", async () =
 test("a_restarted_server_is_initialized_again", async () => {
   await define("again");
   await mcp.control("forget");
-  const asked = await requestsDuring(async () =>
+  const requests = await requestsDuring(async () =>
     assert.deepEqual(await outcome("again", "calc_add", { a: 1, b: 1 }), { sum: 2 }),
   );
   assert.deepEqual(
-    asked.map(({ method }) => method),
+    requests.map(({ method }) => method),
     ["tools/call", "initialize", "notifications/initialized", "tools/call"],
   );
   const next = await requestsDuring(() => use("again", "calc_add", { a: 1, b: 1 }));
@@ -118,10 +118,10 @@ test("a_tool_changed_by_its_server_needs_approval_until_redefined", async () => 
 test("a_server_at_another_origin_is_refused_and_redirects_not_followed", async () => {
   const refused = async (url) => (await server.call("refused", "defineTool", { name: "x", mcp: url })).body.error;
   assert.equal((await refused("https://elsewhere.example/mcp")).code, "forbidden");
-  const asked = await requestsDuring(async () =>
+  const requests = await requestsDuring(async () =>
     assert.match((await refused(`${mcp.origin}/moved`)).message, /redirects are not followed/),
   );
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requests, []);
   assert.match((await refused(`${mcp.origin}/nowhere`)).message, /status 405/);
   assert.deepEqual(await call(server, "refused", "listTools", {}), { tools: [] });
 });

@@ -31,12 +31,12 @@ class ModelServer {
     this.#answer(request, response).catch((error) => response.destroy(error)),
   );
   #answers = [];
-  #heard = new EventEmitter();
+  #changes = new EventEmitter();
   /** The bodies of the requests so far, in order. */
   requests = [];
   /** Their headers. */
   headers = [];
-  /** How many clients went away before their answer's end. */
+  /** The number of clients that disconnected before their answer's end. */
   abandoned = 0;
   /** The address for `OPENAI_BASE_URL`. */
   url;
@@ -57,9 +57,9 @@ class ModelServer {
     this.#answers.push(...answers);
   }
 
-  /** Waits until the model has had so many requests in all. */
-  async asked(times) {
-    while (this.requests.length < times) await once(this.#heard, "asked");
+  /** Waits until the model has received this many requests in total. */
+  async untilRequests(times) {
+    while (this.requests.length < times) await once(this.#changes, "request");
   }
 
   /** Drops the unused answers. */
@@ -78,10 +78,10 @@ class ModelServer {
     if (request.method !== "POST" || !request.url.endsWith("/chat/completions")) {
       return fail(response, 404, "There is only /chat/completions here.");
     }
-    const asked = JSON.parse(body);
-    this.requests.push(asked);
+    const input = JSON.parse(body);
+    this.requests.push(input);
     this.headers.push(request.headers);
-    this.#heard.emit("asked");
+    this.#changes.emit("request");
     const answer = this.#answers.shift();
     if (answer === undefined) return fail(response, 500, "The test has no answer to this request.");
     if (answer.status !== undefined) return fail(response, answer.status, answer.message, answer.headers);
@@ -93,7 +93,7 @@ class ModelServer {
       await Promise.race([answer.head.gate, once(response, "close")]);
       if (response.closed) return;
     }
-    if (asked.stream !== true) return respondWhole(response, answer);
+    if (input.stream !== true) return respondUnstreamed(response, answer);
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.flushHeaders();
     const closed = once(response, "close");
@@ -111,7 +111,7 @@ class ModelServer {
       }
     }
     write(response, { ...chunkOf({ delta: {} }, answer.finishReason) });
-    if (asked.stream_options?.include_usage) {
+    if (input.stream_options?.include_usage) {
       write(response, { ...chunkOf({}), choices: [], usage: USAGE });
     }
     response.end("data: [DONE]\n\n");
@@ -204,12 +204,12 @@ function chunkOf({ delta = {} }, finishReason = null) {
   };
 }
 
-/** Returns `false` if the reader is behind. */
+/** Returns `false` if the reader is slow. */
 function write(response, chunk) {
   return response.write(`data: ${JSON.stringify(chunk)}\n\n`);
 }
 
-function respondWhole(response, { pieces, finishReason }) {
+function respondUnstreamed(response, { pieces, finishReason }) {
   const content = pieces.map((piece) => piece.delta?.content ?? "").join("");
   response.writeHead(200, { "content-type": "application/json" });
   response.end(

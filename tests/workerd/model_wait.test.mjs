@@ -12,8 +12,8 @@ import { answerInChunks, startWorkersAi } from "./servers/workers_ai.mjs";
 import { startTools } from "./tool_server.mjs";
 
 /**
- * A Worker in front that does what a test wants: it begins a turn, connects if `messages` is there,
- * sends the messages once the object asks for the model, and closes the socket.
+ * A front Worker that the test controls: it begins a turn, connects if `messages` exists, sends the
+ * messages once the object requests the model, and closes the socket.
  */
 const FRONT = `
 const bytesOf = (text) => new TextEncoder().encode(text);
@@ -91,7 +91,7 @@ function send(to, agent, text = "Go.", init = {}) {
 
 const resume = (agent) => server.fetch(`/agents/session-agent/${agent}/chat/s/stream`, { headers });
 
-/** The chunks of a stream, without the id that each message mints. */
+/** The chunks of a stream, without the generated ids of messages. */
 function chunksOf(text) {
   const events = text.split("\n\n").filter(Boolean);
   assert.equal(events.pop(), "data: [DONE]", text);
@@ -287,8 +287,8 @@ test("a_worker_lost_at_any_point_leaves_the_turn_to_the_object", async () => {
     model.next(say("Again."));
     const { frames, refused } = await begin(name, messages);
     assert.deepEqual(refused, [404, 404, 404, 404], "a lease has one socket, and only for the Worker in front");
-    const asked = frames.find((text) => text.startsWith("c"));
-    assert.match(asked, /"url":"http:/);
+    const order = frames.find((text) => text.startsWith("c"));
+    assert.match(order, /"url":"http:/);
     await ended(name);
     assert.deepEqual(
       await textsOf(name),
@@ -358,7 +358,7 @@ test("workers_ai_is_called_by_the_front_worker", async () => {
       answerInChunks(response, [{ response: "One " }, { response: "two." }]);
     };
     const answer = await send(bound, "bound");
-    while (ai.asked.length === 0) await pause(20);
+    while (ai.requests.length === 0) await pause(20);
     // Only an object without an outgoing call can be evicted.
     await bound.evict("bound");
     at.open();
@@ -377,11 +377,11 @@ test("the_object_of_a_custom_class_can_be_evicted_too", async () => {
     import worker, { SessionAgent as Agent } from "session-agent/worker";
     export default worker;
     export class SessionAgent extends Agent {
-      asked = 0;
+      authorizations = 0;
       tools() { return {}; }
-      authorize() { this.asked += 1; }
+      authorize() { this.authorizations += 1; }
       async fetch(request) {
-        return request.headers.has("x-asked") ? Response.json(this.asked) : await super.fetch(request);
+        return request.headers.has("x-count") ? Response.json(this.authorizations) : await super.fetch(request);
       }
     }`;
   const classed = await startServer({
@@ -394,8 +394,8 @@ test("the_object_of_a_custom_class_can_be_evicted_too", async () => {
     model.next(say("One ", at, "two."));
     const first = await readUntil(await send(classed, "own"), "One ");
     const path = "/agents/session-agent/own/chat/s/stream";
-    const asked = await classed.fetch(path, { headers: { ...headers, "x-asked": "1" } });
-    assert.equal(await asked.json(), 1, "`authorize` decides on a request once");
+    const counted = await classed.fetch(path, { headers: { ...headers, "x-count": "1" } });
+    assert.equal(await counted.json(), 1, "`authorize` decides on a request once");
     await classed.evict("own");
     await first.cancel();
     model.next(say("Again."));

@@ -20,12 +20,12 @@ async function ok(agent, operation, body, caller = owner) {
   return answer;
 }
 
-const said = (id, content) => ({ id, action: "user_message", content });
+const event = (id, content) => ({ id, action: "user_message", content });
 
 async function addSession(agent, id) {
   await ok(agent, "createSession", { id });
   const events = Array.from({ length: 60 }, (_, n) =>
-    said(`e${n}`, `${id} says parcel, otter and 4711 ${"x".repeat(n)}`),
+    event(`e${n}`, `${id} says parcel, otter and 4711 ${"x".repeat(n)}`),
   );
   await ok(agent, "appendEvents", { sessionId: id, events });
   await ok(agent, "defineBlock", { sessionId: id, label: "kb", kind: "searchable" });
@@ -34,7 +34,7 @@ async function addSession(agent, id) {
   }
 }
 
-/** A name whose place among the ended sessions is in the same row as that of `s`. */
+/** A name whose entry among the ended sessions is in the same row as that of `s`. */
 function nameBeside(taken) {
   const row = (name) => createHash("sha256").update(`${name}\0`).digest()[0];
   for (let n = 0; ; n += 1) if (row(`b${n}`) === row(taken)) return `b${n}`;
@@ -54,7 +54,7 @@ async function addNeighbors(agent) {
 
 const message = (id, text) => ({ id, role: "user", parts: [{ type: "text", text }] });
 
-const ASKED = [
+const REQUESTS = [
   ["search", { query: "4711" }],
   ["search", { query: "parcel otter" }],
   ["search", { query: "nobody" }],
@@ -79,7 +79,7 @@ const ASKED = [
   ["renderPrompt", { sessionId: "s" }],
   ["getUsage", { sessionId: "s", by: "day" }],
   ["getCompactions", { sessionId: "s" }],
-  ["appendEvents", { sessionId: "s", events: [said("new", "otter")] }],
+  ["appendEvents", { sessionId: "s", events: [event("new", "otter")] }],
   ["appendMessage", { sessionId: "s", message: message("m", "otter parcel") }],
   ["updateMessage", { sessionId: "s", message: message("m", "4711") }],
   ["addUsage", { sessionId: "s", inputTokens: 5, cost: 1, id: "call" }],
@@ -98,7 +98,7 @@ async function answersOf(agent, isBeside) {
   if (isBeside) await addSession(agent, "zz");
   const { token } = (await ok(agent, "mintToken", { sessionId: "s", expiresIn: 600 })).body;
   const answers = [];
-  for (const [operation, body] of ASKED) {
+  for (const [operation, body] of REQUESTS) {
     if (answers.length % 5 === 0) await server.evict(agent);
     const answer = await server.call(agent, operation, body, bearer(token));
     const scores = (answer.body.results ?? []).map((found) => found.score);
@@ -133,7 +133,7 @@ test("a_session_search_reads_no_rows_of_other_sessions", async () => {
     await ok(agent, "appendEvents", { sessionId: `other ${n}`, events });
   }
   const after = [await costOf("otter"), await costOf("elsewhere")];
-  // The row where a range ends is another session's now.
+  // The row where a range ends now belongs to another session.
   for (const [at, read] of after.entries()) assert.ok(Math.abs(read - before[at]) <= 4, `${before} ${after}`);
 });
 

@@ -67,7 +67,7 @@ test("an_access_token_gives_access_to_its_subjects_agent_by_scope", async () => 
     assert.equal(done.body.result.isError, false, via);
     const answer = await ask(read, "resources/read", { uri: "memory://block/memory" }, { via });
     assert.equal(answer.body.result.contents[0].text, "Likes tea.");
-    // The secret still opens everything.
+    // The secret still has access to everything.
     assert.equal((await ask(SECRET, "tools/list", {}, { via })).status, 200);
   }
 });

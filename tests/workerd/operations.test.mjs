@@ -365,7 +365,9 @@ test("two_hundred_concurrent_appends_are_each_written_once", async () => {
   assert.ok(read.every(({ parentId }, n) => parentId === (n === 0 ? null : read[n - 1].id)));
 });
 
-/** For each rule that the types do not express: a value that breaks it, and one that obeys it. */
+/**
+ * For each rule that the types do not express: a value that violates it, and one that satisfies it.
+ */
 const RULES = [
   ["upsertMessage", { sessionId: "s", message: {} }, { sessionId: "s", message: { role: "assistant", parts: [] } }],
   ["upsertMessage", { sessionId: "s", message: { role: "user", parts: [] } }],

@@ -12,7 +12,7 @@ import { say } from "./model_server.mjs";
 
 const MIB = 2 ** 20;
 const PEERS = 6;
-/** The deadline, and what a busy machine adds to it. */
+/** The deadline, and additional time for a busy machine. */
 const RELEASED_MS = 30_000;
 const SLACK_MS = 8_000;
 /** The maximum memory of the runtime for all peers. */
@@ -96,7 +96,7 @@ async function readAtLast(socket) {
   return { answers: Math.floor(bytes / SHORT_BYTES), isOver: socket.destroyed };
 }
 
-/** What the agents of the isolate hold together. */
+/** The reservations of the isolate's agents in total. */
 async function reserved() {
   const { turns, requests } = await call(server, "watcher", "getStats", {});
   return turns.heldBytes + requests.heldBytes;
@@ -116,7 +116,7 @@ test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async
     await pause(250);
   }
   context.diagnostic(`${Math.max(...most)} bytes held at most`);
-  // What is written to a session is shown to its sockets.
+  // Writes to a session are sent to its sockets.
   for (let n = 0; n < 6; n += 1) {
     await call(server, agentOf("socket"), "appendMessage", { sessionId: "s", message: user(`${n}`) });
     await pause(1_100);

@@ -3,7 +3,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** Systems assign connections ports from 32768 on. Ports below are never assigned by chance. */
+/** Systems assign ports from 32768 on to connections. Lower ports are never assigned by chance. */
 const FROM = 20_000;
 const COUNT = 12_000;
 

@@ -9,7 +9,10 @@ import { allOf, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
 
 const TURNS = 20;
-/** What a provider may not find again: the question, the reminder, and its own steps of tokens. */
+/**
+ * The part that a provider need not find in its cache: the question, the reminder, and less than
+ * one of its steps of tokens.
+ */
 const MOST_NEW = 400;
 
 const model = await startCachingModel();

@@ -12,7 +12,7 @@ import { startServer } from "./harness.mjs";
 const NEEDLE = "zanzibarquux";
 /** A word index omits the prefix that a word shares with the previous word. */
 const END = "nzibarquux";
-/** `KILLS=100` plays for longer. */
+/** `KILLS=100` runs longer. */
 const KILLS = Number(process.env.KILLS ?? 6);
 
 const storage = await mkdtemp(join(tmpdir(), "session-agent-purge-"));
@@ -31,7 +31,7 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-/** What was searched so far. */
+/** The texts that were searched for so far. */
 const searched = { searches: 0, files: 0, bytes: 0, logBytes: 0 };
 
 after(() => {
@@ -46,7 +46,7 @@ function missing(error) {
   return null;
 }
 
-/** The files of all objects that hold one of the texts, with its place in them. */
+/** The files of all objects that contain one of the texts, with its offset. */
 async function filesWith(...texts) {
   const found = [];
   searched.searches += 1;
@@ -86,7 +86,7 @@ async function columnsWith(agent, text) {
 
 const text = (of) => `They said ${NEEDLE} of ${of}, and more of it. ${"and so on ".repeat(of.length)}`;
 
-/** Writes the needle by every way in. Returns what purges it. */
+/** Writes the needle by every operation that stores text. Returns the requests that purge it. */
 async function fill(agent) {
   await ok(agent, "createSession", { id: "s" });
   await ok(agent, "appendEvents", {
@@ -105,14 +105,14 @@ async function fill(agent) {
   });
   const ids = appended.events.map(({ id }) => id);
   const url = `data:image/png;base64,${NEEDLE.repeat(3_000)}`;
-  for (const said of ["a message", "a longer message, which takes the place of the first"])
+  for (const variant of ["a message", "a longer message, which takes the place of the first"])
     await ok(agent, "upsertMessage", {
       sessionId: "s",
       message: {
         id: "m",
         role: "user",
         parts: [
-          { type: "text", text: text(said) },
+          { type: "text", text: text(variant) },
           { type: "file", mediaType: "image/png", url },
         ],
       },
@@ -124,13 +124,17 @@ async function fill(agent) {
     ["skills", "loadable"],
   ])
     await ok(agent, "defineBlock", { label, kind, description: text("a block") });
-  for (const said of ["the first", "the second, which is longer"]) {
-    await ok(agent, "setBlock", { label: "memory", content: text(said), reason: NEEDLE });
+  for (const variant of ["the first", "the second, which is longer"]) {
+    await ok(agent, "setBlock", { label: "memory", content: text(variant), reason: NEEDLE });
     for (let n = 0; n < 20; n += 1) {
-      await ok(agent, "setEntry", { label: "kb", key: `other-${n}`, content: `something ${n} ${said}`.repeat(n + 1) });
-      if (n === 10) await ok(agent, "setEntry", { label: "kb", key: "k", title: NEEDLE, content: text(said) });
+      await ok(agent, "setEntry", {
+        label: "kb",
+        key: `other-${n}`,
+        content: `something ${n} ${variant}`.repeat(n + 1),
+      });
+      if (n === 10) await ok(agent, "setEntry", { label: "kb", key: "k", title: NEEDLE, content: text(variant) });
     }
-    await ok(agent, "putSkill", { label: "skills", key: "k", description: NEEDLE, content: text(said) });
+    await ok(agent, "putSkill", { label: "skills", key: "k", description: NEEDLE, content: text(variant) });
     await ok(agent, "loadSkill", { sessionId: "s", label: "skills", key: "k" });
   }
   await ok(agent, "freezePrompt", { sessionId: "s" });
@@ -181,7 +185,7 @@ test("purged_text_leaves_no_byte_in_the_files", async () => {
   await server.stop();
   assert.deepEqual(await filesWith(END), []);
   server = await startServer(options);
-  // What was not purged is there, and is found.
+  // Text that was not purged still exists and is found.
   const { body } = await server.call(agent, "search", { query: "nothing 42" }, { headers });
   assert.ok(body.results.length > 0);
   assert.equal((await ok(agent, "loadEvents", { sessionId: "s", limit: 1000 })).length, 60);
@@ -303,8 +307,8 @@ test("a_crash_during_a_purge_leaves_it_complete_or_not_started", async () => {
   await ok(agent, "search", { query: "anything" });
   await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
   const acknowledged = new Set();
-  /** The purges that were asked for, by their texts' names. */
-  const asked = new Map();
+  /** The requested purges, by their texts' names. */
+  const requested = new Map();
   let number = 0;
   for (let kill = 0; kill < KILLS; kill += 1) {
     let alive = true;
@@ -336,7 +340,7 @@ test("a_crash_during_a_purge_leaves_it_complete_or_not_started", async () => {
                     },
                   ],
                 ];
-          asked.set(name, purges);
+          requested.set(name, purges);
           let status = 200;
           for (const [operation, input] of purges)
             status = Math.max(status, (await server.call(agent, operation, input, { headers })).status);
@@ -358,7 +362,7 @@ test("a_crash_during_a_purge_leaves_it_complete_or_not_started", async () => {
 
   const events = await ok(agent, "loadEvents", { sessionId: "s", limit: 1000 });
   const entries = await ok(agent, "listEntries", { label: "kb", limit: 200 });
-  for (const name of asked.keys()) {
+  for (const name of requested.keys()) {
     const left = events.filter(({ content }) => content.includes(name)).length;
     const entry = entries.entries.find(({ key }) => key === name);
     const { versions } = await ok(agent, "getBlockVersions", { label: "kb", key: name });
@@ -377,10 +381,10 @@ test("a_crash_during_a_purge_leaves_it_complete_or_not_started", async () => {
   await ok(agent, "deleteEntry", { label: "kb", key: "none", purge: true });
   const tables = await server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_zeros*'");
   assert.deepEqual(tables, []);
-  // What was asked for and has no answer is asked for again. A purge that died behind its
+  // Purges without an answer are requested again. A purge that was interrupted after its
   // transaction finds no rows, and clears their bytes.
-  for (const [name, purges] of asked)
+  for (const [name, purges] of requested)
     if (!acknowledged.has(name)) for (const [operation, input] of purges) await ok(agent, operation, input);
-  const texts = [...asked.keys()].flatMap((name) => [`It is ${name}.`, ` of ${name}.`]);
+  const texts = [...requested.keys()].flatMap((name) => [`It is ${name}.`, ` of ${name}.`]);
   assert.deepEqual(await filesWith(...texts), []);
 });

@@ -94,7 +94,7 @@ async function startRotel(to) {
   throw new Error("Rotel does not start");
 }
 
-/** The spans of bodies, as OpenTelemetry's own messages read them. */
+/** The spans of bodies, as OpenTelemetry's own messages parse them. */
 async function readSpans(bodies) {
   const reader = spawn(found.python, [PROGRAM], { env: found.env, stdio: ["pipe", "pipe", "inherit"] });
   const lines = createInterface({ input: reader.stdout });

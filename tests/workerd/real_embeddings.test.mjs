@@ -96,8 +96,8 @@ for (const [kind, { messages, questions }] of [
       await ok(kind, "appendMessage", { sessionId, message });
     }
     const texts = await embed(...messages.map(({ name, text }) => `${name}: ${text}`));
-    const asked = await embed(...questions.map(({ question }) => question));
-    const byMeaning = asked.map((one) => {
+    const vectors = await embed(...questions.map(({ question }) => question));
+    const byMeaning = vectors.map((one) => {
       const near = texts.map((text, index) => [product(one, text), messages[index].id]);
       return near.sort(([one], [other]) => other - one).map(([, id]) => id);
     });

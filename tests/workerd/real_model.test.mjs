@@ -22,7 +22,7 @@ const conversation = CITIES.flatMap((city, day) => [
   ["agent_message", `In the Hotel ${city}, for ${60 + day} euros a night.`],
 ]).map(([action, content]) => ({ action, content }));
 
-/** How often each way to the model is timed. */
+/** How often each request is timed, directly and through the Worker. */
 const TRIES = 10;
 
 /** The most bytes of a summary, by the contract. */
@@ -115,8 +115,8 @@ describe("a_real_model", { skip: model.skip }, () => {
       messages.map(({ role }) => role),
       ["user", "assistant"],
     );
-    const said = messages[1].parts.filter(({ type }) => type === "text");
-    assert.equal(said.map(({ text }) => text).join(""), text);
+    const texts = messages[1].parts.filter(({ type }) => type === "text");
+    assert.equal(texts.map(({ text }) => text).join(""), text);
   });
 
   // The times are printed and not compared with a limit: they depend on how busy the
@@ -195,7 +195,7 @@ function median(numbers) {
   return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
 }
 
-/** Asks until the answer isn't `null`. The test's own time limit ends the loop. */
+/** Repeats the request until the answer isn't `null`. The test's own timeout ends the loop. */
 async function eventually(ask) {
   for (;;) {
     const answer = await ask();

@@ -54,7 +54,7 @@ export async function startRealModel(name) {
   const line = await firstLine(server.stdout);
   if (line === null) {
     await stop();
-    // The packages are there but not for this machine, or the program gets no port.
+    // The packages are installed but not for this machine, or the program gets no port.
     const because = `it does not start (${complaints.trim().split("\n").at(-1) || "it says nothing"})`;
     return skipped(packages, { because, help: `see what \`${found.python} ${program}\` says` });
   }

@@ -29,7 +29,9 @@ for (const { name, text } of files) await writeFile(join(folder, name), text);
 await mkdir(join(folder, "node_modules"));
 await symlink(CLIENT, join(folder, "node_modules/session-agent"), "dir");
 
-/** A file of the recipes with what it imports of ours. `more`: esbuild's options. */
+/**
+ * A file of the recipes, bundled with what it imports from our packages. `more`: esbuild's options.
+ */
 async function bundled(contents, more) {
   const { outputFiles } = await build({
     stdin: { contents, resolveDir: folder, loader: "ts" },
@@ -54,7 +56,7 @@ const origin = new URL(await server.urlOf("page")).origin;
 const headers = { authorization: `Bearer ${SECRET}` };
 const operate = (agent, operation, input) => call(server, agent, operation, input, headers);
 
-// What a page has: its own address, a cookie, and `location`.
+// A page's globals: its own address, a cookie, and `location`.
 const { fetch: plainFetch, WebSocket: PlainSocket } = globalThis;
 let user = "";
 let tokens = 0;
@@ -75,7 +77,7 @@ const { createRoot } = await import("react-dom/client");
 
 let opened = 0;
 
-/** Opens one of the two pages as a user: what the document shows, and its buttons. */
+/** Opens one of the two pages as a user: the document's text, and its buttons. */
 async function open(name, as) {
   user = as;
   opened += 1;
@@ -110,7 +112,7 @@ async function open(name, as) {
     async write(words) {
       await this.shows(() => button("Send") !== undefined);
       const input = place.querySelector("input");
-      // As React listens: to the event, with the value that the document has.
+      // As React listens: to the event, after the document has the value.
       Object.getOwnPropertyDescriptor(window.HTMLInputElement.prototype, "value").set.call(input, words);
       input.dispatchEvent(new window.Event("input", { bubbles: true }));
       await this.shows(() => place.querySelector("input").value === words);

@@ -8,20 +8,20 @@ import { createServer } from "node:http";
 export async function startRecorder(to) {
   const answers = [];
   const server = createServer(async (request, response) => {
-    const asked = Buffer.concat(await Array.fromAsync(request));
+    const body = Buffer.concat(await Array.fromAsync(request));
     const answer = await fetch(to + request.url, {
       method: request.method,
       headers: { "content-type": "application/json" },
-      body: asked,
+      body,
     });
     response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") });
-    const said = [];
+    const pieces = [];
     for await (const piece of answer.body) {
-      said.push(piece);
+      pieces.push(piece);
       response.write(piece);
     }
     // Recorded before the last byte is sent, so that it is there when the client has the answer.
-    if (answer.ok) answers.push(textOf(Buffer.concat(said).toString()));
+    if (answer.ok) answers.push(textOf(Buffer.concat(pieces).toString()));
     response.end();
   });
   server.listen(0, "127.0.0.1");

@@ -4,7 +4,10 @@
 const say = (content, more) => ({ action: "user_message", content, ...more });
 const append = (more) => ({ sessionId: "s", events: [say("more")], ...more });
 
-/** What an agent refuses: the operation, its input, the class, the status, and a field of the details. */
+/**
+ * The requests that an agent refuses: the operation, its input, the class, the status, and a field
+ * of the details.
+ */
 export const REFUSALS = [
   ["loadEvents", { sesionId: "s" }, "InvalidRequestError", 400, { field: "sesionId" }],
   ["loadEvents", { sessionId: 1 }, "InvalidRequestError", 400, { field: "sessionId" }],

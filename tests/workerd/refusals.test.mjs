@@ -47,21 +47,21 @@ const prepare = (agent) => furnished((operation, input) => called(agent, operati
 for (const [date, second] of Object.entries(seconds)) {
   test(`every_error_has_its_class_over_each_transport_with_the_${date}_date`, async () => {
     for (const target of TARGETS) {
-      // Where the object is first woken over the namespace, it is found by its id alone.
+      // An object that is first woken over the namespace knows only its id.
       const agent = `refusals ${date} ${target}`;
       const [first] = await second.ask([
         { target, agent, options: { token: SECRET }, method: "listSessions", given: [] },
       ]);
       assert.deepEqual(first.answer, { sessions: [], cursor: null }, JSON.stringify(first));
       const tokens = await prepare(agent);
-      const asked = REFUSALS.map(([method, input, , , , token]) => ({
+      const requests = REFUSALS.map(([method, input, , , , token]) => ({
         target,
         agent,
         options: { token: tokens[token] ?? SECRET },
         method: "call",
         given: [method, input],
       }));
-      const answers = await second.ask(asked);
+      const answers = await second.ask(requests);
       for (const [n, [operation, , name, status, details]] of REFUSALS.entries()) {
         const { error } = answers[n];
         const place = `${target} ${operation} ${n}: ${JSON.stringify(answers[n])}`;
@@ -98,7 +98,7 @@ for (const [date, second] of Object.entries(seconds)) {
         ["wrong", "UnauthorizedError", 401],
         [read, "ForbiddenError", 403],
       ]) {
-        // A token is of one agent.
+        // A token belongs to one agent.
         const refused = await second.ask(
           ADAPTERS.map((adapter, n) => ({
             target,
@@ -157,7 +157,7 @@ test("over_a_binding_an_error_is_data_and_an_answer_is_calls_json", async () => 
       );
       assert.match(message, /no such session/);
       assert.deepEqual(Object.keys(answer).sort(), ["error", "ok", "status"]);
-      // A wrong argument is a refusal as well, and so is a call without access.
+      // A wrong argument is an error as well, and so is a call without access.
       for (const [given, refusal] of [
         [[1, "{}", options], "invalid_request"],
         [["listSessions", 1, options], "invalid_request"],

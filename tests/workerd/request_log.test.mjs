@@ -14,7 +14,7 @@ before(
 );
 after(() => server?.stop());
 
-/** The lines that `work` leaves in the log, once there are `count`. */
+/** The log lines of `work`, once there are `count`. */
 async function linesOf(on, count, work) {
   const before = on.logs.length;
   await work();
@@ -37,7 +37,7 @@ test("each_request_logs_one_line_of_names_and_numbers_without_content", async ()
     await call("appendEvents", { sessionId: "s", events: [event] });
     await call("appendEvents", { sessionId: "s", events: [event], expectedLeafId: NEEDLE });
     await call(NEEDLE, {});
-    // Refused in front of the object.
+    // Refused before the object.
     await call("getSession", { sessionId: "s" }, { authorization: `Bearer ${NEEDLE}` });
     await server.rpc("log:a", "getSession", [JSON.stringify({ sessionId: "s" }), { token: SECRET }]);
   });
@@ -53,8 +53,8 @@ test("each_request_logs_one_line_of_names_and_numbers_without_content", async ()
   const append = lines[1];
   assert.equal(append.rowsWritten, 1);
   assert.ok(append.rowsRead > 0 && Number.isInteger(append.durationMs) && append.durationMs >= 0, append);
-  const said = JSON.stringify(server.logs);
-  assert.ok(!said.includes(NEEDLE) && !said.includes(SECRET));
+  const logged = JSON.stringify(server.logs);
+  assert.ok(!logged.includes(NEEDLE) && !logged.includes(SECRET));
 });
 
 test("requests_refused_by_the_front_worker_are_logged_with_their_trace", async () => {
@@ -79,7 +79,7 @@ test("requests_refused_by_the_front_worker_are_logged_with_their_trace", async (
     await ask("/nowhere", { headers: { traceparent } });
     await ask("/agents/session-agent", { headers: { traceparent } });
     await ask("/health", {});
-    // Over a binding, where the Worker refuses, and where the object does.
+    // Over a binding: a request that the Worker refuses, and one that the object refuses.
     const given = [JSON.stringify({}), { token: NEEDLE, traceparent }];
     for (const via of ["service", "object"]) await assert.rejects(server.rpc("log:f", "listSessions", given, { via }));
   });
@@ -155,7 +155,7 @@ test("a_polling_stream_logs_no_further_line_unless_it_fails", async () => {
   );
 });
 
-/** Replaces a data set: the platform's own cannot be read here. */
+/** Replaces a data set, because the platform's own can't be read here. */
 const METRICS = `
   import { WorkerEntrypoint } from "cloudflare:workers";
   const points = [];
@@ -184,7 +184,7 @@ test("each_request_is_a_data_point_and_a_failing_data_set_affects_no_request", a
   } finally {
     await counted.stop();
   }
-  // A binding that has no such method.
+  // A binding without the method.
   const wrong = await startServer({ ...options, vars: { METRICS: "no data set" } });
   try {
     const { status } = await wrong.call("log:c", "createSession", { id: "s" }, { headers: AUTHORIZED });

@@ -25,7 +25,7 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-/** A file of a session whose events are that many days old. */
+/** A file of a session whose events are this many days old. */
 function fileOf(count, days, text) {
   const at = Date.now() - days * DAY_MS;
   const session = {
@@ -82,12 +82,12 @@ test("alarms_expire_a_long_history_while_requests_are_served", async (context) =
   const found = await ok("long", "applyRetention", { dryRun: true });
   assert.equal(found.gone.events.count, 0, "no rule, nothing to delete");
   await ok("long", "configureAgent", { retention: { eventsDays: 30 } });
-  let [longest, asked] = [0, 0];
+  let [longest, requests] = [0, 0];
   await until(async () => {
     const began = performance.now();
     await ok("long", "getSession", { sessionId: "s" });
     longest = Math.max(longest, performance.now() - began);
-    asked += 1;
+    requests += 1;
     return (await countOf("long")) === 1;
   });
   await until(async () => (await lastRun("long")) !== null);
@@ -98,7 +98,7 @@ test("alarms_expire_a_long_history_while_requests_are_served", async (context) =
     (await ok("long", "loadEvents", { sessionId: "s" })).map(({ content }) => content),
     ["young"],
   );
-  context.diagnostic(`${run.steps} steps; ${asked} requests meanwhile, the longest ${longest.toFixed(0)} ms`);
+  context.diagnostic(`${run.steps} steps; ${requests} requests meanwhile, the longest ${longest.toFixed(0)} ms`);
 });
 
 test("a_manual_step_reports_its_cost", async (context) => {

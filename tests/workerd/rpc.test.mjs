@@ -14,7 +14,7 @@ const api = JSON.parse(await readFile(OPENAPI, "utf8"));
 
 const server = await startServer({ vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: "https://tools.example" } });
 const guarded = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
-/** The build as it is deployed, without the harness's window in the object. */
+/** The build as it is deployed, without the harness's access to the object. */
 const untouched = await startServer({ inspect: false });
 after(() => Promise.all([server.stop(), guarded.stop(), untouched.stop()]));
 
@@ -27,7 +27,7 @@ async function refusal(given, { via, agent = "refusals", operation = "listSessio
   );
   assert.equal(error.isError, true);
   assert.match(error.message, /^[\w`].*[.…?]$/su);
-  // A caller sees no frames of Rust's.
+  // A caller sees no stack frames of Rust.
   assert.doesNotMatch(error.stack ?? "", /wasm/);
   return error;
 }
@@ -38,7 +38,7 @@ test("every_operation_answers_a_call_like_a_request", async () => {
   const operations = Object.entries(api.paths)
     .filter(([path]) => path.includes("/rpc/"))
     .map(([, { post }]) => post)
-    // First the calls that delete nothing that the others need.
+    // First the calls that delete nothing that later calls need.
     .sort((a, b) => ENDINGS.indexOf(a.operationId) - ENDINGS.indexOf(b.operationId));
   assert.ok(operations.length >= 60);
   // Times, ids and sizes differ; everything else is the same.
@@ -97,7 +97,7 @@ const ENDINGS = [
   "destroy",
 ];
 
-/** What the examples of openapi.json speak of. */
+/** The data that the examples of openapi.json refer to. */
 async function createData(agent) {
   const call = async (operation, input) => {
     const { status, body } = await server.call(agent, operation, input);
@@ -180,7 +180,7 @@ test("a_page_is_the_same_over_every_entry_point_in_any_script", async () => {
     "x".repeat(400_000),
     "é".repeat(30_000),
   ];
-  // Short pages are sent whole, and long ones piece by piece.
+  // Short pages are sent in one piece, and long ones in several.
   for (const [agent, given] of Object.entries({ "a short page": texts.slice(0, 6), "a long page": texts })) {
     await server.call(agent, "createSession", { id: "s" });
     await server.call(agent, "appendEvents", {
@@ -198,13 +198,13 @@ test("a_page_is_the_same_over_every_entry_point_in_any_script", async () => {
       ],
       ["buildWorkingContext", {}, ({ messages }) => messages.map(({ content }) => content)],
     ]) {
-      const asked = JSON.stringify({ sessionId: "s", ...input });
-      const { status, body } = await server.call(agent, operation, JSON.parse(asked));
+      const json = JSON.stringify({ sessionId: "s", ...input });
+      const { status, body } = await server.call(agent, operation, JSON.parse(json));
       assert.equal(status, 200);
-      assert.deepEqual(textsOf(body), given, `${agent} ${operation} ${asked}`);
+      assert.deepEqual(textsOf(body), given, `${agent} ${operation} ${json}`);
       for (const via of VIAS)
         assert.deepEqual(
-          JSON.parse(await server.rpc(agent, operation, [asked], { via })),
+          JSON.parse(await server.rpc(agent, operation, [json], { via })),
           body,
           `${agent} ${operation} ${via}`,
         );
@@ -363,7 +363,7 @@ test("a_call_needs_the_same_token_as_a_request", async () => {
     assert.equal(await code("loadEvents", { sessionId: "other" }, token, { via }), "403 forbidden");
     assert.equal(await code("mintToken", { expiresIn: 60 }, token, { via }), "403 forbidden");
     assert.equal(await code("createSession", {}, reads, { via }), "403 forbidden");
-    // A token is of one agent.
+    // A token belongs to one agent.
     assert.equal(await code("loadEvents", { sessionId: "mine" }, token, { via, agent: "another" }), "401 unauthorized");
     // An unauthorized caller learns nothing about operations.
     assert.equal(await code("nothing", {}, undefined, { via }), "401 unauthorized");
@@ -408,9 +408,9 @@ test("only_call_request_and_the_objects_operations_can_be_called", async () => {
       const ask = (method, given) => on.callMethod({ via, agent: "hidden", method, given });
       for (const method of via === "service" ? [...hidden, ...operations] : hidden) {
         for (const given of [null, [], ["{}"]]) {
-          // These belong to the caller's own stub, or to every object of the caller's.
+          // These belong to the caller's own stub, or exist on every object of the caller.
           if (given === null && /^(constructor|__proto__|toString|valueOf|hasOwnProperty)$/.test(method)) continue;
-          // The window of the harness is a getter: the class that ships has none.
+          // The harness's access is a getter, which the shipped class does not have.
           if (on === server && method === "real") continue;
           const { answer, error } = await ask(method, given);
           const isOfTheStub = /^(constructor|toString|valueOf|hasOwnProperty)$/.test(method);
@@ -556,7 +556,7 @@ test("work_after_a_response_also_runs_after_a_call", async () => {
       message: { role: n % 2 ? "assistant" : "user", parts: [{ type: "text", text: `${n} ${"word ".repeat(200)}` }] },
     });
   }
-  // The compaction runs off the path of the append.
+  // The compaction does not delay the append.
   for (let left = 1000; left > 0; left -= 1) {
     const { compactions } = await call("getCompactions");
     if (compactions.length > 0) return;

@@ -225,7 +225,7 @@ test("a_service_is_notified_of_a_turns_end_and_can_verify_the_sender", async () 
     const headers = { authorization: `Bearer ${secret}` };
     const ask = (operation, input) => call(chat.server, "told", operation, input, headers);
     await ask("configureAgent", { onTurnEnd: { url: `${receiver.origin}/ended` } });
-    // The first attempt is refused; the second comes a few seconds later.
+    // The first attempt is refused; the second follows a few seconds later.
     receiver.run = async () => (receiver.calls.length === 1 ? new Response("", { status: 503 }) : { ok: true });
     chat.model.next(say("Hello."));
     const ran = await ask("runTurn", asks("hi"));
@@ -284,7 +284,7 @@ test("a_stalled_service_delays_no_turn_and_one_that_runs_a_turn_is_not_notified"
   }
 });
 
-/** The function of docs/chat.md that checks who calls. */
+/** The function of docs/chat.md that verifies the sender. */
 async function verifierOfTheGuide() {
   const guide = await readFile(new URL("../../docs/chat.md", import.meta.url), "utf8");
   const blocks = [...guide.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, text]) => text);

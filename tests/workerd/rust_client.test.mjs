@@ -40,10 +40,10 @@ async function beside({ contents, modules }) {
   return url;
 }
 
-async function ask(asked) {
+async function ask(request) {
   const response = await fetch(program, {
     method: "POST",
-    body: JSON.stringify({ way: "SERVICE", agent: "alice", token: SECRET, ...asked }),
+    body: JSON.stringify({ way: "SERVICE", agent: "alice", token: SECRET, ...request }),
   });
   const text = await response.text();
   assert.equal(response.status, 200, text);
@@ -52,8 +52,8 @@ async function ask(asked) {
 
 const call = (operation, input, more) => ask({ what: "call", operation, input, ...more });
 
-async function answerOf(asked) {
-  const { answer, error } = await ask(asked);
+async function answerOf(request) {
+  const { answer, error } = await ask(request);
   assert.equal(error, undefined, JSON.stringify(error));
   return answer;
 }
@@ -100,11 +100,11 @@ for (const way of WAYS) {
 
   test(`each_error_has_its_code_status_and_details_by_${way}`, async () => {
     const agent = `refusals ${way}`;
-    const asked = (operation, input, token = SECRET) => call(operation, input, { way, agent, token });
-    await asked("createSession", { id: "s" });
-    await asked("defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });
-    await asked("defineBlock", { label: "memory", kind: "writable", maxTokens: 20 });
-    const { answer: read } = await asked("mintToken", { preset: "read", expiresIn: 600 });
+    const ask = (operation, input, token = SECRET) => call(operation, input, { way, agent, token });
+    await ask("createSession", { id: "s" });
+    await ask("defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });
+    await ask("defineBlock", { label: "memory", kind: "writable", maxTokens: 20 });
+    const { answer: read } = await ask("mintToken", { preset: "read", expiresIn: 600 });
     const user = { role: "user", parts: [{ type: "text", text: "Hi" }] };
     const refusals = [
       ["loadEvents", { sesionId: "s" }, "invalid_request", 400, { field: "sesionId" }],
@@ -127,7 +127,7 @@ for (const way of WAYS) {
       ["setBlock", { label: "memory", content: "word ".repeat(400) }, "block_over_budget", 422, { maxTokens: 20 }],
     ];
     for (const [operation, input, code, status, details, token] of refusals) {
-      const { error } = await asked(operation, input, token);
+      const { error } = await ask(operation, input, token);
       const place = `${operation} ${code}: ${JSON.stringify(error)}`;
       assert.equal(error?.kind, "refused", place);
       assert.deepEqual(
@@ -138,7 +138,7 @@ for (const way of WAYS) {
       for (const [field, value] of Object.entries(details))
         assert.deepEqual(error.refusal.details[field], value, place);
     }
-    const { answer } = await asked("listSessions", {});
+    const { answer } = await ask("listSessions", {});
     assert.equal(answer.sessions.length, 1);
   });
 

@@ -24,7 +24,7 @@ function begin(agent, length, text) {
   return socket;
 }
 
-/** What the server answers, with the status. */
+/** The server's response, with the status. */
 async function answerOf(socket) {
   let text = "";
   for await (const bytes of socket) {
@@ -60,7 +60,7 @@ test("a_body_that_never_ends_is_refused_after_a_minute", { timeout: 120_000 }, a
 });
 
 test("no_timer_remains_once_the_bodies_have_arrived", async () => {
-  // An object with a timer is awake until the timer has run, a second later.
+  // An object with a timer stays awake until the timer has fired, a second later.
   const times = [];
   for (const agent of ["c", "d", "e"]) {
     await Promise.all(["one", "two", "three"].map((id) => server.call(agent, "createSession", { id })));
@@ -86,7 +86,7 @@ test("pending_bodies_are_bounded_and_release_their_reservation", { timeout: 60_0
   for (let tries = 0; answer === undefined && tries < 5; tries++) answer = await first();
   const [status, error] = answer;
   assert.deepEqual([status, error.code, error.details], [429, "rate_limited", { retryAfter: 5 }]);
-  // A request whose body is there passes.
+  // A request whose body has arrived succeeds.
   assert.equal((await server.call("b", "createSession", { id: "s" })).status, 200);
   for (const socket of few) socket.destroy();
   for (let tries = 0; ; tries++) {

@@ -41,19 +41,22 @@ function ask(agent, text, headers = owner, more = {}) {
 async function isAnswered(agent, text, headers) {
   model.next(say("Yes."));
   const response = await ask(agent, text, headers);
-  const said = await response.text();
-  assert.equal(response.status, 200, said);
-  assert.ok(said.endsWith("data: [DONE]\n\n") && !said.includes('"error"'), said);
+  const stream = await response.text();
+  assert.equal(response.status, 200, stream);
+  assert.ok(stream.endsWith("data: [DONE]\n\n") && !stream.includes('"error"'), stream);
 }
 
-/** A turn that a limit refuses before the model is asked. Returns in how many seconds it may begin. */
+/**
+ * Checks that a limit refuses a turn before the model is called. Returns the seconds until it may
+ * begin.
+ */
 async function isRefused(agent, text, field, headers) {
-  const asked = model.requests.length;
+  const requestsBefore = model.requests.length;
   const response = await ask(agent, text, headers);
   const { error } = await response.json();
   assert.deepEqual([response.status, error.code, error.details.field], [429, "rate_limited", `limits.${field}`]);
   assert.equal(response.headers.get("retry-after"), String(error.details.retryAfter));
-  assert.equal(model.requests.length, asked);
+  assert.equal(model.requests.length, requestsBefore);
   return error.details.retryAfter;
 }
 
@@ -101,14 +104,14 @@ test("runTurn_and_a_socket_get_the_same_error", async () => {
   await client.ready;
   const init = { method: "POST", body: JSON.stringify({ messages: [bodyOf("three").message] }) };
   client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init }));
-  const said = () => frames.find(({ type, id }) => type === "cf_agent_use_chat_response" && id === "r");
+  const reply = () => frames.find(({ type, id }) => type === "cf_agent_use_chat_response" && id === "r");
   await until(
-    () => said() !== undefined,
+    () => reply() !== undefined,
     (check) => client.addEventListener("message", check),
     () => JSON.stringify(frames),
   );
-  assert.equal(said().error, true);
-  assert.match(said().body, /limits\.turnsPerMinute/);
+  assert.equal(reply().error, true);
+  assert.match(reply().body, /limits\.turnsPerMinute/);
   assert.deepEqual(await textsIn("doors"), ["one"]);
 });
 
@@ -145,12 +148,12 @@ test("stopped_answers_and_calls_lost_in_a_crash_count", async () => {
   ]) {
     await configure(agent, { tokensPerDay: 50 });
     const shut = gate();
-    const asked = model.requests.length;
+    const requestsBefore = model.requests.length;
     model.next(say(shut, "Never heard."));
     const response = ask(agent, long)
       .then((answer) => answer.text())
       .catch(() => {});
-    await model.asked(asked + 1);
+    await model.untilRequests(requestsBefore + 1);
     await ends();
     shut.open();
     await response;
@@ -159,7 +162,7 @@ test("stopped_answers_and_calls_lost_in_a_crash_count", async () => {
     while (!codes.has("rate_limited")) codes.add((await (await ask(agent, "again")).json()).error.code);
     codes.delete("turn_in_progress");
     assert.deepEqual([...codes], ["rate_limited"]);
-    assert.equal(model.requests.length, asked + 1);
+    assert.equal(model.requests.length, requestsBefore + 1);
   }
 });
 

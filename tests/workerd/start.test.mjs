@@ -33,12 +33,11 @@ test("npm_start_skips_a_taken_port_prints_its_url_and_ends_on_a_signal", async (
     assert.match(door, /^open to everyone on this machine, /);
     assert.notEqual(address, `http://127.0.0.1:${port}`);
     assert.equal((await fetch(`${address}/health`)).status, 200);
-    // The platform serves the static files, and here wrangler in its place.
+    // wrangler serves the static files here, in place of the platform.
     assert.equal(await (await fetch(`${address}/openapi.json`)).text(), await readFile(OPENAPI, "utf8"));
     assert.match(await (await fetch(address)).text(), /<h1>Session Agent<\/h1>/);
 
-    // Programs on this machine get in. A foreign name that resolves to this machine does
-    // not.
+    // Programs on this machine have access. A foreign name that resolves to this machine does not.
     const listed = new URL("/agents/session-agent/a/rpc/listSessions", address);
     assert.equal(await statusOf(listed, {}), 200);
     assert.equal(await statusOf(listed, { host: "rebound.example" }), 403);
@@ -65,18 +64,18 @@ test("wrangler_dev_in_the_clone_names_the_command_to_run", async () => {
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = once(child, "close");
-  let said = "";
-  const isSaid = new Promise((resolve) => {
+  let output = "";
+  const printed = new Promise((resolve) => {
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding("utf8").on("data", (text) => {
-        said += text;
-        if (said.includes("run `npm start`")) resolve();
+        output += text;
+        if (output.includes("run `npm start`")) resolve();
       });
   });
-  await Promise.race([isSaid, ended]);
+  await Promise.race([printed, ended]);
   if (child.exitCode === null) process.kill(-child.pid, "SIGINT");
   await ended;
-  assert.match(said, /To try Session Agent on this machine, run `npm start`/);
+  assert.match(output, /To try Session Agent on this machine, run `npm start`/);
 });
 
 test("npm_start_mentions_a_configured_secret", async () => {
@@ -101,9 +100,9 @@ test("npm_start_mentions_a_configured_secret", async () => {
 
 /** Sends a request without `fetch`, which sets `Host` itself. */
 async function statusOf(url, headers) {
-  const asked = request(url, { method: "POST", headers });
-  asked.end("{}");
-  const [response] = await once(asked, "response");
+  const outgoing = request(url, { method: "POST", headers });
+  outgoing.end("{}");
+  const [response] = await once(outgoing, "response");
   response.resume();
   return response.statusCode;
 }

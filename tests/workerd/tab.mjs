@@ -19,7 +19,7 @@ const { useAgent } = await import("agents/react");
 const { useAgentChat } = await import("agents/chat/react");
 export { useAgent, useAgentChat, useEffect };
 
-/** The socket's address and the address of the history get `query`. */
+/** `query` is added to the socket's URL and to the URL of the history. */
 export async function openTab(server, name, { query, ...chatOptions } = {}) {
   const host = new URL(server.url).host;
   return await rendered(() => {
@@ -78,7 +78,7 @@ class Tab {
     return this.chat.messages;
   }
 
-  /** Waits until `holds(tab)` is true. */
+  /** Waits until `holds` accepts the tab. */
   async reaches(holds) {
     await until(
       () => {
@@ -102,7 +102,7 @@ class Tab {
   }
 
   #tell() {
-    // After the rendering, and after its effects.
+    // After the rendering and its effects.
     setImmediate(() => this.#listeners.forEach((check) => check()));
   }
 }

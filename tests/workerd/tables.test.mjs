@@ -24,7 +24,7 @@ test("the_documented_costs_match_the_benchmark", async () => {
 
 test("the_benchmark_has_measured_this_build", async () => {
   const lines = (await read("bench/rows.md")).split("\n");
-  // Short logs, which are quick. cost.test.mjs measures long ones.
+  // Short logs, which are fast. cost.test.mjs measures long ones.
   const columns = [
     [1, await costsInASessionOf(server, 10)],
     [2, await costsInASessionOf(server, 1_000)],
@@ -137,7 +137,7 @@ test("the_cost_of_a_waiting_worker_matches_its_turns", async () => {
   }
 });
 
-/** What the table of dollars calls an item; the table above it has other names. */
+/** The item names in the table of dollars; the table above it has other names. */
 function shownCost(guide, item, who) {
   const cells = guide.find((cells) => cells[1] === item && cells.length === 6);
   return Number(cells[3 + who].replaceAll(",", ""));
@@ -145,7 +145,9 @@ function shownCost(guide, item, who) {
 
 test("a_message_takes_the_bytes_stated_in_the_scaling_guide", async () => {
   const guide = await read("docs/scaling.md");
-  const said = Number(guide.match(/A message of 400 bytes takes about\s+([\d,]+)\s+bytes/)[1].replaceAll(",", ""));
+  const documented = Number(
+    guide.match(/A message of 400 bytes takes about\s+([\d,]+)\s+bytes/)[1].replaceAll(",", ""),
+  );
   const call = async (operation, input) => (await server.call("scaling", operation, input)).body;
   const size = async () => (await call("getStats", {})).databaseBytes;
   await call("createSession", { id: "s" });
@@ -158,8 +160,8 @@ test("a_message_takes_the_bytes_stated_in_the_scaling_guide", async () => {
     });
   }
   const bytes = ((await size()) - before) / messages;
-  assert.ok(Math.abs(bytes / said - 1) < 0.1, `${bytes} bytes`);
-  const gigabytes = (4_800 * said * 1e6) / 1e9;
+  assert.ok(Math.abs(bytes / documented - 1) < 0.1, `${bytes} bytes`);
+  const gigabytes = (4_800 * documented * 1e6) / 1e9;
   const [, shownGigabytes, shownDollars] = guide.match(
     /about ([\d,]+)\s+gigabytes\s+for all users, ([\d,]+)\s+dollars/,
   );
@@ -171,7 +173,7 @@ test("the_figures_of_search_match_the_benchmark", async () => {
   const measured = await read("bench/vectors.md");
   const rows = tableUnder("docs/search.md", "By meaning");
   assert.ok(rows.length >= 2);
-  // The bench has more columns: first among three, first of all, first ten.
+  // The benchmark has more columns: first among three, first of all, first ten.
   for (const [, first, otherWords, sameWords] of rows) {
     const line = new RegExp(`^\\| [^|]* \\| ${first} \\| [^|]* \\| ${otherWords} \\| ${sameWords} \\|$`, "m");
     assert.match(measured, line);

@@ -86,7 +86,7 @@ async function reaches(chat, holds) {
 }
 
 const stored = async (agent) => (await call(server, agent, "getHistory", { sessionId: "s" })).messages;
-/** Parts as the log shows them: the stock client adds where a step starts, and states of texts. */
+/** Parts as the log shows them: the stock client adds step starts and the states of texts. */
 const plain = (parts) =>
   JSON.parse(JSON.stringify(parts.filter(({ type }) => type !== "step-start").map(({ state, ...part }) => part)));
 
@@ -112,7 +112,7 @@ test("a_stock_chat_answers_two_questions_across_evictions_and_a_crash", async ()
   assert.equal(toolOf(chat).state, "input-available");
   assert.equal(tools.calls.at(-1).requestState, "state of Round 1?");
   await server.kill9();
-  // A page that was reloaded has the messages of the log.
+  // A reloaded page has the messages of the log.
   const again = openChat("http");
   again.messages = await stored("http");
   model.next(say("Booked for two nights."));

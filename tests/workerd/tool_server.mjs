@@ -24,14 +24,14 @@ class ToolServer {
   #server = createServer((request, response) =>
     this.#answer(request, response).catch((error) => response.destroy(error)),
   );
-  #heard = new EventEmitter().setMaxListeners(0);
+  #changes = new EventEmitter().setMaxListeners(0);
   /** The bodies of the calls so far, in order. */
   calls = [];
   /** The same bodies as they were sent. */
   texts = [];
   /** The headers of the calls. */
   headers = [];
-  /** The bodies of the calls whose caller went away before the answer's end. */
+  /** The bodies of the calls whose caller disconnected before the answer's end. */
   abandoned = [];
   run = async () => ({ ok: true });
   origin;
@@ -47,14 +47,14 @@ class ToolServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Waits until there were so many calls in all. */
+  /** Waits until there were this many calls in total. */
   async called(times) {
-    while (this.calls.length < times) await once(this.#heard, "called");
+    while (this.calls.length < times) await once(this.#changes, "called");
   }
 
-  /** Waits until this many callers in all have disconnected. */
+  /** Waits until this many callers in total have disconnected. */
   async left(times) {
-    while (this.abandoned.length < times) await once(this.#heard, "left");
+    while (this.abandoned.length < times) await once(this.#changes, "left");
   }
 
   async #answer(request, response) {
@@ -64,12 +64,12 @@ class ToolServer {
     response.on("close", () => {
       if (response.writableFinished) return;
       this.abandoned.push(call);
-      this.#heard.emit("left");
+      this.#changes.emit("left");
     });
     this.calls.push(call);
     this.texts.push(body);
     this.headers.push(request.headers);
-    this.#heard.emit("called");
+    this.#changes.emit("called");
     const output = await this.run(call);
     if (response.closed) return;
     if (output instanceof Response) {

@@ -35,7 +35,7 @@ afterEach(() => {
 const define = (agent, more = {}) =>
   call(server, agent, "defineTool", { name: "work", description: "Does it.", url: `${tools.origin}/tool`, ...more });
 
-/** What the model reads of one call of the tool. */
+/** The model's input for one call of the tool. */
 async function result(agent) {
   model.next(callTool("work", {}, "c1"), say("Done."));
   const { chunks } = await allOf(await submit(server, agent, "s", "Go."));

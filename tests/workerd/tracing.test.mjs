@@ -55,7 +55,7 @@ const isOver = (spans) => inTrace(spans).some(({ name }) => name.startsWith("inv
 test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async () => {
   await call(server, "traced", "defineTool", { name: "walk", description: "Walks.", url: `${tools.origin}/walk` });
   await call(server, "traced", "defineTool", { name: "calc", mcp: mcp.url, needsApproval: false });
-  const before = (await mcp.asked()).length;
+  const before = (await mcp.requests()).length;
   model.next(callTools(["walk", { to: "Rome" }, "a"], ["calc_add", { a: 1, b: 2 }, "b"]), say("Done."));
   const response = await begin("traced", "u1", { traceparent, tracestate: "vendor=1" });
   assert.match(response.headers.get("traceparent"), new RegExp(`^00-${TRACE}-[0-9a-f]{16}-01$`));
@@ -64,7 +64,7 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
   const named = (name) =>
     spans.find((span) => span.name === name) ?? assert.fail(`${name}: ${spans.map((s) => s.name)}`);
   const parentOf = (span) => spans.find(({ spanId }) => spanId === span.parentSpanId);
-  // The request, the turn, its steps and its calls hang together, below the caller's span.
+  // The request, the turn, its steps and its calls are connected, below the caller's span.
   const request = named("chat");
   assert.equal(request.parentSpanId, CALLER);
   assert.equal(spanOf(response.headers.get("traceparent")), request.spanId);
@@ -76,7 +76,7 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
   for (const span of [...chats, named("execute_tool walk"), named("execute_tool calc_add")]) {
     assert.equal(parentOf(span), turn);
   }
-  // Each outgoing call is a span whose id its receiver was sent.
+  // Each outgoing call is a span whose id its receiver got.
   const received = [
     ...model.headers.slice(-2).map((headers) => [headers, "chat test"]),
     [tools.headers.at(-1), "execute_tool walk"],
@@ -87,12 +87,12 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
     assert.equal(left.kind, 3);
     assert.equal(parentOf(left).name, parent);
   }
-  const asked = (await mcp.asked()).slice(before).find(({ method }) => method === "tools/call");
-  const left = spans.find(({ spanId }) => spanId === spanOf(asked.trace));
+  const toolCall = (await mcp.requests()).slice(before).find(({ method }) => method === "tools/call");
+  const left = spans.find(({ spanId }) => spanId === spanOf(toolCall.trace));
   assert.equal(parentOf(left).name, "execute_tool calc_add");
-  // The message itself names the call's span, so a gateway in between can't part them.
+  // The message itself names the call's span, so a gateway in between can't separate them.
   const calc = named("execute_tool calc_add");
-  assert.deepEqual(asked.meta, { traceparent: `00-${TRACE}-${calc.spanId}-01`, tracestate: "vendor=1" });
+  assert.deepEqual(toolCall.meta, { traceparent: `00-${TRACE}-${calc.spanId}-01`, tracestate: "vendor=1" });
   // The collector gets its own header and no text of the conversation.
   for (const { headers, text } of collector.requests) {
     assert.equal(headers.authorization, "Bearer of-the-collector");
@@ -103,7 +103,7 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
   assert.equal(turns[0].traceId, TRACE);
   if (process.env.SHOW_TRACE) {
     const got = [...received.map(([headers, what]) => `${what}: ${headers.traceparent}`)];
-    got.push(`execute_tool calc_add: ${asked.trace}, _meta ${JSON.stringify(asked.meta)}`);
+    got.push(`execute_tool calc_add: ${toolCall.trace}, _meta ${JSON.stringify(toolCall.meta)}`);
     console.log(`the page sent ${traceparent}\n${drawTrace(spans)}\nothers were sent\n${got.join("\n")}`);
   }
 });
@@ -150,7 +150,7 @@ test("an_mcp_message_may_carry_its_trace", async () => {
     [undefined, TRACE, CALLER],
     // A gateway's own trace: the message is the client's.
     [`00-${other}-${near}-01`, TRACE, CALLER],
-    // The client's own request, which is nearer.
+    // The client's own request, which is the closer parent.
     [`00-${TRACE}-${near}-01`, TRACE, near],
   ]) {
     const [answered, passed] = await ask(meta, header && { traceparent: header });
@@ -179,8 +179,8 @@ test("a_slow_hostile_or_unavailable_collector_does_not_affect_a_turn", async () 
     const gaveUp = mode === "flood" ? collector.gaveUp() : 0;
     const began = performance.now();
     assert.equal((await allOf(await begin(agent, "u1", { traceparent }))).text, "One.");
-    // The next turns run while the receiver does what it does: none waits for it.
-    if (mode !== "away") await collector.wasAsked(agent);
+    // The next turns run in spite of the collector: none waits for it.
+    if (mode !== "away") await collector.untilRequestWith(agent);
     assert.equal((await allOf(await begin(agent, "u2", { traceparent }))).text, "Two.");
     assert.equal((await allOf(await begin(agent, "u3", { traceparent }))).text, "Three.");
     const elapsedMs = performance.now() - began;
@@ -190,11 +190,11 @@ test("a_slow_hostile_or_unavailable_collector_does_not_affect_a_turn", async () 
       turns.map(({ finishReason }) => finishReason),
       ["stop", "stop", "stop"],
     );
-    // The part that is in the socket's buffers, not at the collector.
+    // Only the part in the socket's buffers, not at the collector.
     assert.ok((await gaveUp) < 32 << 20, `${collector.flooded} bytes`);
     if (mode === "away") await collector.comeBack();
     // The collector is paused, and redirects are not followed.
-    else assert.equal(collector.asked(agent).length, 1, mode);
+    else assert.equal(collector.requestsWith(agent).length, 1, mode);
     assert.ok(collector.requests.every(({ url }) => url === "/v1/traces"));
     collector.forget();
   }
@@ -205,14 +205,14 @@ test("a_turn_ended_by_crashes_is_recorded_with_its_code_and_trace", async () => 
   for (let life = 0; life < 3; life += 1) {
     const at = gate();
     model.next(say("One ", at, "two."));
-    const asked = model.requests.length + 1;
+    const requestCount = model.requests.length + 1;
     if (life === 0)
       void begin("killed", "u1", { traceparent }).then(
         (response) => response.body?.cancel(),
         () => {},
       );
     else void call(server, "killed", "getSession", { sessionId: "s" }).catch(() => {});
-    await model.asked(asked);
+    await model.untilRequests(requestCount);
     await server.kill9();
   }
   let turns = [];
@@ -252,10 +252,10 @@ test("a_simple_turn_writes_four_rows_and_a_failed_one_five", async () => {
   const plain = await written(say("Hello."));
   const failed = await written({ status: 400, message: "no" });
   const { written: stopped } = await server.metered("rows", async () => {
-    const [asked, at] = [model.requests.length + 1, gate()];
+    const [requestCount, at] = [model.requests.length + 1, gate()];
     model.next(say(at, "Never."));
     const answer = begin("rows", "u-stopped").then(allOf);
-    await model.asked(asked);
+    await model.untilRequests(requestCount);
     await call(server, "rows", "cancelTurn", { sessionId: "s" });
     await answer;
     at.open();
@@ -324,12 +324,12 @@ test("a_token_cannot_have_its_request_recorded_or_set_its_trace", async () => {
       await answer.text();
       assert.ok(!answer.headers.get("traceparent")?.includes(TRACE), path);
     }
-    // The secret's request is recorded, into its trace.
+    // A request with the secret is recorded, in its trace.
     model.next(say("Yes."));
     await allOf(await chat("u2", owner));
     assert.equal(model.headers.at(-1).tracestate, "vendor=1");
     const spans = await collector.spans(isOver);
-    // Others are of earlier tests, and late.
+    // Other requests belong to earlier tests and are late.
     const theirs = spans.filter(({ attributes }) => attributes["gen_ai.agent.name"] === "theirs");
     assert.ok(theirs.length > 0 && theirs.every(({ traceId }) => traceId === TRACE));
     const own = response.headers.get("traceparent").split("-")[1];

@@ -158,8 +158,8 @@ const POINTS = {
 
 for (const [name, point] of Object.entries(POINTS)) {
   test(`killed_${name}`, async () => {
-    const { agent, asked, goOn } = await killedAt(name, point);
-    // The model answers when the client is back.
+    const { agent, callsBefore, goOn } = await killedAt(name, point);
+    // The model answers after the client has reconnected.
     const chat = openChat(agent, { messages: await getMessages(agent), onAnswer: goOn });
     await chat.resumeStream();
     assert.equal(chat.error, undefined);
@@ -168,7 +168,7 @@ for (const [name, point] of Object.entries(POINTS)) {
       (await getMessages(agent)).map(withoutTime),
       "the client has what the log has",
     );
-    await isWhole(agent, point, asked);
+    await assertFinishedOnce(agent, point, callsBefore);
   });
 }
 
@@ -181,7 +181,7 @@ for (const name of [
     const point = POINTS[name];
     const agent = `socket ${name}`;
     await prepare(agent);
-    const asked = tools.calls.length;
+    const callsBefore = tools.calls.length;
     const at = begin(point);
     const tab = await openTab({ url: front.url }, agent, { query: { sessionId: "s" } });
     tabs.push(tab);
@@ -202,7 +202,7 @@ for (const name of [
       ({ chat, messages }) =>
         !chat.isStreaming && chat.status === "ready" && isDeepStrictEqual(messages.map(withoutTime), expected),
     );
-    await isWhole(agent, point, asked);
+    await assertFinishedOnce(agent, point, callsBefore);
   });
 }
 
@@ -263,7 +263,7 @@ test("killed_with_many_turns_all_finish_and_another_request_is_served_at_once", 
     void post(agent, "Go.", `s${n}`)
       .then((response) => response.text())
       .catch(() => {});
-  await model.asked(before + count);
+  await model.untilRequests(before + count);
   points += 1;
   model.forget();
   model.next(...Array.from({ length: count }, () => say("One two.")));
@@ -282,7 +282,7 @@ test("killed_with_many_turns_all_finish_and_another_request_is_served_at_once", 
 });
 
 test("killed_between_chunks_without_a_request_the_alarm_finishes_the_turn", async () => {
-  const { agent, asked, goOn } = await killedAt("alone", POINTS.between_chunks_of_text);
+  const { agent, callsBefore, goOn } = await killedAt("alone", POINTS.between_chunks_of_text);
   goOn();
   const answered = model.requests.length;
   await until(
@@ -294,7 +294,7 @@ test("killed_between_chunks_without_a_request_the_alarm_finishes_the_turn", asyn
     () => "for the alarm",
   );
   await isOver(agent);
-  await isWhole(agent, POINTS.between_chunks_of_text, asked);
+  await assertFinishedOnce(agent, POINTS.between_chunks_of_text, callsBefore);
 });
 
 test("killed_after_the_answer_was_written_the_turn_stays_finished", async () => {
@@ -315,11 +315,11 @@ test("killed_after_the_answer_was_written_the_turn_stays_finished", async () => 
     points += 1;
     await server.kill9();
     await deed(agent, await getMessages(agent));
-    const asked = model.requests.length;
+    const requestsBefore = model.requests.length;
     await server.kill9();
     assert.equal((await resume(agent)).status, 204, n);
     assert.deepEqual(await openTurns(server, agent), [], n);
-    assert.equal(model.requests.length, asked, `${n}: the model is not asked again`);
+    assert.equal(model.requests.length, requestsBefore, `${n}: the model is not asked again`);
     const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
     assert.deepEqual([usage.inputTokens, usage.outputTokens], [USAGE.prompt_tokens, USAGE.completion_tokens], n);
   }
@@ -333,7 +333,7 @@ test("killed_while_an_append_moves_the_answer_the_turn_finishes_once", async () 
     .then((response) => response.text())
     .catch(() => {});
   await at.reached;
-  const asked = tools.calls.length;
+  const callsBefore = tools.calls.length;
   await call(server, agent, "appendEvents", {
     sessionId: "s",
     events: [{ action: "system_instruction", content: "In between." }],
@@ -341,7 +341,7 @@ test("killed_while_an_append_moves_the_answer_the_turn_finishes_once", async () 
   const resumeModel = await kill({ again: [say("One two.")] });
   resumeModel();
   await isOver(agent);
-  await isWhole(agent, {}, asked);
+  await assertFinishedOnce(agent, {}, callsBefore);
   await server.kill9();
   assert.deepEqual(await openTurns(server, agent), []);
   const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
@@ -350,7 +350,7 @@ test("killed_while_an_append_moves_the_answer_the_turn_finishes_once", async () 
 
 test("killed_repeatedly_the_turn_is_closed_with_an_error", async () => {
   const { agent } = await killedAt("again and again", { first: (at) => [say("One ", at, "two.")], again: [] });
-  // Each activation finds its answer there, even if an alarm resumes the turn first.
+  // Each activation finds an answer of the model, even if an alarm resumes the turn first.
   const gates = [gate(), gate()];
   model.next(...gates.map((at) => say("One ", at, "two.")));
   for (const at of gates) {
@@ -359,7 +359,7 @@ test("killed_repeatedly_the_turn_is_closed_with_an_error", async () => {
     points += 1;
     await server.kill9();
   }
-  const asked = model.requests.length;
+  const requestsBefore = model.requests.length;
   const chat = openChat(agent);
   await chat.resumeStream();
   assert.match(chat.error.message, /interrupted several times/);
@@ -369,7 +369,7 @@ test("killed_repeatedly_the_turn_is_closed_with_an_error", async () => {
     ["user", "assistant"],
   );
   assert.match(textOf(messages[1]), /interrupted several times/);
-  assert.equal(model.requests.length, asked, "the model is not asked any more");
+  assert.equal(model.requests.length, requestsBefore, "the model is not asked any more");
   assert.equal((await resume(agent)).status, 204);
 });
 
@@ -408,7 +408,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     await prepare(agent);
     model.forget();
     model.next(callTool("walk", { to: "Rome" }, "a"), say("One ", "two."));
-    const asked = tools.calls.length;
+    const callsBefore = tools.calls.length;
     const received = post(agent, "Go.")
       .then((response) => response.text())
       .catch(() => "");
@@ -420,7 +420,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     const was = await received;
     model.forget();
     model.next(callTool("walk", { to: "Rome" }, "a"), say("One two."), say("One two."));
-    if (tools.calls.length > asked) {
+    if (tools.calls.length > callsBefore) {
       model.forget();
       model.next(say("One two."), say("One two."));
     }
@@ -435,11 +435,13 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
       ["assistant", "One two."],
     ]);
     // The tool may have been running when the runtime was killed.
-    await isWhole(agent, { calls: 1, cut: ["a"], mayBeCut: true }, asked);
+    await assertFinishedOnce(agent, { calls: 1, cut: ["a"], mayBeCut: true }, callsBefore);
   }
 });
 
-/** Where the runtime is killed while two messages wait behind a first one: in which answer. */
+/**
+ * Where the runtime is killed while two messages are queued behind a first one: in which answer.
+ */
 const LINES = {
   in_the_first_turn: (at) => [say("One", at, ".")],
   in_the_second_turn: (at) => [say("One."), say("Two", at, ".")],
@@ -473,7 +475,7 @@ for (const [name, first] of Object.entries(LINES)) {
     const done = { in_the_first_turn: 0, in_the_second_turn: 1, in_the_last_turn: 2 }[name];
     model.next(...["One.", "Two.", "Three."].slice(done).map((text) => say(text)));
     await server.kill9();
-    // A server that lost its connection asks again.
+    // A server that lost its connection repeats its request.
     const ran = await call(server, agent, "runTurn", asks("third"));
     assert.equal(textOf(ran.message), "Three.");
     assert.deepEqual((await getMessages(agent)).map(roleAndText), LINE);
@@ -492,10 +494,10 @@ test("killed_with_queued_messages_an_alarm_continues_without_a_request", async (
   await waitsOrRuns(agent, "third");
   points += 1;
   model.forget();
-  const asked = model.requests.length;
+  const requestsBefore = model.requests.length;
   model.next(say("One."), say("Two."), say("Three."));
   await server.kill9();
-  await model.asked(asked + 3);
+  await model.untilRequests(requestsBefore + 3);
   await isOver(agent);
   assert.deepEqual((await getMessages(agent)).map(roleAndText), LINE);
 });
@@ -551,7 +553,7 @@ const asks = (text) => ({
   message: { id: text, role: "user", parts: [{ type: "text", text }] },
 });
 
-/** Sends a message of a server's, whose connection will break, until the message is stored. */
+/** Sends a server's message over a connection that will break, until the message is stored. */
 async function waitsOrRuns(agent, text) {
   void server.call(agent, "runTurn", asks(text)).catch(() => {});
   const sql =
@@ -571,12 +573,12 @@ async function killedAt(name, point) {
     model.next(point.asks);
     await chat.sendMessage({ text: "Go." });
   }
-  const asked = tools.calls.length;
+  const callsBefore = tools.calls.length;
   const at = begin(point);
   if (point.asks) void chat.addToolApprovalResponse({ id: callsIn(chat.messages[1])[0].approval.id, approved: true });
   else void chat.sendMessage({ text: "Go." });
   await (point.when ? reaches(chat, (chat) => chat.messages.length > 1 && point.when(chat)) : at.reached);
-  return { agent, asked, goOn: await kill(point) };
+  return { agent, callsBefore, goOn: await kill(point) };
 }
 
 async function prepare(agent) {
@@ -611,7 +613,7 @@ async function reach(at, when = 1) {
 }
 
 /** Checks the session after the turn. */
-async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) {
+async function assertFinishedOnce(agent, { calls = 0, cut = [], mayBeCut = false }, callsBefore) {
   const events = await call(server, agent, "loadEvents", { sessionId: "s", limit: 1000 });
   assert.deepEqual(
     events.filter(({ action }) => action === "user_message").map(({ content }) => content),
@@ -631,9 +633,9 @@ async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) 
     if (!mayBeCut || !cut.includes(toolCallId)) assert.equal(isError, cut.includes(toolCallId), content);
     if (isError) assert.match(content, CUT_OFF);
   }
-  assert.equal(tools.calls.length - asked, calls, "calls of tools");
+  assert.equal(tools.calls.length - callsBefore, calls, "calls of tools");
   assert.deepEqual(await openTurns(server, agent), []);
-  // Each answer that the model gave to its end is counted once.
+  // Each answer that the model completed is counted once.
   const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
   const answers = events.filter(({ action }) => ["agent_message", "tool_call_request"].includes(action));
   assert.equal(usage.inputTokens, answers.length * USAGE.prompt_tokens, "what was used");
@@ -686,7 +688,7 @@ async function reaches(chat, holds) {
   await until(() => holds(chat), listen, describe);
 }
 
-/** What a client shows of a message. */
+/** The parts of a message that a client shows. */
 function withoutTime({ id, role, parts }) {
   return {
     id,

@@ -76,7 +76,7 @@ test("a_client_that_does_not_read_blocks_nothing", async () => {
   client.write(
     `POST ${pathOf("deaf")} HTTP/1.1\r\nhost: x\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  await model.asked(1);
+  await model.untilRequests(1);
   await isOver("deaf");
   assert.deepEqual(await history(server, "deaf", "s", { maxBytes: 16 * MIB }), [
     ["user", "Go."],
@@ -121,14 +121,14 @@ test("an_endless_model_answer_is_stopped_and_its_text_kept", async () => {
 
 test("a_long_text_before_a_call_is_reported_and_the_call_not_made", async () => {
   await define("wordy");
-  const asked = tools.calls.length;
+  const callsBefore = tools.calls.length;
   const text = say(...Array.from({ length: 25 }, () => "word ".repeat(20_000)));
   const answer = callTool("work", {}, "a");
   model.next({ ...answer, pieces: [...text.pieces, ...answer.pieces] });
   const { type, errorText } = lastOf(await turn("wordy"));
   assert.equal(type, "error");
   assert.match(errorText, /limit/);
-  assert.equal(tools.calls.length, asked);
+  assert.equal(tools.calls.length, callsBefore);
   const events = await call(server, "wordy", "loadEvents", { sessionId: "s" });
   assert.deepEqual(
     events.map(({ action }) => action),
@@ -201,7 +201,7 @@ test("256_turns_run_concurrently_and_one_more_is_refused", async () => {
   const before = model.requests.length;
   model.next(...Array.from({ length: MOST_TURNS }, () => say("Still ", rest, "here.")));
   const turns = Array.from({ length: MOST_TURNS }, (_, n) => turn("crowd", `s${n}`, "Go."));
-  await model.asked(before + MOST_TURNS);
+  await model.untilRequests(before + MOST_TURNS);
   const refused = await server.fetch(pathOf("crowd"), { method: "POST", body: bodyOf("one more", "Go.") });
   assert.equal(refused.status, 429);
   const { error } = await refused.json();
@@ -232,11 +232,11 @@ test("fifty_sockets_of_a_session_all_receive_the_answer", async () => {
     JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: bodyOf("s", "Go.") } }),
   );
   for (const frames of await Promise.all(received)) {
-    const said = frames
+    const texts = frames
       .filter(({ type, body }) => type === "cf_agent_use_chat_response" && body)
       .map(({ body }) => JSON.parse(body));
     assert.equal(
-      said
+      texts
         .filter(({ type }) => type === "text-delta")
         .map(({ delta }) => delta)
         .join(""),
@@ -264,7 +264,7 @@ async function openSocket(name) {
   return client;
 }
 
-/** The frames up to the first for which `holds` is true. */
+/** The frames up to the first one that `holds` accepts. */
 async function receive(socket, holds) {
   const frames = [];
   await new Promise((resolve) => {

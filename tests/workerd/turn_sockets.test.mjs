@@ -63,14 +63,14 @@ test("an_approval_survives_eviction_and_one_tab_answers_for_both", async () => {
   await call(server, "approval", "defineTool", PAY);
   const here = await tabOf(server, "approval");
   const there = await tabOf(server, "approval");
-  const asked = tools.calls.length;
+  const callsBefore = tools.calls.length;
   model.next(callTool("pay", { amount: 5 }, "a"));
   await here.chat.sendMessage({ text: "Pay 5." });
   for (const tab of [here, there]) await tab.reaches((tab) => isReady(tab) && stateIn(tab) === "approval-requested");
   const activation = await server.incarnation("approval");
   await server.evict("approval", { webSockets: "hibernate" });
   assert.notEqual(await server.incarnation("approval"), activation);
-  assert.equal(tools.calls.length, asked);
+  assert.equal(tools.calls.length, callsBefore);
   model.next(say("Paid."));
   there.chat.addToolApprovalResponse({ id: callsIn(there.messages.at(-1))[0].approval.id, approved: true });
   for (const tab of [here, there]) {
@@ -82,7 +82,7 @@ test("an_approval_survives_eviction_and_one_tab_answers_for_both", async () => {
       ["assistant", "Paid."],
     ]);
   }
-  assert.equal(tools.calls.length - asked, 1);
+  assert.equal(tools.calls.length - callsBefore, 1);
 });
 
 test("a_hibernated_socket_receives_another_ones_question", async () => {
@@ -107,7 +107,7 @@ test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
   const closed = once(tab.agent, "close");
   tab.agent.reconnect();
   await closed;
-  // The turn ends before the tab is back, or right after: chance decides.
+  // The turn ends before the tab has reconnected, or right after: timing decides.
   rest.open();
   await tab.reaches(
     (tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Before and after.",

@@ -24,11 +24,11 @@ const runFile = promisify(execFile);
 const PLACES = {
   ts: { types: ["@cloudflare/workers-types"], lib: ["esnext"] },
   tsx: { types: ["react"], lib: ["esnext", "dom", "dom.iterable"], jsx: "react-jsx" },
-  // No types but the client's, which are checked as well.
+  // Only the client's types, which are checked as well.
   client: { types: [], lib: ["esnext", "dom", "dom.iterable", "dom.asynciterable"], skipLibCheck: false },
 };
 
-/** A Worker as the client's guides have it. */
+/** A Worker as in the client's guides. */
 const GUIDED =
   "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string; AI: { run(model: string, input: object): Promise<{ response: string }> } }; declare const model: import('ai').LanguageModel;";
 
@@ -136,7 +136,7 @@ function typeErrorsOf(documents, examples) {
   });
 }
 
-/** Runs `work` with a folder that finds the packages. The folder goes afterwards. */
+/** Runs `work` with a folder in which the packages resolve. The folder is deleted afterwards. */
 async function inFolder(work) {
   const folder = await mkdtemp(join(tmpdir(), "session-agent-types-"));
   try {
@@ -154,7 +154,7 @@ async function put(folder, file, text) {
 
 const fileOf = ({ path, line, language }) => `${path}.${line}.${language}`;
 
-/** A block as a module whose lines are its document's. */
+/** A block as a module with the line numbers of its document. */
 function programOf(block, blocks) {
   const before = blocks.slice(0, blocks.indexOf(block)).filter(isHelper);
   const given =
@@ -194,7 +194,7 @@ async function compile(folder, language, files) {
       // The client's own folder has no packages.
       react: [join(PACKAGES, "@types/react/index.d.ts")],
     },
-    // Those of the packages, which are not ours to mend.
+    // Those of the packages, which are ignored.
     skipLibCheck: true,
     ...PLACES[language],
   };

@@ -24,7 +24,7 @@ const CUT_OFF = [
   "cut-after-an-approval",
   "cut-after-a-clients-answer",
 ];
-/** A session whose message waits for its turn, in the newer objects. */
+/** A session with a queued message, in the newer objects. */
 const WAITING = "waiting";
 /** Reads without outgoing calls, so they answer the same on any machine. */
 const READS = [
@@ -47,7 +47,7 @@ const options = {
   secrets: { OPENAI_API_KEY: "a test's key" },
 };
 
-/** The storage of a new object, which each test has a copy of. */
+/** The storage of a new object, which each test copies. */
 const fresh = await mkdtemp(join(tmpdir(), "session-agent-upgrade-"));
 after(() => rm(fresh, { recursive: true, force: true }));
 const first = await startServer({ ...options, storage: fresh });
@@ -70,7 +70,7 @@ for (const fixture of FIXTURES) {
       assert.ok(reads.length > 40, `${reads.length} reads`);
       for (const { operation, body, answer } of reads) {
         const now = await call(server, AGENT, operation, body);
-        assertTold(answer, now, `${operation} ${JSON.stringify(body)}`);
+        assertAnswered(answer, now, `${operation} ${JSON.stringify(body)}`);
       }
       let found;
       do found = await call(server, AGENT, "search", { query: "zeppelin" });
@@ -105,7 +105,7 @@ for (const fixture of FIXTURES) {
   });
 }
 
-/** Replaces the file of the only object. */
+/** Replaces the only object's file. */
 async function replaceObject(storage, file) {
   const entries = await readdir(storage, { recursive: true });
   const objects = entries.filter((entry) => /[0-9a-f]{64}\.sqlite$/.test(entry));
@@ -115,14 +115,16 @@ async function replaceObject(storage, file) {
   await cp(file, path);
 }
 
-/** Checks that this build answers all that the older build answered. New fields may be there. */
-function assertTold(then, now, at) {
+/**
+ * Checks that this build returns everything that the older build returned. New fields are allowed.
+ */
+function assertAnswered(then, now, at) {
   if (Array.isArray(then)) {
     assert.equal(now.length, then.length, at);
-    then.forEach((item, index) => assertTold(item, now[index], `${at}[${index}]`));
+    then.forEach((item, index) => assertAnswered(item, now[index], `${at}[${index}]`));
   } else if (then !== null && typeof then === "object") {
     for (const [name, value] of Object.entries(then)) {
-      if (!/^tokens/.test(name)) assertTold(value, now?.[name], `${at}.${name}`);
+      if (!/^tokens/.test(name)) assertAnswered(value, now?.[name], `${at}.${name}`);
     }
   } else {
     assert.deepEqual(now, then, at);

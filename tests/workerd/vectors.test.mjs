@@ -10,7 +10,7 @@ import { startServer } from "./harness.mjs";
 
 const vectors = new Map();
 let isDown = false;
-/** While set, the model answers after it. */
+/** While set, the model answers only after it. */
 let hold = null;
 /** A model that returns the vectors that a test assigned to the texts. */
 const model = createServer(async (request, response) => {
@@ -37,7 +37,7 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-/** Numbers that are the same in every run, and nearly normally distributed. */
+/** Pseudorandom numbers, the same in every run and nearly normally distributed. */
 function dice(seed) {
   let x = seed * 2_654_435_761;
   const next = () => {
@@ -95,7 +95,7 @@ for (const length of [16, 384, 1_027]) {
       const vector = query.map((number) => roll() * 0.2 + number * share);
       vectors.set(`text ${n}`, vector);
       nearness.set(`e${n}`, share);
-      // Tools' events between the messages, so that no message has a neighbor that lends.
+      // Events of tools between the messages, so that no message inherits from a neighbor.
       events.push({ id: `e${n}`, action: "user_message", content: `text ${n}` });
       events.push({ action: "tool_result", toolCallId: `c${n}`, toolName: "t", content: "-" });
     }

@@ -153,7 +153,7 @@ test("the_client_sends_a_long_file_in_parts", async () => {
   await assert.rejects(sessionAgent(server.url, "cut").importAgent(cut), { code: "invalid_request" });
 });
 
-/** A server in front of the Worker that breaks the first answers off after so many bytes. */
+/** A server in front of the Worker that truncates the first responses after this many bytes. */
 async function breaking(bytes, times) {
   let left = times;
   const front = createServer(async ({ url }, response) => {
@@ -213,9 +213,9 @@ test("ctrl_c_leaves_a_partial_file_with_a_resumable_name", async () => {
     "--url",
     `http://127.0.0.1:${hanging.address().port}`,
   ]);
-  let said = "";
+  let output = "";
   child.stderr.on("data", (text) => {
-    said += text;
+    output += text;
   });
   const part = `${file}.part`;
   while (!existsSync(part) || (await stat(part)).size === 0) await setTimeout(20);
@@ -224,7 +224,7 @@ test("ctrl_c_leaves_a_partial_file_with_a_resumable_name", async () => {
   hanging.closeAllConnections();
   hanging.close();
   assert.equal(code, 1);
-  assert.match(said, /stopped\.ndjson\.part contains the data so far/);
+  assert.match(output, /stopped\.ndjson\.part contains the data so far/);
   assert.ok(!existsSync(file));
 });
 
@@ -235,7 +235,7 @@ test("an_interrupted_import_is_completed_by_the_same_file", async () => {
     for (let n = 0; n < 10; n += 1) await appended("whole", `more ${n}`, 1000, "z", own);
     const file = await exported("whole", undefined, own);
     const bytes = Buffer.from(file);
-    // How much of the file is sent, and how long after it the runtime is killed.
+    // How much of the file is sent before the runtime is killed, and how long after that.
     const rounds = [
       [0.05, 0],
       [0.2, 150],
@@ -256,7 +256,7 @@ test("an_interrupted_import_is_completed_by_the_same_file", async () => {
       await own.kill9();
       abort.abort();
       await importingIt;
-      // Sessions are there whole, or not at all.
+      // Sessions exist completely, or not at all.
       const { sessions } = await ok(agent, "listSessions", { limit: 500 }, own);
       for (const { id } of sessions) {
         const [{ n }] = await own.sql(agent, `SELECT count(*) AS n FROM cf_agents_events WHERE session_id = '${id}'`);

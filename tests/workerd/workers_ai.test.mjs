@@ -4,12 +4,12 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
 import { allOf, events, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
-import { hasNoCapacity, refuses, answerInChunks, answerWhole, startWorkersAi } from "./servers/workers_ai.mjs";
+import { hasNoCapacity, refuses, answerInChunks, answerUnstreamed, startWorkersAi } from "./servers/workers_ai.mjs";
 
 const MODEL = "workers-ai:@cf/meta/llama-3.1-8b-instruct";
 const SUMMARY = "## Topic\nParcels that were sent to Oslo.";
 
-/** A conversation with a middle that can be summarized. */
+/** A conversation with a middle part that can be summarized. */
 async function conversation(server, agent) {
   const turns = Array.from({ length: 10 }, (_, turn) => [
     { action: "user_message", content: `Where is parcel ${turn}?` },
@@ -32,7 +32,7 @@ describe("with_workers_ai_available", () => {
     ai = await startWorkersAi();
     server = await startServer({ ai: ai.url, vars: { AUTH: "open", MODEL } });
   });
-  beforeEach(() => (ai.asked.length = 0));
+  beforeEach(() => (ai.requests.length = 0));
   after(async () => {
     await server.stop();
     await ai.stop();
@@ -48,15 +48,15 @@ describe("with_workers_ai_available", () => {
     const { reason, compaction } = await compact(server, "pieces");
     assert.equal(reason, "compacted");
     assert.equal(compaction.summary, SUMMARY);
-    assert.equal(ai.asked.length, 1);
-    const [{ model, input }] = ai.asked;
+    assert.equal(ai.requests.length, 1);
+    const [{ model, input }] = ai.requests;
     assert.equal(model, "@cf/meta/llama-3.1-8b-instruct");
     assert.equal(input.stream, true);
     assert.match(input.messages[0].content, /Parcel 4 is in Oslo\./);
   });
 
   test("an_unstreamed_answer_is_read", async () => {
-    ai.answer = (_, response) => answerWhole(response, { response: SUMMARY });
+    ai.answer = (_, response) => answerUnstreamed(response, { response: SUMMARY });
     assert.equal((await compact(server, "whole")).compaction.summary, SUMMARY);
   });
 
@@ -68,17 +68,17 @@ describe("with_workers_ai_available", () => {
 
   test("a_capacity_error_is_retried", async () => {
     ai.answer = (_, response) =>
-      ai.asked.length === 1 ? hasNoCapacity(response) : answerWhole(response, { response: SUMMARY });
+      ai.requests.length === 1 ? hasNoCapacity(response) : answerUnstreamed(response, { response: SUMMARY });
     assert.equal((await compact(server, "busy")).compaction.summary, SUMMARY);
-    assert.equal(ai.asked.length, 2);
-    assert.deepEqual(ai.asked[0], ai.asked[1]);
+    assert.equal(ai.requests.length, 2);
+    assert.deepEqual(ai.requests[0], ai.requests[1]);
   });
 
   test("a_persistent_capacity_error_is_reported", async () => {
     ai.answer = (_, response) => hasNoCapacity(response);
     const { reason, compaction, error } = await compact(server, "crowded");
     assert.deepEqual([reason, compaction, error.code], ["summariser_failed", null, "model_overloaded"]);
-    assert.equal(ai.asked.length, 3);
+    assert.equal(ai.requests.length, 3);
   });
 
   test("other_failures_are_reported_at_once_without_their_message", async () => {
@@ -88,11 +88,11 @@ describe("with_workers_ai_available", () => {
     assert.deepEqual([reason, error.code], ["summariser_failed", "model_failed"]);
     assert.match(error.message, /5006/);
     assert.doesNotMatch(error.message, /4711/);
-    assert.equal(ai.asked.length, 1);
+    assert.equal(ai.requests.length, 1);
   });
 
   test("an_unstreamed_answer_that_is_too_large_is_refused", async () => {
-    ai.answer = (_, response) => answerWhole(response, { response: "x".repeat(17 << 20) });
+    ai.answer = (_, response) => answerUnstreamed(response, { response: "x".repeat(17 << 20) });
     const { reason, error } = await compact(server, "large");
     assert.deepEqual([reason, error.code], ["summariser_failed", "model_failed"]);
     assert.match(error.message, /16777216 bytes/);
@@ -117,7 +117,7 @@ describe("a_turn_with_workers_ai", () => {
     ai = await startWorkersAi();
     server = await startServer({ ai: ai.url, vars: { AUTH: "open", MODEL } });
   });
-  beforeEach(() => (ai.asked.length = 0));
+  beforeEach(() => (ai.requests.length = 0));
   after(async () => {
     await server.stop();
     await ai.stop();
@@ -146,7 +146,7 @@ describe("a_turn_with_workers_ai", () => {
 
   test("shows_an_unstreamed_answer", async () => {
     ai.answer = (_, response) =>
-      answerWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
+      answerUnstreamed(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
     const { text, types } = await allOf(await submit(server, "whole", "s", "Three and three?"));
     assert.equal(text, "Six.");
     assert.equal(types.at(-1), "finish");
@@ -160,29 +160,29 @@ describe("a_turn_with_workers_ai", () => {
   test("makes_the_calls_that_the_model_requests", async () => {
     await server.call("calls", "defineBlock", { label: "notes", kind: "writable", description: "What to keep" });
     ai.answer = ({ input }, response) =>
-      ai.asked.length === 1
-        ? answerWhole(response, {
+      ai.requests.length === 1
+        ? answerUnstreamed(response, {
             response: null,
             tool_calls: [{ name: "set_context", arguments: { label: "notes", content: "Likes tea." } }],
           })
-        : answerWhole(response, {
+        : answerUnstreamed(response, {
             response: `I keep ${input.messages.filter(({ role }) => role === "tool").length} note.`,
           });
     const { text, types } = await allOf(await submit(server, "calls", "s", "Remember that I like tea."));
     assert.equal(text, "I keep 1 note.");
     assert.ok(types.includes("tool-output-available"));
-    assert.ok(ai.asked[0].input.tools.some((tool) => JSON.stringify(tool).includes("set_context")));
+    assert.ok(ai.requests[0].input.tools.some((tool) => JSON.stringify(tool).includes("set_context")));
     const { body } = await server.call("calls", "getBlock", { label: "notes" });
     assert.equal(body.content, "Likes tea.");
   });
 
   test("retries_a_capacity_error", async () => {
     ai.answer = (_, response) =>
-      ai.asked.length === 1
+      ai.requests.length === 1
         ? hasNoCapacity(response)
         : answerInChunks(response, [{ response: "Here " }, { response: "I am." }]);
     const { text, types } = await allOf(await submit(server, "busy", "s", "Are you there?"));
-    assert.deepEqual([text, ai.asked.length], ["Here I am.", 2]);
+    assert.deepEqual([text, ai.requests.length], ["Here I am.", 2]);
     assert.ok(!types.includes("error"));
   });
 
@@ -190,7 +190,7 @@ describe("a_turn_with_workers_ai", () => {
     ai.answer = (_, response) => hasNoCapacity(response);
     const { types } = await allOf(await submit(server, "crowded", "s", "Are you there?"));
     assert.ok(types.includes("error"), types.join());
-    assert.equal(ai.asked.length, 3);
+    assert.equal(ai.requests.length, 3);
     const { body } = await server.call("crowded", "getHistory", { sessionId: "s" });
     assert.equal(body.messages[0].parts[0].text, "Are you there?");
   });

@@ -68,10 +68,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path != "/v1/embeddings":
             return self.refuse(404, "This server only has /v1/embeddings.")
         try:
-            asked = json.loads(body)["input"]
+            given = json.loads(body)["input"]
         except (ValueError, KeyError, TypeError):
             return self.refuse(400, "The body must be a JSON object with an `input`.")
-        texts = [asked] if isinstance(asked, str) else asked
+        texts = [given] if isinstance(given, str) else given
         if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
             return self.refuse(400, "`input` must be a text or a list of texts, none of them empty.")
         vectors, tokens = self.server.model.embed(texts)

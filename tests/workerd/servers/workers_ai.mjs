@@ -3,7 +3,7 @@
 //
 //   const ai = await startWorkersAi();
 //   ai.answer = ({ model, input }, response) => saysWhole(response, { response: "Hello" });
-//   ai.asked   // [{ model, input }], in order
+//   ai.requests   // [{ model, input }], in order
 
 import { createServer } from "node:http";
 import { once } from "node:events";
@@ -12,11 +12,11 @@ const STREAM = { "content-type": "text/event-stream" };
 const JSON_TYPE = { "content-type": "application/json" };
 
 export async function startWorkersAi() {
-  const asked = [];
-  const ai = { asked, answer: null };
+  const requests = [];
+  const ai = { requests, answer: null };
   const server = createServer(async (request, response) => {
     const question = { model: request.headers["mf-header-cf-consn-model-id"], input: (await read(request)).inputs };
-    asked.push(question);
+    requests.push(question);
     await ai.answer(question, response);
   });
   server.listen(0, "127.0.0.1");
@@ -30,12 +30,12 @@ export async function startWorkersAi() {
   return ai;
 }
 
-/** Answers in one piece. */
-export function answerWhole(response, answer) {
+/** Answers without streaming. */
+export function answerUnstreamed(response, answer) {
   response.writeHead(200, JSON_TYPE).end(JSON.stringify(answer));
 }
 
-/** Answers in pieces. Each is sent before the next is waited for. */
+/** Streams an answer in pieces. Each is sent before the next is awaited. */
 export async function answerInChunks(response, pieces) {
   response.writeHead(200, STREAM);
   for await (const piece of pieces) response.write(`data: ${JSON.stringify(piece)}\n\n`);

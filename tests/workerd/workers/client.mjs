@@ -35,14 +35,14 @@ export async function perform(targets, { via, agent, options = {}, session, meth
 
 export default {
   async fetch(request, env, ctx) {
-    const asked = await request.json();
+    const call = await request.json();
     const targets = {
       service: env.SERVICE,
       namespace: env.OBJECT,
-      stub: env.OBJECT.getByName(asked.agent),
+      stub: env.OBJECT.getByName(call.agent),
       older: { idFromName: (name) => env.OBJECT.idFromName(name), get: (id) => env.OBJECT.get(id) },
       fetchOnly: ctx.exports.FetchOnly,
     };
-    return Response.json(await perform(targets, asked));
+    return Response.json(await perform(targets, call));
   },
 };

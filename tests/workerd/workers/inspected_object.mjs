@@ -54,7 +54,10 @@ export class SessionAgent extends DurableObject {
     return this.real.webSocketError(socket, error);
   }
 
-  /** Counts all that the object reads and writes from now on, whether or not a request waits for it. */
+  /**
+   * Counts everything that the object reads and writes from now on, whether or not a request waits
+   * for it.
+   */
   #startMeter() {
     const { storage } = this.ctx;
     const { sql } = storage;

@@ -19,7 +19,7 @@ const checkpoint = (id) => ({
   versions_seen: {},
 });
 
-/** A program for each adapter: it writes first, where nothing is yet, and reads back. */
+/** A program for each adapter: it first writes to an empty agent, and then reads. */
 const ADAPTERS = {
   async openaiAgents(agent) {
     const session = new SessionAgentSession(agent.session("s"));
@@ -112,7 +112,7 @@ async function answer({ target, agent: name, options, session, method, given, ad
   }
 }
 
-/** What a binding itself returns, without the client. */
+/** The result of the binding itself, without the client. */
 async function raw({ target, agent, method, given }, targets) {
   try {
     if (target === "url")
@@ -130,9 +130,9 @@ async function raw({ target, agent, method, given }, targets) {
 
 export default {
   async fetch(request, env) {
-    const asked = await request.json();
-    const targets = { service: env.SERVICE, namespace: env.OBJECT, url: asked.url ?? env.URL };
-    const work = asked.raw ? raw : answer;
-    return Response.json(await Promise.all(asked.all.map((one) => work(one, targets))));
+    const order = await request.json();
+    const targets = { service: env.SERVICE, namespace: env.OBJECT, url: order.url ?? env.URL };
+    const work = order.raw ? raw : answer;
+    return Response.json(await Promise.all(order.all.map((one) => work(one, targets))));
   },
 };
