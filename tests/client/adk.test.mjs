@@ -28,7 +28,7 @@ after(() => evicting.stop());
 const { open } = evicting;
 
 const serviceOf = (name) => new SessionAgentSessionService(open(name));
-/** What JSON has of a value. ADK's events have fields that are `undefined`. */
+/** The JSON form of a value. ADK's events have fields that are `undefined`. */
 const plain = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
 
 class Scripted extends BaseLlm {
@@ -84,7 +84,7 @@ async function run(runner, newMessage, more = {}) {
 }
 
 /** Without the ids and times that each run generates. */
-function said(value) {
+function withoutIds(value) {
   const made = new Map();
   const text = JSON.stringify(value, (key, inner) => {
     if (key === "timestamp" || key === "lastUpdateTime") return undefined;
@@ -112,20 +112,20 @@ test("a_run_stores_the_same_as_adks_own_service", async () => {
     await run(runnerOf(service(), llm), user("And what should I wear?"));
     const other = await service().createSession({ appName: "trips", userId: "ann", sessionId: "2" });
     const stranger = await service().createSession({ appName: "trips", userId: "bob", sessionId: "1" });
-    outcomes.push(said({ session: await service().getSession(key), sent: llm.sent, other, stranger }));
+    outcomes.push(withoutIds({ session: await service().getSession(key), sent: llm.sent, other, stranger }));
   }
   assert.deepEqual(outcomes[0], outcomes[1]);
   const [{ session, other, stranger }] = outcomes;
   assert.equal(session.events.length, 6);
   assert.deepEqual([session.state.topic, session.state.mood], ["weather", "good"]);
   assert.ok(session.state["app:count"] > 0);
-  // The app's state is everybody's, and the user's is one user's.
+  // The app's state is shared by all users; a user's state belongs to one user.
   const { "user:home": home, "app:count": count } = session.state;
   assert.deepEqual(other.state, { "user:home": home, "app:count": count });
   assert.deepEqual(stranger.state, { "app:count": count });
   assert.ok(!JSON.stringify(outcomes[0]).includes("temp:"));
   assert.ok(evicting.evictions >= 8);
-  // Search finds what a tool gave.
+  // Search finds a tool's output.
   const { results } = await open("runner").search({ query: "rain" });
   assert.ok(results.some(({ action }) => action === "tool_result"));
 });
@@ -140,7 +140,7 @@ test("a_streamed_run_stores_complete_answers", async () => {
       model({ text: "It rains." }),
     ]);
     const events = await run(runnerOf(service, llm), user("Oslo?"), { runConfig: { streamingMode: "sse" } });
-    outcomes.push(said([await service.getSession(key), events]));
+    outcomes.push(withoutIds([await service.getSession(key), events]));
   }
   assert.deepEqual(outcomes[0], outcomes[1]);
   assert.deepEqual(
@@ -156,14 +156,14 @@ test("a_call_awaiting_confirmation_continues_in_another_process", async () => {
     await service().createSession(key);
     const llm = new Scripted(calls(["c1", "book", { city: "Oslo" }]), says("Please confirm."), says("Booked."));
     const waiting = await run(runnerOf(service(), llm), user("Book a hotel"));
-    const asked = waiting
+    const confirmation = waiting
       .flatMap(({ content }) => content?.parts ?? [])
       .find(({ functionCall }) => functionCall?.name === "adk_request_confirmation").functionCall;
-    const response = { id: asked.id, name: asked.name, response: { confirmed: true } };
+    const response = { id: confirmation.id, name: confirmation.name, response: { confirmed: true } };
     await run(runnerOf(service(), llm), { role: "user", parts: [{ functionResponse: response }] });
     const session = await service().getSession(key);
     assert.match(JSON.stringify(session.events), /"booked":"Oslo"/);
-    outcomes.push(said(session).events.map(({ content, author }) => [author, content?.parts?.map(Object.keys)]));
+    outcomes.push(withoutIds(session).events.map(({ content, author }) => [author, content?.parts?.map(Object.keys)]));
   }
   assert.deepEqual(outcomes[0], outcomes[1]);
 });
@@ -203,17 +203,17 @@ function stepOf(roll, n) {
   if (kind < 1) return [`delete ${JSON.stringify(place)}`, (service) => service.deleteSession(place)];
   if (kind < 2) {
     const { userId, ...app } = place;
-    const asked = [{}, { limit: 2 }, { limit: 1, page: 2 }, { limit: 2, offset: 1 }, { offset: 1 }, { limit: 0 }][
+    const filter = [{}, { limit: 2 }, { limit: 1, page: 2 }, { limit: 2, offset: 1 }, { offset: 1 }, { limit: 0 }][
       roll(6)
     ];
     const owner = roll(2) ? { userId } : {};
     return [
-      `list ${JSON.stringify([app, owner, asked])}`,
+      `list ${JSON.stringify([app, owner, filter])}`,
       async (service) => {
-        const { sessions, ...pages } = await service.listSessions({ appName: app.appName, ...owner, ...asked });
-        const isWhole = asked.limit === undefined && asked.offset === undefined;
+        const { sessions, ...pages } = await service.listSessions({ appName: app.appName, ...owner, ...filter });
+        const isUnfiltered = filter.limit === undefined && filter.offset === undefined;
         const names = sessions.map(({ appName, userId: of, id, events }) => [appName, of, id, events]);
-        return [pages, isWhole ? names.toSorted() : names.length];
+        return [pages, isUnfiltered ? names.toSorted() : names.length];
       },
     ];
   }
@@ -223,14 +223,14 @@ function stepOf(roll, n) {
       { afterTimestamp: time - 5000 },
       { numRecentEvents: 4, afterTimestamp: time },
     ];
-    const asked = { ...place, config: config[roll(3)] };
-    return [`get ${JSON.stringify(asked)}`, async (service) => plain((await service.getSession(asked))?.events)];
+    const query = { ...place, config: config[roll(3)] };
+    return [`get ${JSON.stringify(query)}`, async (service) => plain((await service.getSession(query))?.events)];
   }
   const isRepeated = roll(5) === 0;
   return [
     `append ${JSON.stringify([place, state, parts])}`,
     async (service) => {
-      const session = await service.getOrCreateSession({ ...place, state: roll.begun });
+      const session = await service.getOrCreateSession({ ...place, state: roll.initialState });
       const event = createEvent({
         id: isRepeated && session.events.length > 0 ? session.events.at(-1).id : `event ${n}`,
         invocationId: `run ${n}`,
@@ -249,7 +249,7 @@ function stepOf(roll, n) {
 test("random_programs_match_adks_own_service", async () => {
   for (let seed = 1; seed <= games(3, 6); seed += 1) {
     const roll = random(seed);
-    roll.begun = { begun: seed, "user:a": "at first", "temp:b": 1 };
+    roll.initialState = { started: seed, "user:a": "at first", "temp:b": 1 };
     const [ours, theirs] = [serviceOf(`program ${seed}`), new InMemorySessionService()];
     const places = new Map();
     for (let n = 1; n <= 40; n += 1) {

@@ -50,13 +50,13 @@ test("the_sdks_tool_runner_stores_the_models_files", async () => {
     ],
     [{ type: "text", text: "Noted." }],
   );
-  const said = await client.beta.messages.toolRunner({
+  const message = await client.beta.messages.toolRunner({
     model: "m",
     max_tokens: 100,
     messages: [{ role: "user", content: "I like tea." }],
     tools: [betaMemoryTool(memoryHandlers(open("runner")))],
   });
-  assert.equal(said.content[0].text, "Noted.");
+  assert.equal(message.content[0].text, "Noted.");
   assert.deepEqual(requests[0].tools, [{ type: "memory_20250818", name: "memory" }]);
   const [created, refused] = requests[2].messages.at(-1).content;
   assert.match(JSON.stringify(created), /File created successfully at: \/memories\/tea\.md/);
@@ -72,7 +72,7 @@ test("the_sdks_tool_runner_stores_the_models_files", async () => {
 const at = (path) => `/memories/${path}`;
 const TEN = Array.from({ length: 10 }, (_, n) => `line ${n + 1}`).join("\n");
 
-/** Commands in their order. Of `view` of a directory, the files alone are compared. */
+/** Commands in this order. For `view` of a directory, only the files are compared. */
 const COMMANDS = [
   { command: "view", path: at("a.md") },
   { command: "create", path: at("a.md"), file_text: TEN },
@@ -126,7 +126,7 @@ test("each_command_matches_the_sdks_own_tool", async () => {
     const theirs = await BetaLocalFilesystemMemoryTool.init(folder);
     const ours = memoryHandlers(open("commands"));
     for (const command of COMMANDS) {
-      const [one, other] = await Promise.all([ours, theirs].map((handlers) => said(handlers, command)));
+      const [one, other] = await Promise.all([ours, theirs].map((handlers) => outputOf(handlers, command)));
       assert.equal(one, other, JSON.stringify(command));
     }
   } finally {
@@ -134,12 +134,12 @@ test("each_command_matches_the_sdks_own_tool", async () => {
   }
 });
 
-async function said(handlers, command) {
+async function outputOf(handlers, command) {
   const text = await Promise.resolve()
     .then(() => handlers[command.command](command))
     .catch((error) => `refused: ${error.message}`);
   if (!text.startsWith("Here're")) return text;
-  // What a directory measures is the file system's own affair.
+  // The size of a directory depends on the file system.
   return text
     .split("\n")
     .filter((line, n) => n === 0 || !/\/$|\t\/memories(\/b)?$/.test(line))

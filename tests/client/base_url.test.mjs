@@ -15,7 +15,7 @@ import { alike, all, plain, startCompared, WEATHER } from "./compared.mjs";
 
 const { provider, run, tokenOf, baseOf, compare } = await startCompared();
 
-/** With a provider that has no Responses. */
+/** With a provider without the Responses API. */
 const inChat = await startCompared(undefined, "chat-completions");
 
 const openais = { newest: OpenAI, "a year old": OldOpenAI };
@@ -46,8 +46,8 @@ for (const [version, Client] of Object.entries(openais)) {
   const make = openai(Client);
 
   test(`openai_${version}_completions_match_the_provider`, async () => {
-    const said = await compare(make, async (client) => plain(await client.chat.completions.create(chatOf("hi"))));
-    assert.equal(said.choices[0].message.content, "Hello, dear friend.");
+    const completion = await compare(make, async (client) => plain(await client.chat.completions.create(chatOf("hi"))));
+    assert.equal(completion.choices[0].message.content, "Hello, dear friend.");
     const more = { seed: 7, logit_bias: { 5: 1 }, max_completion_tokens: 50, metadata: { a: "b" } };
     await compare(make, async (client) => plain(await client.chat.completions.create(chatOf("hi", more))));
     const { body } = provider.requests.at(-1);
@@ -94,8 +94,8 @@ for (const [version, Client] of Object.entries(openais)) {
 
   test(`openai_${version}_structured_answers_are_parsed`, async () => {
     const parsed = await compare(make, async (client) => {
-      const said = await client.chat.completions.parse(chatOf("how much?", { response_format: SCHEMA }));
-      return said.choices[0].message.content;
+      const completion = await client.chat.completions.parse(chatOf("how much?", { response_format: SCHEMA }));
+      return completion.choices[0].message.content;
     });
     assert.equal(parsed, '{"answer":42}');
   });
@@ -111,8 +111,8 @@ for (const [version, Client] of Object.entries(openais)) {
     await assert.rejects(stranger.chat.completions.create(chatOf("hi")), Client.AuthenticationError);
     await assert.rejects(stranger.models.list(), Client.AuthenticationError);
     const known = new Client({ baseURL: url, apiKey: await tokenOf("locked"), maxRetries: 0 });
-    const asked = known.chat.completions.create(chatOf("hi", { model: "gpt-dear" }));
-    await assert.rejects(asked, Client.PermissionDeniedError);
+    const completion = known.chat.completions.create(chatOf("hi", { model: "gpt-dear" }));
+    await assert.rejects(completion, Client.PermissionDeniedError);
     const twice = known.chat.completions.create(chatOf("hi", { n: 2 }));
     await assert.rejects(twice, (error) => error instanceof Client.BadRequestError && error.param === "n");
     const listed = await all(await known.models.list());
@@ -143,8 +143,8 @@ for (const [version, Client] of Object.entries(anthropics)) {
   const make = claude(Client);
 
   test(`anthropic_${version}_messages_match_the_provider`, async () => {
-    const said = await compare(make, async (client) => plain(await client.messages.create(claudeOf("hi"))));
-    assert.equal(said.content[0].text, "Hello, dear friend.");
+    const message = await compare(make, async (client) => plain(await client.messages.create(claudeOf("hi"))));
+    assert.equal(message.content[0].text, "Hello, dear friend.");
     const more = { top_k: 5, stop_sequences: ["END"], metadata: { user_id: "u" }, service_tier: "auto" };
     await compare(make, async (client) => plain(await client.messages.create(claudeOf("hi", more))));
     const { body, headers } = provider.requests.at(-1);
@@ -169,14 +169,14 @@ for (const [version, Client] of Object.entries(anthropics)) {
   });
 
   test(`anthropic_${version}_a_tool_result_continues_the_turn`, async () => {
-    const said = await compare(make, async (client) => {
-      const asked = claudeOf("weather", { tools: [CLAUDES_WEATHER] });
-      const first = await client.messages.create(asked);
+    const message = await compare(make, async (client) => {
+      const request = claudeOf("weather", { tools: [CLAUDES_WEATHER] });
+      const first = await client.messages.create(request);
       const result = { type: "tool_result", tool_use_id: first.content[0].id, content: "sunny" };
-      asked.messages.push({ role: "assistant", content: first.content }, { role: "user", content: [result] });
-      return plain(await client.messages.create(asked));
+      request.messages.push({ role: "assistant", content: first.content }, { role: "user", content: [result] });
+      return plain(await client.messages.create(request));
     });
-    assert.equal(said.content[0].text, "It is sunny.");
+    assert.equal(message.content[0].text, "It is sunny.");
   });
 
   test(`anthropic_${version}_errors_have_their_classes_and_tokens_are_counted`, async () => {
@@ -211,16 +211,16 @@ for (const [version, Client] of Object.entries(openais)) {
       { input: "how much?", text: { format }, reasoning: { effort: "low" }, safety_identifier: "s" },
     ];
     for (const request of requests) {
-      const asked = { model: "gpt-test", ...request };
+      const settings = { model: "gpt-test", ...request };
       for (const world of [compare, inChat.compare]) {
-        const said = await world(openai(Client), async (client) => {
-          const whole = await client.responses.create(asked);
-          const next = { ...asked, input: "And now?", previous_response_id: whole.id };
-          const streamed = await all(await client.responses.create({ ...asked, stream: true }));
-          const after = asked.store === false || asked.tools ? [] : await all(client.responses.stream(next));
-          return [whole, streamed, after].map(alike);
+        const responses = await world(openai(Client), async (client) => {
+          const complete = await client.responses.create(settings);
+          const next = { ...settings, input: "And now?", previous_response_id: complete.id };
+          const streamed = await all(await client.responses.create({ ...settings, stream: true }));
+          const after = settings.store === false || settings.tools ? [] : await all(client.responses.stream(next));
+          return [complete, streamed, after].map(alike);
         });
-        assert.equal(said[0].status, "completed");
+        assert.equal(responses[0].status, "completed");
       }
     }
     assert.match(provider.requests.at(-1).path, /\/responses$/);
@@ -251,16 +251,16 @@ for (const [version, Client] of Object.entries(openais)) {
     assert.equal(provider.requests.at(-1).body.input.length, 3);
 
     const tools = [{ type: "function", ...WEATHER.function }];
-    const asked = await client.responses.create({ model: "gpt-test", input: "weather", tools });
-    const [call] = asked.output;
+    const question = await client.responses.create({ model: "gpt-test", input: "weather", tools });
+    const [call] = question.output;
     assert.deepEqual([call.type, call.name, call.arguments], ["function_call", "get_weather", '{"city":"Rome"}']);
-    const said = await client.responses.create({
+    const answer = await client.responses.create({
       model: "gpt-test",
-      previous_response_id: asked.id,
+      previous_response_id: question.id,
       input: [{ type: "function_call_output", call_id: call.call_id, output: "sunny" }],
       tools,
     });
-    assert.equal(said.output_text, "It is sunny.");
+    assert.equal(answer.output_text, "It is sunny.");
     const parsed = await client.responses.parse({
       model: "gpt-test",
       input: "how much?",
@@ -281,18 +281,18 @@ for (const [version, Client] of Object.entries(openais)) {
 test("a_codex_request_is_answered_in_one_session", async () => {
   const agent = "codex";
   const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent), maxRetries: 0 });
-  const said = (role, ...texts) => ({
+  const item = (role, ...texts) => ({
     type: "message",
     id: `msg_${role}`,
     role,
     content: texts.map((text) => ({ type: "input_text", text })),
   });
-  const asked = {
+  const request = {
     model: "gpt-test",
     input: [
-      said("developer", "You are a coding agent.", "Be kind."),
-      said("user", "The folder is /work."),
-      said("user", "weather"),
+      item("developer", "You are a coding agent.", "Be kind."),
+      item("user", "The folder is /work."),
+      item("user", "weather"),
     ],
     tools: [{ type: "function", ...WEATHER.function, strict: false }],
     tool_choice: "auto",
@@ -303,10 +303,10 @@ test("a_codex_request_is_answered_in_one_session", async () => {
     prompt_cache_key: "thread",
     client_metadata: { "x-codex-window-id": "thread:0", thread_id: "thread" },
   };
-  const first = await client.responses.create(asked);
+  const first = await client.responses.create(request);
   const [call] = first.output;
   const result = { type: "function_call_output", id: "fco_a", call_id: call.call_id, output: "sunny" };
-  const second = await client.responses.create({ ...asked, input: [...asked.input, call, result] });
+  const second = await client.responses.create({ ...request, input: [...request.input, call, result] });
   assert.equal(second.output_text, "It is sunny.");
   assert.equal((await run(agent, "listSessions", {})).sessions.length, 1);
 });
@@ -315,8 +315,8 @@ test("a_client_without_sessions_keeps_its_conversation_and_memory", async () => 
   const agent = "remembers";
   await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
   const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent) });
-  const asked = chatOf("remember tea.");
-  for await (const chunk of await client.chat.completions.create({ ...asked, stream: true })) {
+  const request = chatOf("remember tea.");
+  for await (const chunk of await client.chat.completions.create({ ...request, stream: true })) {
     assert.ok(!JSON.stringify(chunk).includes("set_context"));
   }
   assert.equal((await run(agent, "getBlock", { label: "memory" })).content, "tea.");
@@ -366,8 +366,8 @@ test("a_session_is_named_by_url_or_header", async () => {
   const defaultHeaders = { "x-session-id": "trip", "x-session-history": "stored" };
   const stored = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey, defaultHeaders });
   await stored.chat.completions.create(chatOf("two"));
-  const said = provider.requests.at(-1).body.messages.map(({ content }) => content);
-  assert.deepEqual(said, ["Be kind.", "one", "Hello, dear friend.", "two"]);
+  const contents = provider.requests.at(-1).body.messages.map(({ content }) => content);
+  assert.deepEqual(contents, ["Be kind.", "one", "Hello, dear friend.", "two"]);
   const narrow = await tokenOf(agent, { sessionId: "mine" });
   const other = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: narrow, defaultHeaders, maxRetries: 0 });
   await assert.rejects(other.chat.completions.create(chatOf("two")), OpenAI.PermissionDeniedError);
@@ -404,10 +404,10 @@ test("a_client_that_reconnects_and_repeats_its_request_joins_the_turn", async ()
   const agent = "leaves";
   const client = new OpenAI({ baseURL: `${baseOf(agent)}/openai/v1`, apiKey: await tokenOf(agent) });
   const before = provider.requests.length;
-  const asked = chatOf("wait", { stream: true });
-  const { data: stream, response } = await client.chat.completions.create(asked).withResponse();
+  const request = chatOf("wait", { stream: true });
+  const { data: stream, response } = await client.chat.completions.create(request).withResponse();
   for await (const chunk of stream) if (chunk.choices[0].delta.content) break;
-  const again = await client.chat.completions.create(asked);
+  const again = await client.chat.completions.create(request);
   setTimeout(() => provider.open(), 100);
   const chunks = await all(again);
   assert.equal(chunks.map(({ choices: [choice] }) => choice.delta.content ?? "").join(""), "Hello, dear friend.");
@@ -425,8 +425,8 @@ test("the_documented_programs_run", async () => {
   for (const { text } of blocks) {
     const program = `${text.replace(/^import .*$/m, "")}\nreturn client;`;
     const client = await new AsyncFunction("Anthropic", "BASE", "TOKEN", program)(Anthropic, baseOf("printed"), token);
-    const said = await client.messages.create(claudeOf("hi", { model: "claude-opus-5-5" }));
-    assert.equal(said.content[0].text, "Hello, dear friend.");
+    const message = await client.messages.create(claudeOf("hi", { model: "claude-opus-5-5" }));
+    assert.equal(message.content[0].text, "Hello, dear friend.");
   }
 });
 

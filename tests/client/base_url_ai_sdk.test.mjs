@@ -70,10 +70,10 @@ const settings = { instructions: "Be kind.", maxRetries: 0 };
 for (const [name, make] of Object.entries(MODELS)) {
   test(`ai_sdk_${name}_answers_match_the_provider`, async () => {
     for (const prompt of ["hi", "think"]) {
-      const said = await compare(make, async (model) =>
+      const result = await compare(make, async (model) =>
         alike(comparable(await generateText({ ...settings, model, prompt, maxOutputTokens: 50, temperature: 0.5 }))),
       );
-      assert.equal(said.text, "Hello, dear friend.");
+      assert.equal(result.text, "Hello, dear friend.");
     }
   });
 
@@ -90,13 +90,13 @@ for (const [name, make] of Object.entries(MODELS)) {
 
   test(`ai_sdk_${name}_tools_run_in_the_caller`, async () => {
     for (const prompt of ["weather", "both"]) {
-      const whole = await compare(make, async (model) => {
+      const complete = await compare(make, async (model) => {
         const { cities, tools } = weather();
-        const said = await generateText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
-        return alike({ cities, ...comparable(said) });
+        const result = await generateText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
+        return alike({ cities, ...comparable(result) });
       });
-      assert.equal(whole.text, "It is sunny.");
-      assert.deepEqual(whole.cities, prompt === "both" ? ["Rome", "Oslo"] : ["Rome"]);
+      assert.equal(complete.text, "It is sunny.");
+      assert.deepEqual(complete.cities, prompt === "both" ? ["Rome", "Oslo"] : ["Rome"]);
       await compare(make, async (model) => {
         const { cities, tools } = weather();
         const stream = streamText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
@@ -108,9 +108,9 @@ for (const [name, make] of Object.entries(MODELS)) {
   test(`ai_sdk_${name}_structured_answers_are_parsed`, async () => {
     const output = Output.object({ schema: z.object({ answer: z.number() }) });
     const parsed = await compare(make, async (model) => {
-      const said = await generateText({ ...settings, model, prompt: "how much?", output });
+      const result = await generateText({ ...settings, model, prompt: "how much?", output });
       const stream = streamText({ ...settings, model, prompt: "how much?", output });
-      return alike([said.output, comparable(said), await all(stream.partialOutputStream), await stream.output]);
+      return alike([result.output, comparable(result), await all(stream.partialOutputStream), await stream.output]);
     });
     assert.deepEqual(parsed[0], { answer: 42 });
   });
@@ -122,7 +122,7 @@ for (const [name, make] of Object.entries(MODELS)) {
       openai: { reasoningEffort: "low", user: "u", metadata: { a: "b" }, parallelToolCalls: false },
       ours: { reasoningEffort: "low", user: "u" },
     };
-    const said = await compare(make, async (model) => {
+    const result = await compare(make, async (model) => {
       const { cities, tools } = weather();
       const shared = { ...settings, model, tools, stopWhen: stepCountIs(3) };
       const messages = [{ role: "user", content: "think" }];
@@ -138,8 +138,8 @@ for (const [name, make] of Object.entries(MODELS)) {
       const stream = streamText({ ...shared, providerOptions, messages });
       return alike([cities, answers, await all(stream.fullStream), await stream.text]);
     });
-    assert.equal(said[3], "It is sunny.");
-    assert.deepEqual(said[0], ["Rome", "Rome", "Oslo", "Rome"]);
+    assert.equal(result[3], "It is sunny.");
+    assert.deepEqual(result[0], ["Rome", "Rome", "Oslo", "Rome"]);
     assert.ok(JSON.stringify(provider.requests.at(-1).body).includes(PIXEL));
   });
 

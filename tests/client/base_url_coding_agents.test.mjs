@@ -48,13 +48,13 @@ async function runIn({ home, work, bin }, command, args, env) {
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const said = { stdout: "", stderr: "" };
-  for (const name of ["stdout", "stderr"]) child[name].on("data", (more) => (said[name] += more));
+  const output = { stdout: "", stderr: "" };
+  for (const name of ["stdout", "stderr"]) child[name].on("data", (more) => (output[name] += more));
   const timer = setTimeout(() => child.kill("SIGKILL"), LONGEST_RUN_MS);
   const code = await new Promise((resolve) => child.once("close", resolve));
   clearTimeout(timer);
-  assert.equal(code, 0, `${said.stdout}\n${said.stderr}`);
-  return said.stdout;
+  assert.equal(code, 0, `${output.stdout}\n${output.stderr}`);
+  return output.stdout;
 }
 
 const eventsIn = (text) =>
@@ -75,10 +75,10 @@ const claude = (model) => async (urls, apiKey) => {
   const ask = async (prompt, ...more) => {
     const args = ["-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose"];
     const printed = await runIn(place, "claude", [...args, "--allowedTools", "Read,Write", ...more], env);
-    const kept = eventsIn(printed).map(({ type, message, result, is_error, num_turns, stop_reason, usage }) =>
+    const events = eventsIn(printed).map(({ type, message, result, is_error, num_turns, stop_reason, usage }) =>
       type === "system" ? [] : { type, message, result, is_error, num_turns, stop_reason, usage },
     );
-    return alike(kept.flat());
+    return alike(events.flat());
   };
   return { place, ask };
 };
@@ -91,7 +91,7 @@ const allow = { models: CLAUDES.map((name) => `anthropic:${name}`), systemInstru
 
 for (const model of CLAUDES) {
   test(`claude_code_with_${model}_answers_and_edits_files`, async () => {
-    const said = await compare(
+    const results = await compare(
       claude(model),
       async ({ place, ask }) => {
         const hi = await ask("hi");
@@ -101,9 +101,9 @@ for (const model of CLAUDES) {
       },
       { allow },
     );
-    assert.equal(said[0].at(-1).result, "Hello, dear friend.");
-    assert.match(said[1].at(-1).result, /The lake is blue/);
-    assert.equal(said[3], "It rains.");
+    assert.equal(results[0].at(-1).result, "Hello, dear friend.");
+    assert.match(results[1].at(-1).result, /The lake is blue/);
+    assert.equal(results[3], "It rains.");
   });
 }
 
@@ -152,23 +152,23 @@ const pi = (api) => async (urls, apiKey) => {
     const args = [PI, "--mode", "json", "-p", "--provider", "ours", "--model", "gpt-test", ...more, prompt];
     const printed = await runIn(place, process.execPath, args, { OPENAI_API_KEY: apiKey, PI_OFFLINE: "1" });
     // How much of the message an update contains depends on how many updates arrive at once.
-    const kept = eventsIn(printed).map(({ type, assistantMessageEvent: said, ...event }) =>
-      type === "message_update" ? { kind: said.type, delta: said.delta } : { type, ...event },
+    const events = eventsIn(printed).map(({ type, assistantMessageEvent: update, ...event }) =>
+      type === "message_update" ? { kind: update.type, delta: update.delta } : { type, ...event },
     );
-    return alike(kept.filter(({ type }) => type !== "session"));
+    return alike(events.filter(({ type }) => type !== "session"));
   };
   return { place, ask };
 };
 
 for (const api of ["openai-completions", "openai-responses"]) {
   test(`pi_over_${api.replace("-", "_")}_answers_and_edits_files`, async () => {
-    const said = await compare(pi(api), async ({ place, ask }) => {
+    const results = await compare(pi(api), async ({ place, ask }) => {
       const read = await ask('use read {"path":"note.txt"}');
       const hi = await ask("hi", "--continue");
       const written = await ask('use write {"path":"new.txt","content":"It rains."}');
       return [read, hi, written, await readFile(join(place.work, "new.txt"), "utf8")];
     });
-    assert.match(JSON.stringify(said[0].at(-1)), /It is The lake is blue/);
-    assert.equal(said[3], "It rains.");
+    assert.match(JSON.stringify(results[0].at(-1)), /It is The lake is blue/);
+    assert.equal(results[3], "It rains.");
   });
 }

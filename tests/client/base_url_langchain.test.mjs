@@ -26,7 +26,7 @@ const MODELS = {
     new ChatAnthropic({ model: "claude-test", apiKey, anthropicApiUrl, maxTokens: 100, maxRetries: 0 }),
 };
 
-const asked = (text) => [new SystemMessage("Be kind."), new HumanMessage(text)];
+const messagesOf = (text) => [new SystemMessage("Be kind."), new HumanMessage(text)];
 
 const weather = () => {
   const cities = [];
@@ -46,11 +46,11 @@ const textOf = ({ content }) =>
 for (const [name, make] of Object.entries(MODELS)) {
   test(`langchain_${name}_messages_match_the_provider`, async () => {
     for (const text of ["hi", "think"]) {
-      const said = await compare(make, async (model) => {
-        const message = await model.invoke(asked(text));
+      const result = await compare(make, async (model) => {
+        const message = await model.invoke(messagesOf(text));
         return { text: textOf(message), message: alike(message) };
       });
-      assert.equal(said.text, "Hello, dear friend.");
+      assert.equal(result.text, "Hello, dear friend.");
     }
   });
 
@@ -58,7 +58,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     for (const text of ["hi", "think", "both"]) {
       const chunks = await compare(make, async (model) => {
         const { look } = weather();
-        return alike(await all(await model.bindTools([look]).stream(asked(text))));
+        return alike(await all(await model.bindTools([look]).stream(messagesOf(text))));
       });
       assert.ok(chunks.length > 3);
     }
@@ -66,7 +66,7 @@ for (const [name, make] of Object.entries(MODELS)) {
 
   test(`langchain_${name}_tools_run_in_the_caller`, async () => {
     for (const text of ["weather", "both"]) {
-      const said = await compare(make, async (model) => {
+      const result = await compare(make, async (model) => {
         const { cities, look } = weather();
         const agent = createReactAgent({ llm: model, tools: [look], prompt: "Be kind." });
         const { messages } = await agent.invoke({ messages: [new HumanMessage(text)] });
@@ -80,8 +80,8 @@ for (const [name, make] of Object.entries(MODELS)) {
           text: textOf(next.messages.at(-1)),
         };
       });
-      assert.equal(said.text, "Hello, dear friend.");
-      assert.ok(said.cities.includes("Rome"));
+      assert.equal(result.text, "Hello, dear friend.");
+      assert.ok(result.cities.includes("Rome"));
     }
   });
 
@@ -99,19 +99,19 @@ for (const [name, make] of Object.entries(MODELS)) {
 
   test(`langchain_${name}_gets_the_memory_but_none_of_its_tools`, async () => {
     const { look } = weather();
-    await remember(make, (model, text) => model.bindTools([look]).invoke(asked(text)));
-    await remember(make, async (model, text) => all(await model.bindTools([look]).stream(asked(text))));
+    await remember(make, (model, text) => model.bindTools([look]).invoke(messagesOf(text)));
+    await remember(make, async (model, text) => all(await model.bindTools([look]).stream(messagesOf(text))));
   });
 
   test(`langchain_${name}_errors_have_the_sdks_classes`, async () => {
     const refused = await compare(make, async (model) => {
-      const error = await model.invoke(asked("refuse")).catch((error) => error);
+      const error = await model.invoke(messagesOf("refuse")).catch((error) => error);
       return [error.name, error.constructor.name, error.status];
     });
     assert.equal(refused.at(-1), 400);
     await assert.rejects(make(urlsOf("locked"), "nobody's").invoke("hi"), { status: 401 });
     const token = await tokenOf("locked", { allow: {} });
-    await assert.rejects(make(urlsOf("locked"), token).invoke(asked("hi")), { status: 403 });
+    await assert.rejects(make(urlsOf("locked"), token).invoke(messagesOf("hi")), { status: 403 });
   });
 }
 
@@ -127,7 +127,7 @@ test("langchain_anthropic_sends_thinking_back_before_calls", async () => {
       thinking,
     });
   };
-  const said = await compare(make, async (model) => {
+  const result = await compare(make, async (model) => {
     const { cities, look } = weather();
     const agent = createReactAgent({ llm: model, tools: [look] });
     const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "aGVsbG8=" } };
@@ -135,5 +135,5 @@ test("langchain_anthropic_sends_thinking_back_before_calls", async () => {
     const { messages } = await agent.invoke({ messages: [new HumanMessage({ content })] });
     return { cities, messages: alike(messages), text: textOf(messages.at(-1)) };
   });
-  assert.equal(said.text, "It is sunny.");
+  assert.equal(result.text, "It is sunny.");
 });

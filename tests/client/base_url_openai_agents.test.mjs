@@ -46,11 +46,11 @@ const comparable = ({ finalOutput, newItems, rawResponses, history, state }) => 
 for (const [name, make] of Object.entries(RUNNERS)) {
   test(`openai_agents_${name}_tools_run_in_the_caller`, async () => {
     for (const text of ["hi", "weather", "both"]) {
-      const said = await compare(make, async (runner) => {
+      const result = await compare(make, async (runner) => {
         const { agent, cities } = assistant();
         return { cities, ...alike(comparable(await runner.run(agent, text))) };
       });
-      assert.equal(said.finalOutput, text === "hi" ? "Hello, dear friend." : "It is sunny.");
+      assert.equal(result.finalOutput, text === "hi" ? "Hello, dear friend." : "It is sunny.");
     }
   });
 
@@ -68,21 +68,21 @@ for (const [name, make] of Object.entries(RUNNERS)) {
   });
 
   test(`openai_agents_${name}_structured_answers_are_parsed`, async () => {
-    const said = await compare(make, async (runner) => {
+    const result = await compare(make, async (runner) => {
       const { agent } = assistant({ tools: [], outputType: z.object({ answer: z.number() }) });
       return alike(comparable(await runner.run(agent, "how much?")));
     });
-    assert.deepEqual(said.finalOutput, { answer: 42 });
+    assert.deepEqual(result.finalOutput, { answer: 42 });
   });
 
   test(`openai_agents_${name}_a_conversation_continues`, async () => {
-    const said = await compare(make, async (runner) => {
+    const result = await compare(make, async (runner) => {
       const { agent } = assistant();
       const first = await runner.run(agent, "both");
-      const asked = [...first.history, { role: "user", content: "And now?" }];
-      return alike(comparable(await runner.run(agent, asked)));
+      const input = [...first.history, { role: "user", content: "And now?" }];
+      return alike(comparable(await runner.run(agent, input)));
     });
-    assert.equal(said.finalOutput, "Hello, dear friend.");
+    assert.equal(result.finalOutput, "Hello, dear friend.");
   });
 
   test(`openai_agents_${name}_gets_the_memory_but_none_of_its_tools`, async () => {
@@ -107,23 +107,23 @@ for (const [name, make] of Object.entries(RUNNERS)) {
 }
 
 test("openai_agents_responses_continue_from_the_previous_response", async () => {
-  const { said } = await compare(RUNNERS.responses, async (runner) => {
+  const { outcome } = await compare(RUNNERS.responses, async (runner) => {
     const { agent } = assistant();
     const first = await runner.run(agent, "both");
     const second = await runner.run(agent, "And now?", { previousResponseId: first.lastResponseId });
-    return { said: alike(comparable(second)) };
+    return { outcome: alike(comparable(second)) };
   });
-  assert.equal(said.finalOutput, "Hello, dear friend.");
+  assert.equal(outcome.finalOutput, "Hello, dear friend.");
 });
 
 test("openai_agents_responses_keep_a_conversation_by_id", async () => {
   await compare(RUNNERS.responses, async (runner) => {
-    const said = [];
+    const outcomes = [];
     for (const text of ["weather", "And now?"]) {
       const { agent, cities } = assistant();
       const result = await runner.run(agent, text, { conversationId: "trip" });
-      said.push([cities, result.finalOutput, alike(result.newItems)]);
+      outcomes.push([cities, result.finalOutput, alike(result.newItems)]);
     }
-    return said;
+    return outcomes;
   });
 });

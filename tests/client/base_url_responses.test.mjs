@@ -27,7 +27,7 @@ const PATCH = { type: "custom", name: "apply_patch", description: "Changes files
 /** A token that allows a model that reasons. */
 const REASONING = { allow: { models: ["openai:gpt-5-test"], systemInstructions: true, clientTools: true } };
 
-const said = (text) => ({ role: "user", content: text });
+const user = (text) => ({ role: "user", content: text });
 
 for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": OldOpenAI })) {
   const make = clientOf(Client);
@@ -43,13 +43,13 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
     ];
     for (const model of ["gpt-test", "gpt-5-test"]) {
       for (const request of requests) {
-        const asked = { model, instructions: "Be kind.", ...request };
+        const settings = { model, instructions: "Be kind.", ...request };
         const answers = await compare(
           make,
           async (client) => {
-            const whole = await client.responses.create(asked);
-            const streamed = await all(await client.responses.create({ ...asked, stream: true }));
-            return [whole, streamed].map(alike);
+            const complete = await client.responses.create(settings);
+            const streamed = await all(await client.responses.create({ ...settings, stream: true }));
+            return [complete, streamed].map(alike);
           },
           REASONING,
         );
@@ -61,22 +61,22 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
   test(`openai_${version}_a_history_of_all_item_types_continues`, async () => {
     for (const include of [[], ["reasoning.encrypted_content"]]) {
       const last = await compare(make, async (client) => {
-        const asked = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL, PATCH], include };
+        const settings = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL, PATCH], include };
         const input = [];
         const answers = [];
         const go = async (...items) => {
           input.push(...items);
-          const answer = await client.responses.create({ ...asked, input });
+          const answer = await client.responses.create({ ...settings, input });
           input.push(...answer.output);
           answers.push(answer);
           return answer.output.at(-1);
         };
-        await go(said("search"));
-        const call = await go(said("ponder"));
+        await go(user("search"));
+        const call = await go(user("ponder"));
         await go({ type: "function_call_output", call_id: call.call_id, output: "sunny" });
-        const patch = await go(said("patch"));
+        const patch = await go(user("patch"));
         await go({ type: "custom_tool_call_output", call_id: patch.call_id, output: "done" });
-        await go(said("And now?"));
+        await go(user("And now?"));
         return answers.map(alike);
       });
       assert.equal(last.at(-2).output[0].content[0].text, "It is done.");
@@ -91,17 +91,17 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
   test(`openai_${version}_a_response_continues_by_id_and_is_read_with_all_items`, async () => {
     const agent = `items-${version.replaceAll(" ", "-")}`;
     const client = make(urlsOf(agent), await tokenOf(agent));
-    const asked = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL] };
-    const first = await client.responses.create({ ...asked, input: "search" });
+    const settings = { model: "gpt-test", tools: [SEARCH, WEATHER_TOOL] };
+    const first = await client.responses.create({ ...settings, input: "search" });
     const read = await client.responses.retrieve(first.id);
     assert.deepEqual(read.output, first.output);
     assert.deepEqual(
       first.output.map(({ type }) => type),
       ["reasoning", "web_search_call", "message"],
     );
-    const second = await client.responses.create({ ...asked, input: "ponder", previous_response_id: first.id });
+    const second = await client.responses.create({ ...settings, input: "ponder", previous_response_id: first.id });
     const result = { type: "function_call_output", call_id: second.output.at(-1).call_id, output: "sunny" };
-    await client.responses.create({ ...asked, input: [result], previous_response_id: second.id });
+    await client.responses.create({ ...settings, input: [result], previous_response_id: second.id });
     const sent = provider.requests.at(-1).body;
     assert.equal(sent.previous_response_id, undefined);
     assert.deepEqual(
@@ -115,30 +115,32 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
   test(`openai_${version}_unsupported_features_are_refused_by_name`, async () => {
     const agent = `refuses-${version.replaceAll(" ", "-")}`;
     const client = make(urlsOf(agent), await tokenOf(agent));
-    const asked = { model: "gpt-test", input: "hi" };
+    const settings = { model: "gpt-test", input: "hi" };
     for (const [field, value] of [
       ["background", true],
       ["context_management", [{ type: "compaction" }]],
       ["input", ""],
     ]) {
-      const refused = client.responses.create({ ...asked, [field]: value });
+      const refused = client.responses.create({ ...settings, [field]: value });
       await assert.rejects(refused, ({ status, param }) => status === 400 && param === field);
     }
     for (const path of ["responses/compact", "responses/input_tokens", "responses/resp_a/cancel", "conversations"]) {
-      const refused = client.post(`/${path}`, { body: asked });
+      const refused = client.post(`/${path}`, { body: settings });
       await assert.rejects(refused, (error) => error.status === 404 && error.message.includes(path));
     }
     const narrow = make(urlsOf(agent), await tokenOf(agent, { allow: {} }));
-    const searching = narrow.responses.create({ ...asked, tools: [SEARCH] });
+    const searching = narrow.responses.create({ ...settings, tools: [SEARCH] });
     await assert.rejects(searching, Client.PermissionDeniedError);
   });
 }
 
 test("openai_memory_is_written_between_reasoning_items_and_hidden", async () => {
   const make = clientOf(OpenAI);
-  const asked = (input) => ({ model: "gpt-test", tools: [SEARCH], input });
-  await remember(make, (client, text) => client.responses.create(asked(text)));
-  await remember(make, async (client, text) => all(await client.responses.create({ ...asked(text), stream: true })));
+  const requestOf = (input) => ({ model: "gpt-test", tools: [SEARCH], input });
+  await remember(make, (client, text) => client.responses.create(requestOf(text)));
+  await remember(make, async (client, text) =>
+    all(await client.responses.create({ ...requestOf(text), stream: true })),
+  );
 });
 
 const sdkOf = ({ openai: baseURL }, apiKey) => createOpenAI({ baseURL, apiKey });
@@ -165,11 +167,11 @@ test("ai_sdk_reasoning_and_searches_are_returned_and_continue", async () => {
     const parts = await compare(sdkOf, async (sdk) => {
       const tools = { web_search: sdk.tools.webSearch({}) };
       const shared = { model: sdk("gpt-test"), tools, maxRetries: 0, providerOptions: { openai } };
-      const messages = [said("search")];
+      const messages = [user("search")];
       const first = await generateText({ ...shared, messages });
-      messages.push(...first.response.messages, said("think"));
+      messages.push(...first.response.messages, user("think"));
       const second = await generateText({ ...shared, messages });
-      messages.push(...second.response.messages, said("search again"));
+      messages.push(...second.response.messages, user("search again"));
       const stream = streamText({ ...shared, messages });
       return alike(withoutSourceIds([partsOf(first), partsOf(second), await all(stream.fullStream)]));
     });
@@ -189,7 +191,7 @@ test("openai_agents_reasoning_and_searches_are_returned_and_continue", async () 
   const answers = await compare(runnerOf, async (runner) => {
     const agent = new Agent({ name: "Helper", instructions: "Be kind.", model: "gpt-test", tools: [webSearchTool()] });
     const first = await runner.run(agent, "search");
-    const second = await runner.run(agent, [...first.history, said("think")]);
+    const second = await runner.run(agent, [...first.history, user("think")]);
     const third = await runner.run(agent, "search", { previousResponseId: second.lastResponseId });
     const stream = await runner.run(agent, "search", { stream: true });
     const events = await all(stream);

@@ -13,7 +13,7 @@ const [printed, ...others] = documents
   .filter(({ language }) => language === "ts service");
 const [, imports, program] = /^(import .*\n)\n(.*)$/s.exec(printed.text);
 
-/** A Worker with the printed program and Anthropic's client. It answers with what a call returned. */
+/** A Worker with the printed program and Anthropic's client. It returns the result of a call. */
 const SECOND = `
   ${imports}
   import Anthropic from "@anthropic-ai/sdk";
@@ -31,11 +31,11 @@ const SECOND = `
     const env = { MEMORY: namespace ? OBJECT.getByName("alice") : SERVICE };
     const client = CREATE[api](env, token).withOptions({ maxRetries: 0 });
     const resource = path.reduce((at, name) => at[name], client);
-    const said = await resource.create(body, { headers });
-    if (!body.stream) return { said };
+    const answer = await resource.create(body, { headers });
+    if (!body.stream) return { answer };
     const events = [];
-    for await (const event of said) events.push(event);
-    return { said: events };
+    for await (const event of answer) events.push(event);
+    return { answer: events };
   }
 
   export default {
@@ -77,10 +77,10 @@ for (const namespace of [false, true]) {
   test(`a_second_worker_calls_by_${way}_with_and_without_streaming`, async () => {
     const token = await tokenOf("alice");
     for (const request of [CHAT, RESPONSES, MESSAGES]) {
-      const { said } = await ask({ ...request, token, namespace });
-      assert.match(JSON.stringify(said), /Hello, dear friend\./);
+      const { answer } = await ask({ ...request, token, namespace });
+      assert.match(JSON.stringify(answer), /Hello, dear friend\./);
       const streamed = { ...request.body, stream: true };
-      const { said: events } = await ask({ ...request, body: streamed, token, namespace });
+      const { answer: events } = await ask({ ...request, body: streamed, token, namespace });
       assert.ok(events.length > 3, JSON.stringify(events));
       assert.match(JSON.stringify(events.map((event) => event.choices ?? event.delta)), /friend\./);
     }
@@ -92,8 +92,8 @@ for (const namespace of [false, true]) {
     const token = await tokenOf("alice", { sessionId });
     const stranger = await tokenOf("alice", { sessionId: `other-${way}` });
     for (const request of [CHAT, RESPONSES, MESSAGES]) {
-      const { said } = await ask({ ...request, token, namespace });
-      assert.match(JSON.stringify(said), /Hello, dear friend\./);
+      const { answer } = await ask({ ...request, token, namespace });
+      assert.match(JSON.stringify(answer), /Hello, dear friend\./);
     }
     const { messages: stored } = await run("alice", "getHistory", { sessionId });
     assert.ok(stored.length >= 2);
@@ -106,7 +106,7 @@ for (const namespace of [false, true]) {
     }
     const bob = await tokenOf("bob");
     assert.equal((await ask({ ...CHAT, token: bob, namespace })).status, 401);
-    const { said: first } = await ask({ ...RESPONSES, token, namespace });
+    const { answer: first } = await ask({ ...RESPONSES, token, namespace });
     const next = { ...RESPONSES.body, previous_response_id: first.id };
     assert.equal((await ask({ ...RESPONSES, body: next, token: stranger, namespace })).status, 400);
     const named = { ...RESPONSES.body, conversation: sessionId };

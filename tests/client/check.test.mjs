@@ -55,7 +55,7 @@ async function checkAlone(...args) {
     cwd: made.folder,
     env: quietly(),
   }).catch((error) => error);
-  return { code: ended.code ?? 0, said: `${ended.stdout}${ended.stderr}`.trim() };
+  return { code: ended.code ?? 0, output: `${ended.stdout}${ended.stderr}`.trim() };
 }
 
 const put = (name, text) => writeFile(join(made.folder, name), text);
@@ -65,13 +65,13 @@ test("an_unread_defaults_file_and_a_missing_wrangler_are_reported", async () => 
   await put("agent-defaults.json", '{"retention": {"eventsDays": 30}}');
   const unread = await checkAlone("check");
   assert.equal(unread.code, 1);
-  assert.match(unread.said, /^agent-defaults\.json is only read by the build in a clone .* AGENT_DEFAULTS\.$/);
+  assert.match(unread.output, /^agent-defaults\.json is only read by the build in a clone .* AGENT_DEFAULTS\.$/);
   await rm(join(made.folder, "agent-defaults.json"));
 
   const other = await mkdtemp(join(tmpdir(), "session-agent-check-"));
   await writeFile(join(other, "wrangler.toml"), `${HEAD}[vars]\nAGENT_DEFAULTS = '{}'\n`);
   const bare = await checkAlone("check", "--config", join(other, "wrangler.toml"));
-  assert.deepEqual(bare, { code: 0, said: "The defaults for every agent are valid." });
+  assert.deepEqual(bare, { code: 0, output: "The defaults for every agent are valid." });
   const program = join(made.folder, "node_modules/.bin/session-agent");
   const failed = await runFile(program, ["check"], { cwd: other, env: quietly() }).catch((error) => error);
   assert.equal(failed.code, 1);
@@ -84,9 +84,9 @@ test("an_unread_defaults_file_and_a_missing_wrangler_are_reported", async () => 
 });
 
 test("valid_defaults_pass_and_others_are_named", async () => {
-  assert.deepEqual(await checkAlone("check"), { code: 1, said: `There is no wrangler.toml in ${made.folder}.` });
+  assert.deepEqual(await checkAlone("check"), { code: 1, output: `There is no wrangler.toml in ${made.folder}.` });
   await put("wrangler.toml", HEAD);
-  assert.deepEqual(await checkAlone("check"), { code: 0, said: "The defaults for every agent are valid." });
+  assert.deepEqual(await checkAlone("check"), { code: 0, output: "The defaults for every agent are valid." });
   for (const [defaults, sentence] of [
     ['{"maxSteps": 5, "blocks": [{"label": "memory", "kind": "writable"}]}', undefined],
     ['{"maxStepz": 5}', /^AGENT_DEFAULTS in wrangler\.toml: `maxStepz` is not a field here\. The fields are /],
@@ -100,9 +100,9 @@ test("valid_defaults_pass_and_others_are_named", async () => {
   ]) {
     for (const section of ["vars", "env.staging.vars"]) {
       await put("wrangler.toml", `${HEAD}[${section}]\nAGENT_DEFAULTS = '${defaults}'\n`);
-      const { code, said } = await check("check");
-      assert.equal(code, sentence === undefined ? 0 : 1, `${section} ${defaults}: ${said}`);
-      if (sentence !== undefined) assert.match(said, sentence);
+      const { code, output } = await check("check");
+      assert.equal(code, sentence === undefined ? 0 : 1, `${section} ${defaults}: ${output}`);
+      if (sentence !== undefined) assert.match(output, sentence);
     }
   }
   await put(
@@ -116,9 +116,9 @@ test("valid_defaults_pass_and_others_are_named", async () => {
   );
   assert.deepEqual(await checkAlone("check", "--config", "other.jsonc"), {
     code: 1,
-    said: "AGENT_DEFAULTS in other.jsonc: `maxSteps` must be at least 1.",
+    output: "AGENT_DEFAULTS in other.jsonc: `maxSteps` must be at least 1.",
   });
-  assert.match((await checkAlone("chekc")).said, /^Usage: session-agent check/);
+  assert.match((await checkAlone("chekc")).output, /^Usage: session-agent check/);
 });
 
 /** The same configuration as wrangler.toml, wrangler.json and wrangler.jsonc. */
@@ -176,8 +176,8 @@ test("a_worker_without_the_agents_objects_is_refused_with_what_it_lacks", async 
     for (const [name, text] of files) {
       await put(name, text);
       const ended = await check("check", "--config", name);
-      assert.match(ended.said, sentence, text);
-      assert.equal(ended.code, sentence === valid ? 0 : 1, ended.said);
+      assert.match(ended.output, sentence, text);
+      assert.equal(ended.code, sentence === valid ? 0 : 1, ended.output);
     }
   }
   await rm(join(made.folder, "agents.ts"));
@@ -188,11 +188,14 @@ test("a_placeholder_login_is_named_and_not_deployed", async () => {
   await put("login.ts", "function userOf() {\n  // placeholder-login: believes anybody.\n  return null;\n}\n");
   const sentence = /The login in login\.ts, line 2, is a placeholder that accepts any name\. Replace it /;
   const warned = await checkAlone("check");
-  assert.deepEqual([warned.code, sentence.test(warned.said)], [0, true], warned.said);
+  assert.deepEqual([warned.code, sentence.test(warned.output)], [0, true], warned.output);
   const refused = await checkAlone("check", "--deploy");
-  assert.deepEqual([refused.code, sentence.test(refused.said)], [1, true], refused.said);
+  assert.deepEqual([refused.code, sentence.test(refused.output)], [1, true], refused.output);
   await put("login.ts", 'const said = "// placeholder-login";\n');
-  assert.deepEqual(await checkAlone("check", "--deploy"), { code: 0, said: "The defaults for every agent are valid." });
+  assert.deepEqual(await checkAlone("check", "--deploy"), {
+    code: 0,
+    output: "The defaults for every agent are valid.",
+  });
   await rm(join(made.folder, "login.ts"));
 });
 

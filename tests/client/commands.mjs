@@ -10,17 +10,17 @@ import { pathToFileURL } from "node:url";
 import { format } from "node:util";
 
 const program = pathToFileURL(process.argv[2]);
-let said = [];
-for (const stream of ["log", "error"]) console[stream] = (...values) => said.push(format(...values));
+let lines = [];
+for (const stream of ["log", "error"]) console[stream] = (...values) => lines.push(format(...values));
 
 let runs = 0;
 for await (const line of createInterface({ input: process.stdin })) {
-  said = [];
+  lines = [];
   process.argv = [...process.argv.slice(0, 2), ...JSON.parse(line)];
   process.exitCode = 0;
   runs += 1;
   program.search = `?${runs}`;
   await import(program.href);
-  process.stdout.write(`${JSON.stringify({ code: process.exitCode, said: said.join("\n").trim() })}\n`);
+  process.stdout.write(`${JSON.stringify({ code: process.exitCode, output: lines.join("\n").trim() })}\n`);
   process.exitCode = 0;
 }

@@ -61,7 +61,10 @@ export async function startCompared(start = startAlone, openaiApi = "responses")
 
   let agents = 0;
 
-  /** The same program with a client of the provider, and with one of a new agent. `scope`: of its token. */
+  /**
+   * Runs a program with a client of the provider, and with a client of a new agent. `scope`: of its
+   * token.
+   */
   async function compare(make, program, scope = {}) {
     const direct = await program(await make(provider, "a key"));
     agents += 1;
@@ -71,17 +74,18 @@ export async function startCompared(start = startAlone, openaiApi = "responses")
   }
 
   /**
-   * Has the model write the memory of a new agent. `ask(client, text)` returns all that the client got:
-   * the answer after the memory's tool, and nothing of the tool. The next conversation has the memory.
+   * Makes the model write the memory of a new agent. `ask(client, text)` returns everything that
+   * the client received: the answer after the memory tool, and nothing of the tool. The next
+   * conversation has the memory.
    */
   async function remember(make, ask) {
     agents += 1;
     const agent = `remembers-${agents}`;
     await run(agent, "defineBlock", { label: "memory", kind: "writable", description: "Facts" });
     const client = await make(urlsOf(agent), await tokenOf(agent));
-    const said = JSON.stringify(await ask(client, "remember tea."));
-    assert.match(said, /Written/);
-    assert.doesNotMatch(said, /set_context/);
+    const text = JSON.stringify(await ask(client, "remember tea."));
+    assert.match(text, /Written/);
+    assert.doesNotMatch(text, /set_context/);
     assert.equal((await run(agent, "getBlock", { label: "memory" })).content, "tea.");
     await ask(client, "hi");
     assert.match(JSON.stringify(provider.requests.at(-1).body), /MEMORY \(Facts\)[^"]*tea\./);
@@ -105,7 +109,7 @@ const MADE =
 /** Fields that differ from run to run. */
 const PASSING = ["headers", "performance", "url", "created", "created_at", "createdAt", "timestamp"];
 
-/** A value without what must differ: generated ids, times and headers. */
+/** A value without the parts that always differ: generated ids, times and headers. */
 export function alike(value) {
   const ids = new Map();
   const numbered = (id) => {
@@ -115,7 +119,7 @@ export function alike(value) {
   return JSON.parse(JSON.stringify(ordered(plain(value))).replaceAll(MADE, numbered));
 }
 
-/** A value whose fields are in the order of their names, in which ids are numbered. */
+/** A value with sorted fields and numbered ids. */
 function ordered(value) {
   if (Array.isArray(value)) return value.map(ordered);
   if (typeof value !== "object" || value === null) return value;

@@ -10,7 +10,10 @@ import { NODE } from "../../scripts/wrangler.mjs";
 
 const runFile = promisify(execFile);
 
-/** The compiler's errors; "": it has none. `options` are added to its options, and `tsc` is another compiler. */
+/**
+ * The compiler's errors; "" if there are none. `options` are added to its options, and `tsc` is
+ * another compiler.
+ */
 export async function compiled(folder, files, options = {}, tsc = TSC) {
   const compilerOptions = {
     strict: true,

@@ -44,7 +44,8 @@ test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () =
         body: "{}",
       });
       assert.match(await response.text(), /"label":"memory".*"label":"facts"/);
-      // Reading creates no agent: the object has no table but wrangler's own. A write creates all.
+      // Reading creates no agent: the object has only wrangler's own table. A write creates all
+      // tables.
       const ask = (agent, operation) =>
         fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body: "{}" });
       for (const operation of ["listSessions", "getConfig", "getStats"])
@@ -111,7 +112,7 @@ test("the_class_passes_its_tests_and_check_and_serves_its_page", async () => {
       // The console on this machine, and then another user.
       assert.deepEqual(await ask({}), [502, "model_failed"]);
       assert.deepEqual(await ask({ cookie: "user=bob" }), [401, "unauthorized"]);
-      await until(server.said, (said) => /no key/.test(said));
+      await until(server.output, (output) => /no key/.test(output));
     } finally {
       await server.stop();
     }
@@ -137,20 +138,20 @@ test("the_class_passes_its_tests_and_check_and_serves_its_page", async () => {
 const USAGE = "Usage: npm create session-agent@latest [folder] -- [--template class|react|worker]";
 
 test("invalid_arguments_are_explained_in_a_sentence", async () => {
-  const said = (...args) =>
+  const errorOf = (...args) =>
     create(...args).then(
       () => assert.fail("it was made"),
       ({ stderr }) => stderr.trim(),
     );
   assert.equal(
-    await said("one", "--template", "castle"),
+    await errorOf("one", "--template", "castle"),
     "There is no template `castle`. Available templates: class, react, worker.",
   );
-  assert.equal(await said("one", "--templat", "class"), USAGE);
-  assert.equal(await said("one", "two"), USAGE);
+  assert.equal(await errorOf("one", "--templat", "class"), USAGE);
+  assert.equal(await errorOf("one", "two"), USAGE);
   assert.equal((await create("--help")).stdout.trim(), USAGE);
   await create("twice");
-  assert.equal(await said("twice"), "twice already exists and is not empty.");
+  assert.equal(await errorOf("twice"), "twice already exists and is not empty.");
   // A repository without files is an empty folder.
   await mkdir(join(folder, "begun", ".git"), { recursive: true });
   assert.match((await create("begun")).stdout, /^Created begun in begun/);

@@ -23,7 +23,7 @@ test("a_project_from_this_clone_installs_offline_and_passes_a_dry_run", async ()
   const manifest = join(folder, "package.json");
   const project = JSON.parse(await readFile(manifest, "utf8"));
   assert.match(project.dependencies["session-agent"], /^file:packages\/session-agent-[\d.]+\.tgz$/);
-  // The registry is only asked for wrangler, which the tests have.
+  // The registry is only needed for wrangler, which the tests have installed.
   await writeFile(manifest, JSON.stringify({ ...project, devDependencies: {} }));
   await promisify(execFile)("npm", ["install", "--offline", "--no-audit", "--no-fund"], {
     cwd: folder,

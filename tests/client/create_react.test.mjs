@@ -30,7 +30,7 @@ after(async () => {
   await project?.remove();
 });
 
-/** The page in a browser that has never been there. */
+/** The page in a new browser. */
 async function visit(t, url) {
   const context = await browser.newContext();
   context.setDefaultTimeout(PATIENCE_MS);
@@ -77,7 +77,7 @@ async function serving(t, ...options) {
 async function servingModel(t) {
   const model = await startModel();
   t.after(() => model.stop());
-  // The answers are scripted for the turns: no other request may use one.
+  // The answers are scripted for the turns, so no other request may use one.
   const AGENT_DEFAULTS = JSON.stringify({ learn: { into: "facts", after: "manual" } });
   const vars = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key", AGENT_DEFAULTS };
   return {
@@ -88,7 +88,7 @@ async function servingModel(t) {
 
 test("its_types_check_and_a_dry_run_deployment_passes", async () => {
   assert.match(await npmRun(project.folder, "check"), /env\.SESSION_AGENT \(Assistant\)/);
-  // Git is shown nothing that the check wrote.
+  // Git doesn't see the files that the check wrote.
   const git = async (...args) => (await promisify(execFile)("git", args, { cwd: project.folder })).stdout;
   await git("init", "--quiet");
   const written = (await git("ls-files", "--others", "--exclude-standard")).split("\n");
@@ -100,7 +100,7 @@ test("its_types_check_and_a_dry_run_deployment_passes", async () => {
 });
 
 test("its_own_tests_pass", async () => {
-  // Node's runner inside itself runs nothing.
+  // Node's test runner runs nothing inside itself.
   const { NODE_TEST_CONTEXT, ...env } = quietly();
   const { stdout } = await promisify(execFile)("npm", ["test"], { cwd: project.folder, env });
   assert.match(stdout, /^(?:#|ℹ) pass 2$/m);
@@ -129,9 +129,9 @@ test("a_visitor_chats_with_the_demo_and_approves_its_calls", { skip }, async (t)
   await page.getByText("A table at Maaemo is booked.").first().waitFor({ state: "attached" });
   await button("Regenerate").click({ trial: true });
   await write('call book {"place":"No\\u200bma"}');
-  // What can't be seen is written out where a person decides.
+  // Invisible characters are escaped where a person decides.
   await page.getByText("\\u{200B}").first().waitFor();
-  // A reload changes nothing of what is asked.
+  // A reload doesn't change the question.
   await page.reload();
   await button("Refuse").click();
   await shows("You refused this.");
@@ -189,17 +189,17 @@ test("a_turn_is_stopped_resumed_and_refused_in_the_page", { skip }, async (t) =>
   await shows("This far");
   assert.equal(await list.getByText("no further").count(), 0);
 
-  // The next message is one of a conversation that the agent has.
+  // The next message continues the agent's conversation.
   model.next(say("I see."));
   await write("And now?");
   await shows("I see.");
-  const said = model.requests
+  const contents = model.requests
     .at(-1)
     .messages.filter(({ role }) => role !== "system")
     .map(({ content }) => content);
-  assert.deepEqual(said, ["Go on.", "Before, and after.", "And on.", "This far ", "And now?"]);
+  assert.deepEqual(contents, ["Go on.", "Before, and after.", "And on.", "This far ", "And now?"]);
 
-  // What goes wrong is a sentence at its message, and the next message goes through.
+  // An error is a sentence at its message, and the next message succeeds.
   model.next(refuse(401, "No such key."));
   await write("Are you there?");
   await item("Are you there?")
@@ -210,7 +210,7 @@ test("a_turn_is_stopped_resumed_and_refused_in_the_page", { skip }, async (t) =>
   await shows("I am.");
   assert.equal(await page.getByRole("alert").count(), 0);
 
-  // What is written without a connection is sent when it is back.
+  // A message written without a connection is sent when the connection is back.
   await page.context().setOffline(true);
   await alerts(/^The agent can't be reached\./);
   await write("Hello?");
@@ -318,7 +318,7 @@ test("a_token_is_renewed_before_expiry_and_when_refused", { skip }, async (t) =>
     await route.fulfill({ response, json: { ...(await response.json()), ...next } });
   });
 
-  // A token of another secret's: the agent refuses it, and the page logs in again.
+  // A token signed with another secret: the agent refuses it, and the page logs in again.
   change.next = { token: "sa2.eyJhIjoxfQ.AAAA" };
   await page.goto(url);
   await until(
@@ -330,7 +330,7 @@ test("a_token_is_renewed_before_expiry_and_when_refused", { skip }, async (t) =>
   await shows("Yes.");
   assert.equal(logins, 2);
 
-  // One whose time is nearly over is not sent any more.
+  // A token that is about to expire is not sent any more.
   change.next = { expiresIn: 30 };
   await page.reload();
   await shows("Yes.");

@@ -16,7 +16,7 @@ const runFile = promisify(execFile);
 export const folder = await mkdtemp(join(tmpdir(), "session-agent-create-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
-// As npm has it: from the archive, where npm has left out what it leaves out.
+// As npm has it: from the archive, without the files that npm omits.
 await runFile("npm", ["pack", join(ROOT, "packages/create-session-agent"), "--pack-destination", folder], {
   env: quietly(),
 });

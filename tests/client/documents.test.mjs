@@ -69,7 +69,7 @@ const exportedChat = {
   },
 };
 
-const said = {
+const NOTED = {
   id: "m",
   type: "message",
   role: "assistant",
@@ -133,7 +133,7 @@ test("the_documented_programs_run", async () => {
     oldObject: { sql: oldStorage() },
     exported: JSON.stringify([exportedChat]),
     console: { log: () => {} },
-    anthropic: new Anthropic({ apiKey: "none", fetch: async () => Response.json(said) }),
+    anthropic: new Anthropic({ apiKey: "none", fetch: async () => Response.json(NOTED) }),
   };
   await server.call("kept", "createSession", { id: "trip" });
   await server.call("kept", "appendEvents", {
@@ -194,13 +194,13 @@ test("the_documented_programs_run", async () => {
 
 test("the_programs_and_adapters_type_check", async () => {
   const types = (await readdir(join(CLIENT, "dist"))).filter((name) => name.endsWith(".d.ts"));
-  // Beside the packages, as in a caller's tree.
+  // Beside the packages, as in a caller's project.
   for (const file of types) await cp(join(CLIENT, "dist", file), join(folder, "session-agent", file));
   const files = guides.map(({ path }) => `${path.replaceAll("/", "-")}.ts`);
   for (const [n, guide] of guides.entries()) await writeFile(join(folder, files[n]), clientProgram(guide, TYPES));
   await cp(join(import.meta.dirname, "adapter_types.ts"), join(folder, "adapter_types.ts"));
   const problems = await compiled(folder, [...files, "adapter_types.ts"], {
-    // Errors in the packages' own types don't count.
+    // Errors in the packages' own types are ignored.
     skipLibCheck: true,
     paths: { "session-agent": ["./session-agent/index.d.ts"], "session-agent/*": ["./session-agent/*.d.ts"] },
   });

@@ -47,7 +47,7 @@ async function startAlone() {
   return { server, stop: () => server.stop() };
 }
 
-/** The same for another process: an address that evicts the object named in its path. */
+/** The same for another process: a URL that evicts the object named in its path. */
 export async function listenForEvictions(evicting) {
   const control = createServer(async (request, response) => {
     evicting.evictions += 1;

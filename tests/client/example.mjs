@@ -22,8 +22,8 @@ export async function withExample(name, work, env = {}) {
     env: { ...process.env, ...env, PORT: `${port}` },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
   const ended = once(child, "exit");
   try {
     const url = `http://127.0.0.1:${port}`;
@@ -37,13 +37,13 @@ export async function withExample(name, work, env = {}) {
         break;
       // Wrangler waits for a change of the sources when it could not bundle them.
       assert.ok(
-        child.exitCode === null && !/\bERROR\b/.test(said) && Date.now() < until,
+        child.exitCode === null && !/\bERROR\b/.test(output) && Date.now() < until,
         "The example does not answer.",
       );
     }
     await work(url);
   } catch (error) {
-    throw new Error(`${error.message}\n${said}`, { cause: error });
+    throw new Error(`${error.message}\n${output}`, { cause: error });
   } finally {
     child.kill("SIGINT");
     await ended;

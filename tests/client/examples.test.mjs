@@ -51,7 +51,7 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
     assert.equal((await welcome(visit.cookie)).agent, visit.agent);
     assert.notEqual((await welcome()).agent, visit.agent);
 
-    // What the page does, with the stock client of the Agents SDK.
+    // The page's operations, with the stock client of the Agents SDK.
     const agent = sessionAgent(url, visit.agent, { token: visit.token });
     const { id: sessionId } = await agent.createSession({ name: "Chat 1" });
     const socket = new AgentClient({
@@ -104,7 +104,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
         wrong.push(`asked ${request.url()}`);
     });
     const button = (name) => page.getByRole("button", { name, exact: true });
-    // For a moment, an answer can be there twice: from the stream and from the log.
+    // For a moment, an answer may be shown twice: from the stream and from the log.
     const shows = async (text) => {
       const shown = page.getByRole("list").last().getByText(text, { exact: true });
       await shown.first().waitFor();

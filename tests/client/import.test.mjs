@@ -125,8 +125,8 @@ test("openai_items_become_events_and_round_trip", async () => {
 test("unknown_openai_items_are_refused_by_type_and_write_nothing", async () => {
   const session = open("no items").session("s");
   const fine = { role: "user", content: "Hello" };
-  const said = { author: { role: "user" }, content: { content_type: "text", parts: ["Hi"] }, id: "m" };
-  const node = { id: "n", message: said, parent: null, children: [] };
+  const exported = { author: { role: "user" }, content: { content_type: "text", parts: ["Hi"] }, id: "m" };
+  const node = { id: "n", message: exported, parent: null, children: [] };
   const conversation = { title: "Trip", create_time: 1, mapping: { n: node }, current_node: "n" };
   for (const [items, words] of [
     [conversation, /takes a list of items, but got a conversation of ChatGPT's data export/],
@@ -138,7 +138,7 @@ test("unknown_openai_items_are_refused_by_type_and_write_nothing", async () => {
       /^Item 1 is neither an item .* it is a conversation of ChatGPT's data export, which `importChatGPT` takes/,
     ],
     [[fine, node], /^Item 2 is neither an item .* it is a node of ChatGPT's data export/],
-    [[fine, said], /^Item 2 is neither an item .* it is a message of ChatGPT's data export\. `importChatGPT`/],
+    [[fine, exported], /^Item 2 is neither an item .* it is a message of ChatGPT's data export\. `importChatGPT`/],
     [
       [fine, { type: "human", data: { content: "Hi" } }],
       /it is a message of LangChain's, which `importLangChainMessages` takes/,
@@ -203,7 +203,7 @@ test("chat_completions_messages_become_calls_and_results", async () => {
 });
 
 test("a_chatgpt_export_becomes_sessions_with_branches", async () => {
-  const said = (id, role, text, more = {}) => ({
+  const messageOf = (id, role, text, more = {}) => ({
     id,
     author: { role },
     create_time: 1700000000.5,
@@ -215,36 +215,36 @@ test("a_chatgpt_export_becomes_sessions_with_branches", async () => {
     title: "Oslo",
     current_node: "a1",
     mapping: {
-      a2: { id: "a2", parent: "q", children: [], message: said("a2", "assistant", "Second answer.") },
+      a2: { id: "a2", parent: "q", children: [], message: messageOf("a2", "assistant", "Second answer.") },
       root: { id: "root", parent: null, children: ["hidden"], message: null },
       hidden: {
         id: "hidden",
         parent: "root",
         children: ["q"],
-        message: said("hidden", "system", "x", { metadata: { is_visually_hidden_from_conversation: true } }),
+        message: messageOf("hidden", "system", "x", { metadata: { is_visually_hidden_from_conversation: true } }),
       },
-      q: { id: "q", parent: "hidden", children: ["call", "a2"], message: said("q", "user", "Rain?") },
+      q: { id: "q", parent: "hidden", children: ["call", "a2"], message: messageOf("q", "user", "Rain?") },
       call: {
         id: "call",
         parent: "q",
         children: ["tool"],
-        message: said("call", "assistant", "search", { recipient: "browser" }),
+        message: messageOf("call", "assistant", "search", { recipient: "browser" }),
       },
       tool: {
         id: "tool",
         parent: "call",
         children: ["image"],
-        message: { ...said("tool", "tool", "found"), author: { role: "tool", name: "browser" } },
+        message: { ...messageOf("tool", "tool", "found"), author: { role: "tool", name: "browser" } },
       },
       image: {
         id: "image",
         parent: "tool",
         children: ["a1"],
-        message: said("image", "user", "", {
+        message: messageOf("image", "user", "", {
           content: { content_type: "multimodal_text", parts: [{ content_type: "image_asset_pointer" }] },
         }),
       },
-      a1: { id: "a1", parent: "image", children: [], message: said("a1", "assistant", "A little.") },
+      a1: { id: "a1", parent: "image", children: [], message: messageOf("a1", "assistant", "A little.") },
     },
   };
   const agent = open("chatgpt");
@@ -302,21 +302,21 @@ test("an_import_beside_newer_messages_is_a_branch_and_reported", async () => {
 
 test("chatgpt_content_that_is_not_text_is_reported", async () => {
   const node = (id, parent, children, message) => ({ id, parent, children, message });
-  const said = (role, content, more = {}) => ({ author: { role, name: "web" }, create_time: 1, content, ...more });
+  const messageOf = (role, content, more = {}) => ({ author: { role, name: "web" }, create_time: 1, content, ...more });
   const conversation = {
     id: "c",
     current_node: "d",
     mapping: {
       a: node("a", null, ["b"], {
-        ...said("user", {
+        ...messageOf("user", {
           content_type: "multimodal_text",
           parts: ["What is this?", { content_type: "image_asset_pointer" }],
         }),
         metadata: { attachments: [{ name: "a.pdf" }] },
       }),
-      b: node("b", "a", ["c"], said("tool", { content_type: "tether_browsing_display", result: "A page" })),
-      c: node("c", "b", ["d"], said("assistant", { content_type: "thoughts", thoughts: [{ content: "Hm." }] })),
-      d: node("d", "c", [], said("assistant", { content_type: "text", parts: ["A cat."] })),
+      b: node("b", "a", ["c"], messageOf("tool", { content_type: "tether_browsing_display", result: "A page" })),
+      c: node("c", "b", ["d"], messageOf("assistant", { content_type: "thoughts", thoughts: [{ content: "Hm." }] })),
+      d: node("d", "c", [], messageOf("assistant", { content_type: "text", parts: ["A cat."] })),
     },
   };
   const [{ write, skipped }] = (await importChatGPT(open("parts"), conversation)).sessions;
@@ -591,7 +591,7 @@ test("zep_messages_keep_their_ids_times_and_speakers", async () => {
   await assert.rejects(importZepMessages(session, "[]x"), /not JSON/);
 });
 
-/** The tables of the Agents SDK as SQLite has them, and their rows as docs/migrating.md exports them. */
+/** The tables of the Agents SDK in SQLite, and their rows as docs/migrating.md exports them. */
 function exported(statements) {
   const db = new DatabaseSync(":memory:");
   for (const [sql, ...values] of statements) db.prepare(sql).run(...values);

@@ -11,13 +11,13 @@ import { Annotation, Command, END, interrupt, START, StateGraph } from "@langcha
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { listenForEvictions, startEvicting } from "./evicting.mjs";
 
-// Found once the first import has run.
+// Available once the first import has run.
 const { LeafMovedError } = await import("session-agent");
 const { SessionAgentSaver } = await import("session-agent/langgraph");
 
 const FOLDER = import.meta.dirname;
 
-/** Cases of the suite that are left out, with the reason: none. */
+/** Excluded cases of the suite, with the reason: none. */
 const LEFT_OUT = {};
 
 const evicting = await startEvicting();
@@ -56,15 +56,15 @@ test("langgraphs_conformance_suite_passes", async (context) => {
 
 const saverOf = (name, options) => new SessionAgentSaver(evicting.open(name), options);
 const State = Annotation.Root({
-  said: Annotation({ reducer: (before, more) => before.concat(more), default: () => [] }),
+  texts: Annotation({ reducer: (before, more) => before.concat(more), default: () => [] }),
 });
 const inThread = (id, more) => ({ configurable: { thread_id: id, ...more } });
 
 /** A graph of two nodes; the second asks a person. */
 function graphOn(checkpointer) {
   return new StateGraph(State)
-    .addNode("draft", () => ({ said: ["draft"] }))
-    .addNode("ask", () => ({ said: [`a person said ${interrupt("Fine?")}`] }))
+    .addNode("draft", () => ({ texts: ["draft"] }))
+    .addNode("ask", () => ({ texts: [`a person said ${interrupt("Fine?")}`] }))
     .addEdge(START, "draft")
     .addEdge("draft", "ask")
     .addEdge("ask", END)
@@ -72,55 +72,55 @@ function graphOn(checkpointer) {
 }
 
 test("a_graph_interrupts_for_a_person_and_continues_in_another_process", async () => {
-  const first = await graphOn(saverOf("person")).invoke({ said: ["hello"] }, inThread("t"));
+  const first = await graphOn(saverOf("person")).invoke({ texts: ["hello"] }, inThread("t"));
   assert.equal(first.__interrupt__[0].value, "Fine?");
   const second = await graphOn(saverOf("person")).invoke(new Command({ resume: "yes" }), inThread("t"));
-  assert.deepEqual(second.said, ["hello", "draft", "a person said yes"]);
+  assert.deepEqual(second.texts, ["hello", "draft", "a person said yes"]);
   const { values, next } = await graphOn(saverOf("person")).getState(inThread("t"));
-  assert.deepEqual([values.said, next], [second.said, []]);
+  assert.deepEqual([values.texts, next], [second.texts, []]);
 });
 
 test("a_thread_continues_and_its_past_branches_only_on_request", async () => {
   const graph = new StateGraph(State)
-    .addNode("answer", ({ said }) => ({ said: [`${said.length}`] }))
+    .addNode("answer", ({ texts }) => ({ texts: [`${texts.length}`] }))
     .addEdge(START, "answer")
     .compile({ checkpointer: saverOf("past") });
-  for (const word of ["a", "b"]) await graph.invoke({ said: [word] }, inThread("t"));
+  for (const word of ["a", "b"]) await graph.invoke({ texts: [word] }, inThread("t"));
   const states = [];
   for await (const state of graph.getStateHistory(inThread("t"))) states.push(state);
-  assert.deepEqual(states[0].values.said, ["a", "1", "b", "3"]);
-  const past = states.find(({ values }) => values.said?.length === 2);
-  const forked = await graph.updateState(past.config, { said: ["c"] }, "answer");
-  assert.deepEqual((await graph.getState(forked)).values.said, ["a", "1", "c"]);
-  assert.deepEqual((await graph.getState(inThread("t"))).values.said, ["a", "1", "c"]);
+  assert.deepEqual(states[0].values.texts, ["a", "1", "b", "3"]);
+  const past = states.find(({ values }) => values.texts?.length === 2);
+  const forked = await graph.updateState(past.config, { texts: ["c"] }, "answer");
+  assert.deepEqual((await graph.getState(forked)).values.texts, ["a", "1", "c"]);
+  assert.deepEqual((await graph.getState(inThread("t"))).values.texts, ["a", "1", "c"]);
   // The first branch is still there, value by value.
-  assert.deepEqual((await graph.getState(states[0].config)).values.said, ["a", "1", "b", "3"]);
-  assert.deepEqual((await graph.invoke({ said: ["d"] }, inThread("t"))).said, ["a", "1", "c", "d", "4"]);
+  assert.deepEqual((await graph.getState(states[0].config)).values.texts, ["a", "1", "b", "3"]);
+  assert.deepEqual((await graph.invoke({ texts: ["d"] }, inThread("t"))).texts, ["a", "1", "c", "d", "4"]);
   // A replay of an old checkpoint is a branch, too.
   const replayed = await graph.invoke(null, states.find(({ next }) => next.includes("answer")).config);
-  assert.deepEqual(replayed.said, ["a", "1", "b", "3"]);
+  assert.deepEqual(replayed.texts, ["a", "1", "b", "3"]);
 });
 
 test("a_stale_writer_is_refused", async () => {
   const [one, other] = [saverOf("stale"), saverOf("stale")];
-  const values = (said) => ({
+  const values = (texts) => ({
     ...emptyCheckpoint(),
-    channel_values: { said },
-    channel_versions: { said: one.getNextVersion(undefined) },
+    channel_values: { texts },
+    channel_versions: { texts: one.getNextVersion(undefined) },
   });
   const put = (saver, config, checkpoint) =>
     saver.put(config, checkpoint, { source: "loop", step: 0, parents: {} }, checkpoint.channel_versions);
   const first = await put(one, inThread("t"), values(["first"]));
   await put(one, first, values(["second"]));
   await assert.rejects(put(other, first, values(["stale"])), LeafMovedError);
-  assert.deepEqual((await other.getTuple(inThread("t"))).checkpoint.channel_values, { said: ["second"] });
+  assert.deepEqual((await other.getTuple(inThread("t"))).checkpoint.channel_values, { texts: ["second"] });
   let count = 0;
   for await (const tuple of other.list(inThread("t")))
-    count += tuple.checkpoint.channel_values.said.includes("stale") ? 100 : 1;
+    count += tuple.checkpoint.channel_values.texts.includes("stale") ? 100 : 1;
   assert.equal(count, 2);
   // The option allows it.
   await put(saverOf("stale", { staleWriters: "fork" }), first, values(["stale"]));
-  assert.deepEqual((await other.getTuple(inThread("t"))).checkpoint.channel_values, { said: ["stale"] });
+  assert.deepEqual((await other.getTuple(inThread("t"))).checkpoint.channel_values, { texts: ["stale"] });
 });
 
 test("a_repeated_put_is_stored_once_and_a_retried_task_replaces_its_error", async () => {
@@ -160,16 +160,16 @@ test("a_repeated_put_is_stored_once_and_a_retried_task_replaces_its_error", asyn
 test("a_subgraph_has_its_own_namespace_and_a_thread_is_deleted_whole", async () => {
   const agent = evicting.openPlain("nested");
   const inner = new StateGraph(State)
-    .addNode("inside", () => ({ said: [`inside: ${interrupt("?")}`] }))
+    .addNode("inside", () => ({ texts: [`inside: ${interrupt("?")}`] }))
     .addEdge(START, "inside")
     .compile();
   const outer = new StateGraph(State)
     .addNode("inner", inner)
     .addEdge(START, "inner")
     .compile({ checkpointer: saverOf("nested") });
-  await outer.invoke({ said: [] }, inThread("t"));
-  await outer.invoke({ said: [] }, inThread("other"));
-  assert.deepEqual((await outer.invoke(new Command({ resume: "yes" }), inThread("t"))).said, ["inside: yes"]);
+  await outer.invoke({ texts: [] }, inThread("t"));
+  await outer.invoke({ texts: [] }, inThread("other"));
+  assert.deepEqual((await outer.invoke(new Command({ resume: "yes" }), inThread("t"))).texts, ["inside: yes"]);
   const before = (await agent.listSessions()).sessions.length;
   assert.equal(before, 6);
   await saverOf("nested").deleteThread("t");
@@ -181,11 +181,11 @@ test("a_subgraph_has_its_own_namespace_and_a_thread_is_deleted_whole", async () 
 test("prune_keeps_the_newest_checkpoint_of_each_namespace", async () => {
   const saver = saverOf("pruned");
   const graph = new StateGraph(State)
-    .addNode("say", () => ({ said: ["and more"] }))
+    .addNode("say", () => ({ texts: ["and more"] }))
     .addEdge(START, "say")
     .compile({ checkpointer: saver });
   for (const thread of ["t", "other"])
-    for (const said of ["one", "two", "three"]) await graph.invoke({ said: [said] }, inThread(thread));
+    for (const text of ["one", "two", "three"]) await graph.invoke({ texts: [text] }, inThread(thread));
   const newest = await saver.getTuple(inThread("t"));
   const all = async (thread) => {
     const found = [];
@@ -198,8 +198,8 @@ test("prune_keeps_the_newest_checkpoint_of_each_namespace", async () => {
   assert.deepEqual(await all("t"), [newest]);
   assert.equal((await all("other")).length, others);
   // The thread continues from there.
-  await graph.invoke({ said: ["four"] }, inThread("t"));
-  assert.ok((await saver.getTuple(inThread("t"))).checkpoint.channel_values.said.includes("one"));
+  await graph.invoke({ texts: ["four"] }, inThread("t"));
+  assert.ok((await saver.getTuple(inThread("t"))).checkpoint.channel_values.texts.includes("one"));
   await saver.prune(["t"], { strategy: "delete" });
   assert.deepEqual(await all("t"), []);
 });

@@ -9,7 +9,7 @@ import { Annotation, END, getStore, START, StateGraph } from "@langchain/langgra
 import { InMemoryStore, InvalidNamespaceError } from "@langchain/langgraph-checkpoint";
 import { startEvicting } from "./evicting.mjs";
 
-// These modules are found only after `resolve.mjs` has run.
+// These modules resolve only after `resolve.mjs` has run.
 const { PayloadTooLargeError } = await import("session-agent");
 const { SessionAgentStore } = await import("session-agent/langgraph");
 
@@ -132,7 +132,7 @@ test("its_entry_keys_match_those_of_the_python_package", async () => {
   const store = storeOf("names");
   await store.put(["users", "ann"], "drink", { text: "tea" });
   await store.put(["é"], "k", { n: 1 });
-  // `json.dumps` of Python, and its hash where it has a `\` or a `/`.
+  // Python's `json.dumps`, and its hash if it contains a `\` or a `/`.
   const hashed = createHash("sha256").update('["\\u00e9","k"]').digest("hex");
   const { entries } = await evicting.openPlain("names").listEntries({ label: "langgraph" });
   assert.deepEqual(entries.map(({ key }) => key).sort(), ['["users","ann","drink"]', hashed].sort());
@@ -146,17 +146,17 @@ test("its_entry_keys_match_those_of_the_python_package", async () => {
 });
 
 test("a_graph_remembers_across_its_threads", async () => {
-  const State = Annotation.Root({ said: Annotation() });
+  const State = Annotation.Root({ text: Annotation() });
   const graph = (store) =>
     new StateGraph(State)
-      .addNode("remember", async ({ said }) => {
+      .addNode("remember", async ({ text }) => {
         const [known] = await getStore().search(["facts"], { query: "tea" });
-        await getStore().put(["facts"], "drink", { text: said });
-        return { said: known?.value.text ?? "nothing" };
+        await getStore().put(["facts"], "drink", { text });
+        return { text: known?.value.text ?? "nothing" };
       })
       .addEdge(START, "remember")
       .addEdge("remember", END)
       .compile({ store });
-  assert.deepEqual(await graph(storeOf("graph")).invoke({ said: "Ann likes tea." }), { said: "nothing" });
-  assert.deepEqual(await graph(storeOf("graph")).invoke({ said: "And?" }), { said: "Ann likes tea." });
+  assert.deepEqual(await graph(storeOf("graph")).invoke({ text: "Ann likes tea." }), { text: "nothing" });
+  assert.deepEqual(await graph(storeOf("graph")).invoke({ text: "And?" }), { text: "Ann likes tea." });
 });

@@ -18,10 +18,10 @@ const USES = 'import { SessionAgentSaver } from "session-agent/langgraph"; conso
 const folder = await mkdtemp(join(tmpdir(), "session-agent-linked-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
-// `npm link` writes into a folder of the machine, which is one of this test's.
+// `npm link` writes to a global folder, which this test replaces with its own.
 await mkdir(join(folder, "machine/lib"), { recursive: true });
-// As in a user's shell: what `npm test` sets for its programs, such as the repository's own
-// `ignore-scripts`, is not theirs.
+// As in a user's shell: without the variables that `npm test` sets for its programs, such as the
+// repository's own `ignore-scripts`.
 const shell = Object.fromEntries(Object.entries(quietly()).filter(([name]) => !name.startsWith("npm_")));
 const env = { ...shell, npm_config_prefix: join(folder, "machine") };
 

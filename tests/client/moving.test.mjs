@@ -82,11 +82,11 @@ test("an_ai_chat_agent_class_moves_with_its_conversation", async () => {
       assert.deepEqual(texts(messages).slice(0, 2), ["Do you know me?", "From before."], JSON.stringify(messages));
       assert.equal(messages.length, 2 * visit);
       const says = /Not imported: cf_agents_state/;
-      if (visit === 1) await until(server.said, (said) => says.test(said));
+      if (visit === 1) await until(server.output, (output) => says.test(output));
       const message = { id: `q${visit + 1}`, role: "user", parts: [{ type: "text", text: "Hello again" }] };
       assert.equal((await ask("runTurn", { sessionId: "default", message })).finishReason, "stop");
-      await until(server.said, (said) => /"operation":"runTurn"/.test(said));
-      assert.equal(says.test(server.said()), visit === 1);
+      await until(server.output, (output) => /"operation":"runTurn"/.test(output));
+      assert.equal(says.test(server.output()), visit === 1);
     } finally {
       await server.stop();
     }

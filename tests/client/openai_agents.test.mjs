@@ -32,7 +32,7 @@ const script = () => [
   [assistantMessage("Take a coat.")],
 ];
 
-/** What two sessions of the SDK hold after the same runs, and what their models were sent. */
+/** The contents of two SDK sessions after the same runs, and the inputs of their models. */
 async function ran(session) {
   const model = new ScriptedModel(script());
   const runner = new Runner();
@@ -49,7 +49,7 @@ test("a_run_stores_the_same_as_the_sdks_own_session", async () => {
   const theirs = await ran(new MemorySession());
   assert.deepEqual(plain(ours), plain(theirs));
   assert.equal(ours.items.length, 6);
-  // After each write. Reading a session that is not there yet writes nothing.
+  // After each write. Reading a session that does not exist writes nothing.
   assert.ok(evicting.evictions >= 3);
 });
 
@@ -99,7 +99,7 @@ test("a_run_awaiting_approval_continues_in_another_process", async () => {
 const user = (text) => ({ type: "message", role: "user", content: text });
 const items = (...texts) => texts.map(user);
 
-/** What is done to both sessions, one step after the other. */
+/** The operations on both sessions, one after the other. */
 const STEPS = [
   (session) => session.getItems(),
   (session) => session.popItem(),
@@ -185,7 +185,7 @@ test("each_method_matches_the_sdks_own_session", async () => {
 });
 
 test("every_item_round_trips", async () => {
-  const kept = [
+  const items = [
     user("a text"),
     { role: "user", content: "without a type" },
     {
@@ -249,8 +249,8 @@ test("every_item_round_trips", async () => {
     { type: "message", role: "user", content: "lone \u2028 and 🙂 \u0000" },
   ];
   const session = sessionOf("exact");
-  await session.addItems(kept);
-  assert.deepEqual(await session.getItems(), kept);
+  await session.addItems(items);
+  assert.deepEqual(await session.getItems(), items);
   // In the log they are events that search and other frameworks read.
   const found = await open("exact").search({ query: "rain" });
   assert.deepEqual(
@@ -280,13 +280,13 @@ test("a_conversation_written_by_chat_continues_here", async () => {
     (await session.getItems()).map(({ type, role }) => role ?? type),
     ["user", "assistant", "function_call", "function_call_result", "assistant"],
   );
-  const [, said, call, result, last] = await session.getItems();
+  const [, message, call, result, last] = await session.getItems();
   await session.applyHistoryTransaction({
     operationId: "1",
     transaction: { type: "replace_suffix", expectedSuffix: [call, result, last], replacement: [] },
   });
-  assert.deepEqual(await session.getItems(), [user("Oslo?"), said]);
-  assert.deepEqual(await session.popItem(), said);
+  assert.deepEqual(await session.getItems(), [user("Oslo?"), message]);
+  assert.deepEqual(await session.popItem(), message);
   assert.equal(
     (await log.loadEvents()).filter(({ content }) => content === "It rains.").length,
     1,
@@ -322,7 +322,7 @@ async function openBoth(name, ...initial) {
   return [ours, theirs];
 }
 
-const said = (text, more) => ({ role: "user", content: [{ type: "input_text", text }], ...more });
+const userItem = (text, more) => ({ role: "user", content: [{ type: "input_text", text }], ...more });
 const called = (callId, value, more) => ({
   type: "function_call",
   callId,
@@ -347,34 +347,38 @@ const REFUSED_TRANSACTIONS = {
   noArguments: () => null,
   number: () => transaction("1", 42),
   text: () => transaction("1", "x"),
-  date: () => transaction("1", said("x", { providerData: { at: new Date(0) } })),
-  map: () => transaction("1", said("x", { providerData: new Map() })),
-  cycle: () => transaction("1", said("x", { providerData: cyclic })),
-  bigint: () => transaction("1", said("x", { providerData: { n: 42n } })),
-  function: () => transaction("1", said("x", { providerData: { f() {} } })),
-  symbol: () => transaction("1", said("x", { providerData: { secret: Symbol("api-key-secret") } })),
-  symbolKey: () => transaction("1", said("x", { [Symbol("s")]: 1 })),
+  date: () => transaction("1", userItem("x", { providerData: { at: new Date(0) } })),
+  map: () => transaction("1", userItem("x", { providerData: new Map() })),
+  cycle: () => transaction("1", userItem("x", { providerData: cyclic })),
+  bigint: () => transaction("1", userItem("x", { providerData: { n: 42n } })),
+  function: () => transaction("1", userItem("x", { providerData: { f() {} } })),
+  symbol: () => transaction("1", userItem("x", { providerData: { secret: Symbol("api-key-secret") } })),
+  symbolKey: () => transaction("1", userItem("x", { [Symbol("s")]: 1 })),
   sparse: () => ({ operationId: "1", transaction: { type: "append_items", items: new Array(1) } }),
-  otherBytes: () => transaction("1", said("x", { providerData: { values: new Uint16Array([300]) } })),
-  buffer: () => transaction("1", said("x", { providerData: { values: new ArrayBuffer(2) } })),
-  proxy: () => ({ operationId: "1", transaction: { type: "append_items", items: new Proxy([said("x")], {}) } }),
-  hidden: () => transaction("1", Object.defineProperty(said("x"), "providerData", { value: {}, enumerable: false })),
+  otherBytes: () => transaction("1", userItem("x", { providerData: { values: new Uint16Array([300]) } })),
+  buffer: () => transaction("1", userItem("x", { providerData: { values: new ArrayBuffer(2) } })),
+  proxy: () => ({ operationId: "1", transaction: { type: "append_items", items: new Proxy([userItem("x")], {}) } }),
+  hidden: () =>
+    transaction("1", Object.defineProperty(userItem("x"), "providerData", { value: {}, enumerable: false })),
   accessor: () =>
-    transaction("1", Object.defineProperty(said("x"), "providerData", { get: () => "x", enumerable: true })),
+    transaction("1", Object.defineProperty(userItem("x"), "providerData", { get: () => "x", enumerable: true })),
   throwingAccessor: () =>
     transaction(
       "1",
-      Object.defineProperty(said("x"), "providerData", {
+      Object.defineProperty(userItem("x"), "providerData", {
         get() {
           throw new Error("api-key-secret");
         },
         enumerable: true,
       }),
     ),
-  moreInAppend: () => ({ operationId: "1", transaction: { type: "append_items", items: [said("x")], metadata: {} } }),
+  moreInAppend: () => ({
+    operationId: "1",
+    transaction: { type: "append_items", items: [userItem("x")], metadata: {} },
+  }),
   moreInReplace: () => ({
     operationId: "1",
-    transaction: { type: "replace_suffix", expectedSuffix: [], replacement: [said("x")], metadata: {} },
+    transaction: { type: "replace_suffix", expectedSuffix: [], replacement: [userItem("x")], metadata: {} },
   }),
   throwingEnvelope: () =>
     Object.defineProperty({}, "operationId", {
@@ -382,12 +386,12 @@ const REFUSED_TRANSACTIONS = {
         throw new Error("api-key-secret");
       },
     }),
-  otherSuffix: () => suffix("1", [said("different")], [said("x")]),
+  otherSuffix: () => suffix("1", [userItem("different")], [userItem("x")]),
 };
 
 test("what_the_sdk_refuses_is_refused_with_the_same_message", async () => {
   for (const [name, make] of Object.entries(REFUSED_TRANSACTIONS)) {
-    const [ours, theirs] = await openBoth(`refused ${name}`, said("start"));
+    const [ours, theirs] = await openBoth(`refused ${name}`, userItem("start"));
     const [own, other] = await Promise.all(
       [ours, theirs].map((session) =>
         session.applyHistoryTransaction(make()).then(
@@ -400,16 +404,16 @@ test("what_the_sdk_refuses_is_refused_with_the_same_message", async () => {
     const words = other.replace(/( the transaction precondition)?\.$/, "");
     assert.ok(own.startsWith(words), `${name}: ${own} | ${other}`);
     assert.doesNotMatch(own, /api-key-secret/);
-    assert.deepEqual(await ours.getItems(), [said("start")]);
-    // The name is free still.
-    await ours.applyHistoryTransaction(transaction("1", said("after")));
-    assert.deepEqual(await ours.getItems(), [said("start"), said("after")]);
+    assert.deepEqual(await ours.getItems(), [userItem("start")]);
+    // The name is still free.
+    await ours.applyHistoryTransaction(transaction("1", userItem("after")));
+    assert.deepEqual(await ours.getItems(), [userItem("start"), userItem("after")]);
   }
 });
 
 test("values_without_json_are_refused_with_their_position", async () => {
   const session = sessionOf("unsupported");
-  const of = (value) => said("x", { providerData: { deep: [value] } });
+  const of = (value) => userItem("x", { providerData: { deep: [value] } });
   const others = [
     new Date(0),
     NaN,
@@ -428,7 +432,7 @@ test("values_without_json_are_refused_with_their_position", async () => {
   ];
   for (const value of others) {
     await assert.rejects(
-      session.addItems([said("fine"), of(value)]),
+      session.addItems([userItem("fine"), of(value)]),
       (error) =>
         (error instanceof TypeError &&
           /^Item 2 can't be stored: `providerData\.deep\.0(\.self)?` is /.test(error.message)) ||
@@ -436,15 +440,15 @@ test("values_without_json_are_refused_with_their_position", async () => {
     );
   }
   for (const item of [42, "x", null, undefined, [], new Date(0), true, new Uint8Array(1)])
-    await assert.rejects(session.addItems([said("fine"), item]), /^TypeError: Item 2 can't be stored: /);
-  const throwing = Object.defineProperty(said("x"), "providerData", {
+    await assert.rejects(session.addItems([userItem("fine"), item]), /^TypeError: Item 2 can't be stored: /);
+  const throwing = Object.defineProperty(userItem("x"), "providerData", {
     get() {
       throw new Error("secret");
     },
     enumerable: true,
   });
   await assert.rejects(session.addItems([throwing]), (error) => !error.message.includes("secret"));
-  const revoked = Proxy.revocable(said("x"), {});
+  const revoked = Proxy.revocable(userItem("x"), {});
   revoked.revoke();
   await assert.rejects(session.addItems([revoked.proxy]), TypeError);
   assert.deepEqual(await session.getItems(), []);
@@ -455,25 +459,32 @@ test("bytes_and_text_that_looks_like_stored_bytes_round_trip", async () => {
   const session = sessionOf("bytes");
   const shared = new Uint8Array(new SharedArrayBuffer(2));
   shared.set([3, 7]);
-  const kept = [
+  const items = [
     { $bytes: "not base64!" },
     { $bytes: ["AA=="] },
     { $bytes: { $bytes: 1 } },
     { $bytes: "AA==", more: 1 },
     new Uint8Array([1, 2]),
     shared,
-  ].map((value) => said("x", { providerData: { value } }));
-  await session.addItems(kept);
+  ].map((value) => userItem("x", { providerData: { value } }));
+  await session.addItems(items);
   shared[0] = 9;
   const read = await session.getItems();
-  assert.deepEqual(read.slice(0, -1), kept.slice(0, -1));
+  assert.deepEqual(read.slice(0, -1), items.slice(0, -1));
   assert.deepEqual([...read.at(-1).providerData.value], [3, 7]);
 });
 
 test("function_calls_are_replaced_as_in_the_sdks_own_session", async () => {
   const replacement = called("1", "new", { id: "new" });
   const replace = (callId, more) => ({ type: "replace_function_call", callId, replacement, ...more });
-  const history = [said("start"), called("1", 1), called("1", 2), said("between"), called("2", 3), called("1", 4)];
+  const history = [
+    userItem("start"),
+    called("1", 1),
+    called("1", 2),
+    userItem("between"),
+    called("2", 3),
+    called("1", 4),
+  ];
   const batches = [
     [],
     [replace("1")],
@@ -508,27 +519,27 @@ test("function_calls_are_replaced_as_in_the_sdks_own_session", async () => {
 });
 
 test("a_transaction_uses_its_arguments_as_passed", async () => {
-  const [ours, theirs] = await openBoth("given", said("start"));
+  const [ours, theirs] = await openBoth("given", userItem("start"));
   for (const session of [ours, theirs]) {
-    const item = said("committed");
+    const item = userItem("committed");
     const args = transaction("1", item);
     const applied = session.applyHistoryTransaction(args);
     item.content = "changed";
     await applied;
-    await session.addItems([said("later")]);
-    await session.applyHistoryTransaction(transaction("1", said("committed")));
-    const plainly = said("plain", { providerData: Object.assign(Object.create(null), { source: "provider" }) });
+    await session.addItems([userItem("later")]);
+    await session.applyHistoryTransaction(transaction("1", userItem("committed")));
+    const plainly = userItem("plain", { providerData: Object.assign(Object.create(null), { source: "provider" }) });
     await session.applyHistoryTransaction(transaction("2", plainly));
     await session.applyHistoryTransaction(transaction("2", (await session.getItems(1))[0]));
     let reads = 0;
-    const once = Object.defineProperty({ transaction: transaction("", said("once")).transaction }, "operationId", {
+    const once = Object.defineProperty({ transaction: transaction("", userItem("once")).transaction }, "operationId", {
       get: () => (reads += 1) && "3",
     });
     await session.applyHistoryTransaction(once);
     assert.equal(reads, 1);
     await session.applyHistoryTransaction(transaction("4"));
     await assert.rejects(
-      session.applyHistoryTransaction(transaction("4", said("unexpected"))),
+      session.applyHistoryTransaction(transaction("4", userItem("unexpected"))),
       /already applied with a different transaction/,
     );
   }
@@ -554,7 +565,7 @@ test("items_are_logged_unless_disabled", async () => {
     const session = new SessionAgentSession(open(`logger ${dontLogModelData} ${dontLogToolData}`).session("s"), {
       logger,
     });
-    await session.addItems([said("a secret")]);
+    await session.addItems([userItem("a secret")]);
     await session.getItems();
     await session.popItem();
     assert.equal(lines.filter((line) => line.includes("a secret")).length, dontLogModelData || dontLogToolData ? 0 : 3);

@@ -22,7 +22,7 @@ const guide = documents.find(({ path }) => path === "docs/operations-guide.md");
 const folder = await mkdtemp(join(tmpdir(), "session-agent-workflow-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** As a runner of GitHub's has it, without a network and without an account. */
+/** As on a GitHub runner, without a network and without an account. */
 const { NODE_TEST_CONTEXT, ...env } = {
   ...quietly(),
   CI: "1",
@@ -51,7 +51,7 @@ async function haveProject() {
   await writeFile(join(folder, "wrangler.toml"), [config.replace("PROJECT_NAME", "my-agent"), ...settings].join("\n"));
 }
 
-/** What the template's own package.json asks for besides, as it is installed here. */
+/** Additional dependencies of the template's package.json, as installed here. */
 async function link(names) {
   for (const name of names) {
     const to = join(folder, "node_modules", name);
@@ -71,7 +71,7 @@ test("each_command_of_the_workflow_runs_in_a_project", async () => {
     steps.map(({ run }) => run).filter((run) => run !== undefined),
   );
   for (const line of new Set(lines)) {
-    // Without an account, a deployment ends before it is sent.
+    // Without an account, a deployment ends before anything is sent.
     const run = /^npx wrangler deploy\b/.test(line) && !line.includes("--dry-run") ? `${line} --dry-run` : line;
     const { stdout } = await runFile("bash", ["-euo", "pipefail", "-c", run], { cwd: folder, env }).catch((error) =>
       assert.fail(`${run}\n${error.stdout}\n${error.stderr}`),

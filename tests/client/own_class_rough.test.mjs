@@ -18,7 +18,7 @@ after(async () => {
   await made?.remove();
 });
 
-/** What the agent `ann` of a class answers. */
+/** The answer of a class's agent `ann`. */
 async function ask(name, operation, input = {}) {
   const response = await fetch(`${server.url}/own/${name}/${operation}`, {
     method: "POST",
@@ -33,10 +33,10 @@ const turn = (name) =>
     message: { id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] },
   });
 
-/** Waits until the log contains this: wrangler prints after the answer. */
+/** Waits until the log contains the pattern: wrangler prints after the response. */
 async function logged(pattern) {
-  for (const until = Date.now() + 20_000; !pattern.test(server.said()); await wait(50))
-    assert.ok(Date.now() < until, `the log does not say ${pattern}\n${server.said()}`);
+  for (const until = Date.now() + 20_000; !pattern.test(server.output()); await wait(50))
+    assert.ok(Date.now() < until, `the log does not say ${pattern}\n${server.output()}`);
 }
 
 const labels = async (name) => (await ask(name, "getBlocks")).map(({ label }) => label);
@@ -64,7 +64,7 @@ test("a_token_counter_may_call_its_own_object", async () => {
     if (content === "a text was counted") break;
     assert.ok(Date.now() < until, content);
   }
-  assert.doesNotMatch(server.said(), /unreachable|Critical/);
+  assert.doesNotMatch(server.output(), /unreachable|Critical/);
 });
 
 test("invalid_tools_and_blocks_are_skipped_and_reported", async () => {
@@ -102,7 +102,7 @@ test("a_login_that_returns_true_rejects_the_request", async () => {
   await logged(/`authorize` failed, and the request is refused/);
 });
 
-/** What a request with this cookie gets of the class whose grants slip. */
+/** The response to a request with this cookie by the class with mistaken grants. */
 async function grantedTo(cookie, operation, input) {
   const response = await fetch(`${server.url}/agents/granting/ann/rpc/${operation}`, {
     method: "POST",
@@ -145,7 +145,7 @@ test("a_grant_that_lost_a_restriction_is_refused", async () => {
 
 test("grant_limits_are_counted_per_holder", async () => {
   const message = { role: "user", parts: [{ type: "text", text: "Hello" }] };
-  const turn = (sessionId) => grantedTo("held", "runTurn", { sessionId, message });
+  const turn = (sessionId) => grantedTo("limited", "runTurn", { sessionId, message });
   assert.equal((await turn("one")).status, 200);
   assert.equal((await turn("two")).body.error.code, "rate_limited");
 });

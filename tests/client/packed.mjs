@@ -55,7 +55,7 @@ export async function project(sources, links = [], parent = undefined) {
   return { folder, remove: () => rm(folder, { recursive: true, force: true }) };
 }
 
-/** Where npm's scripts find the programs of a package. */
+/** The folder in which npm's scripts find a package's programs. */
 async function linkPrograms(from, bin) {
   const { name, bin: programs = {} } = JSON.parse(await readFile(join(from, "package.json"), "utf8"));
   await mkdir(bin, { recursive: true });
@@ -85,7 +85,7 @@ export async function wrangler(folder, ...args) {
   return `${stdout}\n${stderr}`;
 }
 
-/** `npm run dev` of a project, or `wrangler dev` if it has no such script: `{ url, stop, said }`. */
+/** `npm run dev` of a project, or `wrangler dev` if it has no such script: `{ url, stop, output }`. */
 export async function dev(folder, ...args) {
   const taken = await takePort();
   const { port } = taken.address();
@@ -104,15 +104,15 @@ export async function dev(folder, ...args) {
     ...args,
   ];
   const env = { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") };
-  // A separate process group: npm does not forward a signal to what it runs.
+  // A separate process group: npm does not forward a signal to its child processes.
   const child = spawn(program, [...first, ...options], {
     cwd: folder,
     env,
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
   const ended = once(child, "close");
   const url = `http://127.0.0.1:${port}`;
   const stop = async () => {
@@ -128,11 +128,14 @@ export async function dev(folder, ...args) {
         )
       )
         break;
-      assert.ok(child.exitCode === null && !/ERROR\b/.test(said) && Date.now() < until, "The project does not answer.");
+      assert.ok(
+        child.exitCode === null && !/ERROR\b/.test(output) && Date.now() < until,
+        "The project does not answer.",
+      );
     }
   } catch (error) {
     await stop();
-    throw new Error(`${error.message}\n${said}`, { cause: error });
+    throw new Error(`${error.message}\n${output}`, { cause: error });
   }
-  return { url, stop, said: () => said };
+  return { url, stop, output: () => output };
 }

@@ -34,7 +34,7 @@ const DEFAULTS = {
 const RESULTS = ["function_call_output", "custom_tool_call_output"];
 
 /** The fields of a request that the answer doesn't repeat. */
-const ASKED = ["model", "input", "stream", "include", "stream_options", "conversation"];
+const UNECHOED = ["model", "input", "stream", "include", "stream_options", "conversation"];
 
 /** The citation in an answer that searched the web. */
 const CITED = { type: "url_citation", url: "https://example.com/", title: "An example", start_index: 0, end_index: 8 };
@@ -69,7 +69,7 @@ export const responses = {
       wantsJson: wanted?.format?.type === "json_schema",
     };
   },
-  countSaid: () => (answers += 1),
+  answerNumber: () => (answers += 1),
   items({ thought, searches, custom, text, calls, name: answer }, { include = [] }) {
     const items = calls.map(({ id, name, input }) => ({
       type: "function_call",
@@ -90,39 +90,39 @@ export const responses = {
     }
     return items.map((item, index) => ({ id: `${PREFIXES[item.type]}_${answer}_${index}`, ...item }));
   },
-  whole(said, body) {
-    const echo = Object.fromEntries(Object.entries(body).filter(([field]) => !ASKED.includes(field)));
+  complete(answer, body) {
+    const echo = Object.fromEntries(Object.entries(body).filter(([field]) => !UNECHOED.includes(field)));
     if (typeof body.conversation === "string") echo.conversation = { id: body.conversation };
     else if (body.conversation) echo.conversation = body.conversation;
     return {
-      id: `resp_${said.name}`,
+      id: `resp_${answer.name}`,
       object: "response",
       created_at: 1_700_000_000,
-      status: said.fails ? "failed" : "completed",
-      error: said.fails ? FAILED : null,
+      status: answer.fails ? "failed" : "completed",
+      error: answer.fails ? FAILED : null,
       incomplete_details: null,
       model: body.model,
       ...DEFAULTS,
       ...echo,
-      output: said.fails ? [] : responses.items(said, body),
+      output: answer.fails ? [] : responses.items(answer, body),
       usage: USAGE,
     };
   },
-  events(said, body) {
-    const whole = responses.whole(said, body);
-    const started = { ...whole, status: "in_progress", output: [], usage: null };
+  events(answer, body) {
+    const complete = responses.complete(answer, body);
+    const started = { ...complete, status: "in_progress", output: [], usage: null };
     const events = [
       { type: "response.created", response: started },
       { type: "response.in_progress", response: started },
     ];
-    for (const [output_index, item] of whole.output.entries()) {
+    for (const [output_index, item] of complete.output.entries()) {
       const at = { item_id: item.id, output_index };
       const { empty, events: inner } = PIECES[item.type](at, item);
       events.push({ type: "response.output_item.added", output_index, item: { ...item, ...empty } });
       events.push(...inner);
       events.push({ type: "response.output_item.done", output_index, item });
     }
-    events.push({ type: `response.${whole.status}`, response: whole });
+    events.push({ type: `response.${complete.status}`, response: complete });
     return events.map((event, sequence_number) => {
       const data = JSON.stringify({ ...event, sequence_number });
       return `event: ${event.type}\ndata: ${data}\n\n`;
@@ -136,9 +136,9 @@ const PIECES = {
     empty: { status: "in_progress", content: [] },
     events: textEvents(at, part),
   }),
-  function_call: (at, { arguments: whole }) => ({
+  function_call: (at, { arguments: json }) => ({
     empty: { status: "in_progress", arguments: "" },
-    events: callEvents("response.function_call_arguments", "arguments", at, whole),
+    events: callEvents("response.function_call_arguments", "arguments", at, json),
   }),
   custom_tool_call: (at, { input }) => ({
     empty: { status: "in_progress", input: "" },
@@ -181,11 +181,11 @@ function thoughtEvents(item, part) {
   ];
 }
 
-function callEvents(kind, field, at, whole) {
-  const pieces = [whole.slice(0, 5), whole.slice(5)];
+function callEvents(kind, field, at, json) {
+  const pieces = [json.slice(0, 5), json.slice(5)];
   return [
     ...pieces.map((delta) => ({ type: `${kind}.delta`, ...at, delta })),
-    { type: `${kind}.done`, ...at, [field]: whole },
+    { type: `${kind}.done`, ...at, [field]: json },
   ];
 }
 

@@ -43,20 +43,22 @@ const OWN_ID = /^(?:rs|ws)_\d+_\d+$/;
 export function problemOfMessage(body) {
   const marks = JSON.stringify(body).match(/"cache_control":\{/g)?.length ?? 0;
   if (marks > MAX_MARKS) return `${marks} blocks are marked for the cache.`;
-  const said = body.messages.filter(({ role }) => role !== "system");
-  if (said[0].role !== "user") return "The first message is not the user's.";
+  const conversation = body.messages.filter(({ role }) => role !== "system");
+  if (conversation[0].role !== "user") return "The first message is not the user's.";
   const blocksOf = ({ content }) => (typeof content === "string" ? [{ type: "text", text: content }] : content);
   const system = typeof body.system === "string" ? [{ type: "text", text: body.system }] : (body.system ?? []);
-  const empty = [system, ...said.map(blocksOf)].flat().some(({ type, text }) => type === "text" && text.trim() === "");
+  const empty = [system, ...conversation.map(blocksOf)]
+    .flat()
+    .some(({ type, text }) => type === "text" && text.trim() === "");
   if (empty) return "A text is empty.";
   const thinks = body.thinking !== undefined && body.thinking.type !== "disabled";
   const hasThought = ({ type, id }) => type === "tool_use" && id.startsWith(`toolu_${AFTER_THOUGHT}`);
   let open = new Set();
-  for (const message of said) {
+  for (const message of conversation) {
     const blocks = blocksOf(message);
     const isCall = ({ type }) => type === "tool_use";
     // A call that followed a thought is sent back with it.
-    if (thinks && message === said.at(-2) && blocks.some(hasThought) && blocks[0].type !== "thinking")
+    if (thinks && message === conversation.at(-2) && blocks.some(hasThought) && blocks[0].type !== "thinking")
       return "The thoughts before a call are missing.";
     for (const { type, tool_use_id } of blocks) {
       if (type === "tool_result" && !open.delete(tool_use_id)) return `The result ${tool_use_id} follows no call.`;

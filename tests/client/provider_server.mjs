@@ -63,14 +63,14 @@ class Provider {
     if (body.thread?.type === "continue") return json(response, 404, THREAD_NOT_FOUND);
     const problem = api.problemOf(body);
     if (problem !== undefined) return json(response, 400, { ...api.refusal, problem });
-    const said = decide(api.read(body));
-    said.name = `${api.countSaid(body)}`;
-    for (const call of said.calls ?? []) call.id = `${call.id}${said.name}`;
-    if (said.refused) return json(response, 400, api.refusal);
-    if (body.stream !== true) return json(response, 200, api.whole(said, body));
+    const answer = decide(api.read(body));
+    answer.name = `${api.answerNumber(body)}`;
+    for (const call of answer.calls ?? []) call.id = `${call.id}${answer.name}`;
+    if (answer.refused) return json(response, 400, api.refusal);
+    if (body.stream !== true) return json(response, 200, api.complete(answer, body));
     response.writeHead(200, { "content-type": "text/event-stream" });
-    for (const [index, event] of api.events(said, body).entries()) {
-      if (said.waits && index === 3) await this.#gate.promise;
+    for (const [index, event] of api.events(answer, body).entries()) {
+      if (answer.waits && index === 3) await this.#gate.promise;
       response.write(event);
     }
     response.end();
@@ -139,9 +139,9 @@ const openai = {
       wantsJson: response_format?.type === "json_schema",
     };
   },
-  countSaid: ({ messages }) => messages.filter(({ role }) => role === "user" || role === "tool").length,
+  answerNumber: ({ messages }) => messages.filter(({ role }) => role === "user" || role === "tool").length,
   call: ({ name, input }) => ({ name, arguments: JSON.stringify(input) }),
-  whole({ thought, text, calls, name }, { model }) {
+  complete({ thought, text, calls, name }, { model }) {
     const message = { role: "assistant", content: text || null, refusal: null, annotations: [] };
     if (thought !== undefined) message.reasoning_content = thought;
     if (calls.length > 0) {
@@ -179,10 +179,10 @@ const openai = {
     if (thought !== undefined) deltas.push({ reasoning_content: thought });
     for (const word of text.match(/\S+\s*/g) ?? []) deltas.push({ content: word });
     for (const [index, call] of calls.entries()) {
-      const { name, arguments: whole } = openai.call(call);
+      const { name, arguments: json } = openai.call(call);
       const head = { index, id: `call_${call.id}`, type: "function", function: { name, arguments: "" } };
       deltas.push({ tool_calls: [head] });
-      for (const piece of [whole.slice(0, 5), whole.slice(5)])
+      for (const piece of [json.slice(0, 5), json.slice(5)])
         deltas.push({ tool_calls: [{ index, function: { arguments: piece } }] });
     }
     const chunks = deltas.map((delta) => chunk(choice(delta)));
@@ -207,7 +207,7 @@ const anthropic = {
       wantsJson: (output_config?.format ?? output_format)?.type === "json_schema",
     };
   },
-  countSaid: ({ messages }) => messages.filter(({ role }) => role === "user").length,
+  answerNumber: ({ messages }) => messages.filter(({ role }) => role === "user").length,
   blocks: ({ thought, text, calls }) => [
     ...(thought === undefined ? [] : [{ type: "thinking", thinking: thought, signature: "c2lnbmVk" }]),
     ...(text ? [{ type: "text", text, citations: null }] : []),
@@ -225,25 +225,25 @@ const anthropic = {
       { type: "signature_delta", signature: block.signature },
     ];
   },
-  whole(said, { model }) {
+  complete(answer, { model }) {
     return {
-      id: `msg_${said.name}`,
+      id: `msg_${answer.name}`,
       type: "message",
       role: "assistant",
       model,
-      content: anthropic.blocks(said),
-      stop_reason: said.calls.length > 0 ? "tool_use" : "end_turn",
+      content: anthropic.blocks(answer),
+      stop_reason: answer.calls.length > 0 ? "tool_use" : "end_turn",
       stop_sequence: null,
       container: null,
       usage: { input_tokens: 11, output_tokens: 7, cache_read_input_tokens: 3, service_tier: "standard" },
     };
   },
-  events(said, { model }) {
+  events(answer, { model }) {
     const events = [
       {
         type: "message_start",
         message: {
-          ...anthropic.whole({ ...said, text: "", calls: [], thought: undefined }, { model }),
+          ...anthropic.complete({ ...answer, text: "", calls: [], thought: undefined }, { model }),
           content: [],
           stop_reason: null,
           usage: { input_tokens: 11, output_tokens: 1, cache_read_input_tokens: 3 },
@@ -251,13 +251,13 @@ const anthropic = {
       },
       { type: "ping" },
     ];
-    for (const [index, block] of anthropic.blocks(said).entries()) {
+    for (const [index, block] of anthropic.blocks(answer).entries()) {
       events.push({ type: "content_block_start", index, content_block: anthropic.empty(block) });
       const pieces = anthropic.pieces(block);
       for (const delta of pieces) events.push({ type: "content_block_delta", index, delta });
       events.push({ type: "content_block_stop", index });
     }
-    const stop_reason = said.calls.length > 0 ? "tool_use" : "end_turn";
+    const stop_reason = answer.calls.length > 0 ? "tool_use" : "end_turn";
     events.push({ type: "message_delta", delta: { stop_reason, stop_sequence: null }, usage: { output_tokens: 7 } });
     events.push({ type: "message_stop" });
     return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);

@@ -10,7 +10,7 @@ import { Turn } from "../../packages/session-agent/dist/react/turn.js";
 
 const text = (text) => ({ type: "text", text });
 const call = (toolCallId, more) => ({ type: "tool-book", toolCallId, state: "output-available", ...more });
-const asked = (id, more) => ({
+const inputRequest = (id, more) => ({
   type: "data-input-request",
   id,
   data: { toolCallId: id, tool: "book", requests: {}, ...more },
@@ -21,7 +21,7 @@ test("a_continued_message_is_reset_to_its_state_before_the_turn", () => {
   const waiting = call("c1", { state: "approval-requested", approval: { id: "1" } });
   const decided = call("c1", { state: "output-denied", approval: { id: "1", approved: false } });
   const cases = [
-    // The log, and what of it was there before the turn.
+    // The log, and how much of it existed before the turn.
     [[text("a"), waiting], 2],
     [[text("a"), decided], 2],
     [[text("a"), decided, text("b")], 2],
@@ -29,8 +29,8 @@ test("a_continued_message_is_reset_to_its_state_before_the_turn", () => {
     [[text("a"), decided, call("c2"), text("b")], 3],
     [[text("a"), decided, text("b"), { ...waiting, toolCallId: "c2" }], 4],
     // A question that was answered.
-    [[text("a"), call("c1"), asked("c1"), text("b")], 3],
-    [[text("a"), decided, text("b"), call("c2"), asked("c2"), text("c")], 5],
+    [[text("a"), call("c1"), inputRequest("c1"), text("b")], 3],
+    [[text("a"), decided, text("b"), call("c2"), inputRequest("c2"), text("c")], 5],
     // A call that the page answered.
     [[text("a"), call("c1"), text("b")], 2],
     [[text("a"), call("c1"), call("c2")], 3],
@@ -60,11 +60,11 @@ test("a_new_question_replaces_the_old_and_closes_while_submitting", () => {
   const chunks = [
     { type: "start", messageId: "a1" },
     { type: "tool-input-available", toolCallId: "c1", toolName: "book", input: {} },
-    asked("c1", { requests: { a: { message: "1" } } }),
-    asked("c1", { requests: { a: { message: "2" } } }),
+    inputRequest("c1", { requests: { a: { message: "1" } } }),
+    inputRequest("c1", { requests: { a: { message: "2" } } }),
   ];
-  const { message } = chunks.reduce((said, chunk) => withChunk(said, chunk, begin), NOTHING);
-  const second = asked("c1", { requests: { a: { message: "2" } } });
+  const { message } = chunks.reduce((state, chunk) => withChunk(state, chunk, begin), NOTHING);
+  const second = inputRequest("c1", { requests: { a: { message: "2" } } });
   const waiting = call("c1", { state: "input-available", input: {} });
   assert.deepEqual(message.parts, [text("I book."), waiting, second]);
   assert.deepEqual([...openCalls([message])], [["c1", "c1"]]);

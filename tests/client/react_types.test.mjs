@@ -33,7 +33,7 @@ test("only_the_hooks_depend_on_react", async () => {
   assert.deepEqual(peerDependenciesMeta.react, { optional: true });
   const code = await readFile(join(CLIENT, "dist/index.js"), "utf8");
   assert.doesNotMatch(code, /react/);
-  // An import of it alone finds React, and renders nothing by itself.
+  // Importing only this module loads React and renders nothing.
   const hooks = await import("session-agent/react");
   assert.deepEqual(Object.keys(hooks).toSorted(), [
     "InputRequestForm",

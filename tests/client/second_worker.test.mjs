@@ -27,21 +27,21 @@ async function run(suite, way) {
     env: { ...process.env, NODE_TEST_CONTEXT: undefined, SUITE_WAY: way },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.on("data", (more) => (said += more));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (more) => (output += more));
   const code = await new Promise((resolve) => child.once("close", resolve));
-  return { said, code };
+  return { output, code };
 }
 
 for (const way of WAYS) {
   test(`every_adapters_suite_passes_by_a_${way}_of_a_second_worker`, { concurrency: 2 }, async (context) => {
     const suites = Object.entries(SUITES).map(([suite, least]) =>
       context.test(suite, async (own) => {
-        const { said, code } = await run(suite, way);
+        const { output, code } = await run(suite, way);
         const [passed, failed] = ["pass", "fail"].map((word) =>
-          Number(said.match(new RegExp(`^# ${word} (\\d+)$`, "m"))?.[1]),
+          Number(output.match(new RegExp(`^# ${word} (\\d+)$`, "m"))?.[1]),
         );
-        assert.ok(code === 0 && failed === 0 && passed >= least, said);
+        assert.ok(code === 0 && failed === 0 && passed >= least, output);
         own.diagnostic(`${passed} passed`);
       }),
     );

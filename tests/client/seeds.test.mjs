@@ -178,13 +178,13 @@ test("an_ai_sdk_turn_has_the_memory_tools_and_prompt", async () => {
 });
 
 test("a_frozen_prompt_stays_until_it_is_refreshed", async () => {
-  const { system, meanwhile, after } = await documented("cached", "cached");
-  assert.equal(system, meanwhile);
+  const { system, during, after } = await documented("cached", "cached");
+  assert.equal(system, during);
   assert.ok(!system.includes("Likes tea.") && after.includes("Likes tea."), after);
 });
 
 test("a_growing_conversation_is_compacted_and_truncated", async () => {
-  // 30 messages of some 4,000 tokens each pass the threshold of 100,000.
+  // 30 messages of about 4,000 tokens each exceed the threshold of 100,000.
   const history = await documented("compacting", "grow", 30, "word ".repeat(3000));
   assert.ok(history.length < 30, JSON.stringify(history));
   assert.deepEqual(
@@ -210,7 +210,7 @@ test("a_session_has_the_documented_methods", async () => {
   assert.deepEqual(whole.overlays.at(-1), ["w0", "w3"]);
   assert.deepEqual([whole.leaf, whole.added, whole.removed], ["w4", ["readonly", "More."], true]);
   assert.match(whole.prompt, /EXTRA \[readonly\]\n═+\nMore\./);
-  assert.deepEqual(whole.kept, [true, true]);
+  assert.deepEqual(whole.isStable, [true, true]);
   assert.deepEqual(whole.split, ["own", "[Context from the previous session]\n\nThey spoke of words."]);
   assert.deepEqual([whole.found.includes(true), whole.client, whole.chatted], [true, 5, true]);
   assert.match(whole.searched, /They spoke of words/);
@@ -225,27 +225,27 @@ test("a_page_is_notified_of_changes_to_its_session", async () => {
   for (const until = Date.now() + 10_000; !frames.some(({ phase }) => phase === "idle"); await wait(20))
     assert.ok(Date.now() < until, JSON.stringify(frames).slice(0, 2000));
   socket.close();
-  const { tokenEstimate, ...told } = frames.find(({ type }) => type === "cf_agent_session");
-  assert.deepEqual(told, { type: "cf_agent_session", phase: "idle", tokenThreshold: 100_000 });
+  const { tokenEstimate, ...frame } = frames.find(({ type }) => type === "cf_agent_session");
+  assert.deepEqual(frame, { type: "cf_agent_session", phase: "idle", tokenThreshold: 100_000 });
   assert.ok(tokenEstimate > 0);
 });
 
 test("an_operation_takes_positional_fields_and_can_be_overridden", async () => {
-  const { appended, count, length, told } = await documented("overriding", "overridden");
+  const { appended, count, length, error } = await documented("overriding", "overridden");
   assert.deepEqual([appended, count, length], [[1, 1], 1, 3]);
-  assert.match(told, /^`getBlock` requires an object that contains only JSON values: `getBlock\(\{ label \}\)`\.$/);
+  assert.match(error, /^`getBlock` requires an object that contains only JSON values: `getBlock\(\{ label \}\)`\.$/);
 });
 
 test("a_turn_is_built_and_persisted_at_once", async () => {
-  const begun = await ok("MY_AGENT", "primitives", "begin");
-  assert.deepEqual([begun.metadata, begun.named], [{ topic: "weather" }, "Named"]);
-  const { sessionId } = begun;
-  const said = await ok("MY_AGENT", "primitives", "handleUserMessage", sessionId, "Hello");
-  assert.equal(said, "system: You are a helpful assistant. | user: Hello");
+  const started = await ok("MY_AGENT", "primitives", "begin");
+  assert.deepEqual([started.metadata, started.named], [{ topic: "weather" }, "Named"]);
+  const { sessionId } = started;
+  const answer = await ok("MY_AGENT", "primitives", "handleUserMessage", sessionId, "Hello");
+  assert.equal(answer, "system: You are a helpful assistant. | user: Hello");
   await ok("MY_AGENT", "primitives", "turn", sessionId, "And now", "Rain.");
   assert.deepEqual(
     (await ok("MY_AGENT", "primitives", "loadEvents", sessionId)).map(({ content }) => content),
-    ["Hello", said, "And now", "Rain."],
+    ["Hello", answer, "And now", "Rain."],
   );
   assert.deepEqual((await ok("MY_AGENT", "primitives", "nothing", sessionId)).events, []);
   assert.equal((await ok("MY_AGENT", "primitives", "getPathLength", { sessionId })).length, 4);
@@ -271,11 +271,11 @@ test("a_workflow_and_npm_agents_reach_it_under_any_binding_name", async () => {
     ["contextual", "x"],
     ["session-agent", "plain"],
   ]) {
-    const asked = await fetch(`${server.url}/agents/${binding}/${name}/rpc/listSessions`, {
+    const response = await fetch(`${server.url}/agents/${binding}/${name}/rpc/listSessions`, {
       method: "POST",
       body: "{}",
     });
-    assert.equal(asked.status, 200, `${binding}: ${await asked.text()}`);
+    assert.equal(response.status, 200, `${binding}: ${await response.text()}`);
   }
 });
 

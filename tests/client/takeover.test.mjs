@@ -15,7 +15,7 @@ import { startServer } from "../workerd/harness.mjs";
 const { sessionAgent } = await import("session-agent");
 const { importAgentsTables } = await import("session-agent/import");
 
-/** The class as it was: a conversation with a branch, media, a summary, and two blocks. */
+/** The original class: a conversation with a branch, media, a summary, and two blocks. */
 const BEFORE = `
 import { DurableObject } from "cloudflare:workers";
 import { Lifecycle } from "agents/lifecycle";
@@ -101,9 +101,9 @@ test("an_agents_sdk_object_becomes_an_agent_with_all_its_data", async (t) => {
   t.after(() => server.stop());
   const agent = sessionAgent(server.url, "taken");
 
-  /** How much the SDK's own tables hold. */
+  /** The number of rows and bytes in the SDK's own tables. */
   const theirs = async () => {
-    const held = [];
+    const totals = [];
     for (const [table, column] of [
       ["cf_agents_session_messages", "content"],
       ["cf_agents_session_message_chunks", "content"],
@@ -117,9 +117,9 @@ test("an_agents_sdk_object_becomes_an_agent_with_all_its_data", async (t) => {
         `SELECT count(*) AS rows, sum(octet_length(${column})) AS bytes FROM ${table}`,
       );
       assert.ok(row.rows > 0, table);
-      held.push({ table, ...row });
+      totals.push({ table, ...row });
     }
-    return held;
+    return totals;
   };
   const before = await theirs();
 
@@ -134,7 +134,7 @@ test("an_agents_sdk_object_becomes_an_agent_with_all_its_data", async (t) => {
   ]);
   assert.deepEqual((await agent.listSessions()).sessions, []);
 
-  // An import that breaks off half-way is completed by the next, and the third writes nothing.
+  // An import that fails half-way is completed by the next one, and the third writes nothing.
   let left = 40;
   const breaking = sessionAgent(server.url, "taken", {
     fetch: (url, init) =>

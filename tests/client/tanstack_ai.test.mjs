@@ -16,7 +16,7 @@ const evicting = await startEvicting();
 after(() => evicting.stop());
 const { open } = evicting;
 
-// A model that plays a script, and what it was sent.
+// A model that plays a script and records its inputs.
 
 const now = () => ({ timestamp: Date.now() });
 
@@ -91,7 +91,10 @@ function routeTo(name, adapter, options) {
   return fetchServerSentEvents("https://app.example/api/chat", { fetchClient });
 }
 
-/** The same without HTTP: a page sends its messages as it has them, with its answers to approvals. */
+/**
+ * The same without HTTP: a page sends its messages in their current form, with its answers to
+ * approvals.
+ */
 const directTo = (name, adapter) => ({
   connect: (messages, _data, _signal, { threadId, runId, parentRunId, resume }) =>
     chat({
@@ -128,7 +131,7 @@ const idle = (client) => until(() => !client.getIsLoading() && client.getStatus(
 const wire = (value) => JSON.parse(JSON.stringify(value));
 
 /** Messages without the ids and times that each client generates. */
-function said(messages) {
+function withoutIds(messages) {
   return wire(messages).map(({ id: _id, createdAt: _at, metadata: _bag, parts, ...message }) => ({
     ...message,
     ...(parts && {
@@ -163,9 +166,9 @@ test("a_chat_on_the_server_is_stored_and_another_page_continues_it", async () =>
     answer("You're welcome."),
   ];
   const stored = await new SessionAgentThreads(open("chat")).loadThread("t");
-  assert.deepEqual(said(stored), expected);
+  assert.deepEqual(withoutIds(stored), expected);
   assert.deepEqual(
-    model.sent.map(said),
+    model.sent.map(withoutIds),
     [1, 3, 5, 7].map((length) => expected.slice(0, length)),
   );
   // The pages sent the answers with other ids, and the first one in another order. No branch
@@ -175,10 +178,10 @@ test("a_chat_on_the_server_is_stored_and_another_page_continues_it", async () =>
   assert.ok(evicting.evictions >= 5);
   const again = await hydrated(routeTo("chat", model));
   assert.deepEqual(
-    said(again.getMessages()).map(({ parts }) => parts.map(({ type }) => type)),
+    withoutIds(again.getMessages()).map(({ parts }) => parts.map(({ type }) => type)),
     [["text"], ["tool-call", "tool-result"], ["text"], ["text"], ["text"], ["text"], ["text"]],
   );
-  // Search finds what a tool gave.
+  // Search finds a tool's output.
   const { results } = await open("chat").search({ query: "rain", limit: 5 });
   assert.ok(results.some(({ action }) => action === "tool_result"));
 });
@@ -437,7 +440,7 @@ test("every_message_round_trips", async () => {
   assert.deepEqual(await threads().loadThread("model"), MODEL_MESSAGES);
   await threads().saveUiMessages("page", UI_MESSAGES);
   assert.deepEqual(await threads().loadUiMessages("page"), UI_MESSAGES);
-  // The model receives what TanStack AI itself makes of the page's messages.
+  // The model receives the same messages that TanStack AI itself makes of the page's.
   assert.deepEqual((await threads().loadThread("page")).map(({ role }) => role).slice(0, 4), [
     "user",
     "assistant",
@@ -601,7 +604,7 @@ test("random_programs_match_the_in_memory_storage", async () => {
       await storages[0].settled();
       assert.deepEqual(errors, []);
       const [ours, theirs] = await Promise.all(storages.map((storage) => storage.getItem("t")));
-      assert.deepEqual(said(ours?.messages ?? []), said(theirs?.messages ?? []), `seed ${seed}, step ${n}`);
+      assert.deepEqual(withoutIds(ours?.messages ?? []), withoutIds(theirs?.messages ?? []), `seed ${seed}, step ${n}`);
       assert.deepEqual(
         ours?.resume?.pendingInterrupts?.map(({ id }) => id),
         theirs?.resume?.pendingInterrupts?.map(({ id }) => id),
@@ -634,7 +637,7 @@ test("a_reloaded_page_restores_the_conversation_and_its_approval", async () => {
   const { messages, resume } = await storage().getItem("t");
   assert.equal(resume, undefined);
   assert.deepEqual(messages.at(-1).parts, [{ type: "text", content: "Booked." }]);
-  // What a page stored, a server's chat reads.
+  // A server's chat reads what a page has stored.
   const roles = (await new SessionAgentThreads(open("reloaded")).loadThread("t")).map(({ role }) => role);
   assert.deepEqual(roles, ["user", "assistant", "tool", "assistant"]);
   storage().removeItem("t");

@@ -46,10 +46,10 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-/** Waits until wrangler has written so into its log. */
+/** Waits until wrangler has logged the sentence. */
 async function isLogged(sentence) {
-  for (const until = Date.now() + 20_000; !sentence.test(server.said()); await wait(50))
-    assert.ok(Date.now() < until, server.said());
+  for (const until = Date.now() + 20_000; !sentence.test(server.output()); await wait(50))
+    assert.ok(Date.now() < until, server.output());
 }
 
 let turns = 0;
@@ -59,7 +59,7 @@ function turnOf(text = "How is Oslo?") {
   return { sessionId: "s", message: { id: `m${turns}`, role: "user", parts: [{ type: "text", text }] } };
 }
 
-/** A method over the binding: what it gave, or the message of what it threw. */
+/** Calls a method over the binding. Returns its result, or the message of its exception. */
 async function method(binding, agent, name, ...given) {
   const response = await fetch(`${server.url}/own/call`, {
     method: "POST",
@@ -70,9 +70,9 @@ async function method(binding, agent, name, ...given) {
 
 test("the_oldest_wrangler_serves_it_and_passes_a_dry_run", async () => {
   assert.equal((await wrangler(made.folder, "--version")).trim().split("\n")[0], VERSIONS.wrangler.oldest);
-  const said = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
-  assert.match(said, /env\.SESSION_AGENT \(Assistant\)/);
-  assert.match(said, /env\.CLOSED \(Closed\)/);
+  const output = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
+  assert.match(output, /env\.SESSION_AGENT \(Assistant\)/);
+  assert.match(output, /env\.CLOSED \(Closed\)/);
 });
 
 for (const [major, name] of [
@@ -92,8 +92,8 @@ for (const [major, name] of [
     );
     assert.equal(message.parts.at(-1).text, "It rains.");
     assert.deepEqual([usage.inputTokens, usage.outputTokens, steps], [22, 14, 2]);
-    const [asked, again] = model.requests.slice(-2);
-    assert.deepEqual(asked.tools.find((tool) => tool.function.name === name).function.parameters.properties, {
+    const [first, again] = model.requests.slice(-2);
+    assert.deepEqual(first.tools.find((tool) => tool.function.name === name).function.parameters.properties, {
       city: { type: "string" },
     });
     const result = again.messages.at(-1);
@@ -144,7 +144,7 @@ for (const major of Object.keys(VERSIONS.ai.majors)) {
     assert.deepEqual(shown.function.parameters.properties.label.enum, ["memory"]);
     assert.equal((await agent.getBlock({ label: "memory" })).content, noted.content);
 
-    // `persist`: the turn is in the log once, also where it is written again.
+    // `persist`: the turn is in the log once, even if it is written again.
     const written = await session.persist(result, input);
     assert.deepEqual(written.events.length, 3);
     assert.equal(
@@ -157,14 +157,14 @@ for (const major of Object.keys(VERSIONS.ai.majors)) {
       ["user_message", "tool_call_request", "tool_result", "agent_message"],
     );
 
-    // The version's own transport speaks to the agent's chat, and its messages are read back.
+    // The version's own transport works with the agent's chat, and its messages are read back.
     const transport = new ai.DefaultChatTransport({
       api: `${server.url}/agents/session-agent/client:${major}/chat`,
       headers: { authorization: `Bearer ${SECRET}` },
     });
     model.next(callTool("set_context", { ...noted, action: "append" }, "c2"), say("Again."));
-    const asked = { id: "again", role: "user", parts: [{ type: "text", text: "Again?" }] };
-    const stream = await transport.sendMessages({ chatId: "s", trigger: "submit-message", messages: [asked] });
+    const message = { id: "again", role: "user", parts: [{ type: "text", text: "Again?" }] };
+    const stream = await transport.sendMessages({ chatId: "s", trigger: "submit-message", messages: [message] });
     let answer;
     for await (const message of ai.readUIMessageStream({ stream })) answer = message;
     assert.deepEqual(
@@ -197,12 +197,12 @@ for (const [major, specificationVersion] of Object.entries(VERSIONS.ai.majors)) 
         execute: ({ city }) => `Rain in ${city}.`,
       }),
     };
-    const asked = { model, tools, prompt: "How is Oslo?", stopWhen: ai.stepCountIs(3), maxRetries: 0 };
-    const { text, steps } = await ai.generateText(asked);
+    const request = { model, tools, prompt: "How is Oslo?", stopWhen: ai.stepCountIs(3), maxRetries: 0 };
+    const { text, steps } = await ai.generateText(request);
     assert.deepEqual([text, steps.length, steps[0].usage.inputTokens], ["It rains.", 2, 7]);
     assert.deepEqual(model.requests[1].toolResults, [{ toolName: "weather", output: "Rain in Oslo." }]);
-    await assert.rejects(ai.generateText(asked), /Down\./);
-    await assert.rejects(ai.generateText(asked), /no answer left for "How is Oslo\?", request 4/);
+    await assert.rejects(ai.generateText(request), /Down\./);
+    await assert.rejects(ai.generateText(request), /no answer left for "How is Oslo\?", request 4/);
     const streamed = ai.streamText({ model: mockModel(undefined, { specificationVersion }), prompt: "Hello" });
     assert.equal(await streamed.text, "You said: Hello");
   });
@@ -266,18 +266,18 @@ test("a_failed_summary_is_reported_and_affects_nothing_else", async () => {
   await ok(agent, "configureCompaction", { sessionId: "s", tailTokenBudget: 1000 });
   const { compaction, reason } = await ok(agent, "compact", { sessionId: "s" });
   assert.deepEqual([compaction, reason], [null, "summariser_failed"]);
-  let heard = null;
-  for (const until = Date.now() + 20_000; heard === null; ) {
-    ({ answer: heard } = await method("SESSION_AGENT", agent, "failed"));
+  let notification = null;
+  for (const until = Date.now() + 20_000; notification === null; ) {
+    ({ answer: notification } = await method("SESSION_AGENT", agent, "failed"));
     assert.ok(Date.now() < until, "the class was not told");
   }
-  assert.equal(heard.sessionId, "s");
-  assert.ok(heard.code.length > 0 && heard.message.length > 0, JSON.stringify(heard));
+  assert.equal(notification.sessionId, "s");
+  assert.ok(notification.code.length > 0 && notification.message.length > 0, JSON.stringify(notification));
   // The failing hook is reported to the class, to readers of the session, and in the log with its
   // cause.
   const { lastCompactionError } = (await method("SESSION_AGENT", agent, "getSession", { sessionId: "s" })).answer;
   assert.match(lastCompactionError.message, /`summarize_failed`/);
-  assert.match(heard.message, /`summarize_failed`/);
+  assert.match(notification.message, /`summarize_failed`/);
   await isLogged(/session-agent: `summarize` failed Error: /);
   assert.equal((await ok(agent, "getHistory", { sessionId: "s", limit: 1000 })).messages.length, 40);
 });
@@ -291,21 +291,22 @@ test("the_client_has_the_rights_of_its_binding", async () => {
   const done = await byClient("SESSION_AGENT", "owner:7");
   assert.deepEqual([done.sessions, done.messages, done.chunks.at(-1)], [1, 3, "finish"], JSON.stringify(done));
   assert.ok(done.chunks.includes("text-delta") && done.lines > 3, JSON.stringify(done));
-  // A token grants its rights, and there are none over a restricted class or the shipped one.
+  // An invalid token is refused, and so is a call without a token to a restricted class or the
+  // shipped one.
   assert.equal((await byClient("SESSION_AGENT", "token:7", "not the secret, but long enough")).code, "unauthorized");
   assert.equal((await byClient("CLOSED", "closed:7")).code, "unauthorized");
   assert.equal((await byClient("PLAIN", "plain:7")).code, "unauthorized");
-  // By an address the class is asked, as before.
+  // Over a URL, the class authorizes the request as before.
   const { status } = await ask("owner:7", "listSessions", {});
   assert.equal(status, 403);
 });
 
 test("a_binding_gives_full_rights_unless_the_class_restricts_it", async () => {
-  // The Worker has a secret. A call without options is as one of the class's own.
+  // The Worker has a secret. A call without options has the rights of the class's own calls.
   assert.deepEqual(await method("SESSION_AGENT", "bound:7", "listSessions", {}), {
     answer: { sessions: [], cursor: null },
   });
-  // A call with options is limited to the token in them, and so are `call` and `request`, always.
+  // A call with options is limited to their token. `call` and `request` are always limited.
   assert.match((await method("SESSION_AGENT", "bound:7", "listSessions", {}, {})).thrown, /secret/);
   assert.match((await method("SESSION_AGENT", "bound:7", "call", "listSessions", "{}")).thrown, /secret/);
   assert.equal(
@@ -313,13 +314,13 @@ test("a_binding_gives_full_rights_unless_the_class_restricts_it", async () => {
     "unauthorized",
   );
 
-  // The class as it is shipped asks for the secret, also where the runner wraps it.
+  // The class as shipped requires the secret, even if the runner wraps it.
   for (const given of [[{}], [{}, {}]])
     assert.match((await method("PLAIN", "shipped", "listSessions", ...given)).thrown, /secret/);
   assert.deepEqual((await method("PLAIN", "shipped", "listSessions", {}, { token: SECRET })).answer.sessions, []);
   assert.equal((await method("PLAIN", "shipped", "getSession", "s", { token: SECRET })).answer, null);
 
-  // A class that reserves its operations: only its own methods run them.
+  // A class that reserves its operations: only its own methods may run them.
   assert.equal((await method("CLOSED", "shut", "note", "hello")).answer.events[0].seq, 1);
   for (const operation of ["loadEvents", "createSession", "mintToken"]) {
     assert.match(
@@ -350,7 +351,7 @@ test("an_outdated_compatibility_date_is_explained_in_a_sentence", async () => {
     );
     const { oldest, newest } = VERSIONS.compatibilityDate;
     assert.match(body.error.message, new RegExp(`is older than ${oldest}, .* from ${oldest} to ${newest} `));
-    assert.ok(old.said().includes(body.error.message));
+    assert.ok(old.output().includes(body.error.message));
   } finally {
     await old.stop();
   }

@@ -4,7 +4,7 @@ export default {
     include: ["*.suite.mjs"],
     globals: true,
     reporters: ["json"],
-    // One process, which Node starts with what finds the client.
+    // One process, which Node starts with the hooks that resolve the client.
     pool: "forks",
     execArgv: ["--import", new URL("resolve.mjs", import.meta.url).href],
     fileParallelism: false,

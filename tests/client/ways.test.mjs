@@ -20,7 +20,7 @@ const stops = [() => rm(folder, { recursive: true, force: true })];
 after(async () => {
   for (const stop of stops.toReversed()) await stop();
 });
-// Other runs on this machine are not found.
+// Other runs on this machine are not discovered.
 process.env.WRANGLER_REGISTRY_PATH = join(folder, "registry");
 
 async function starting(place, ...args) {
@@ -33,7 +33,7 @@ const VARS = `[vars]\nMODEL = "demo"\nSESSION_AGENT_TOKEN = "${SECRET}"\n`;
 const head = (name) =>
   `name = "${name}"\nmain = "main.mjs"\ncompatibility_date = "${NEWEST_DATE}"\ncompatibility_flags = ["nodejs_compat"]\n`;
 
-/** The Worker that asks, which passes on what is for the agents. */
+/** The calling Worker, which forwards the requests for the agents. */
 const MAIN = [
   'import caller from "./caller.mjs";',
   'const isForAgents = (request) => new URL(request.url).pathname.startsWith("/agents/");',
@@ -56,7 +56,9 @@ async function writeOwn(name, caller, service) {
   return await writeAll(name, { ...files, "wrangler.toml": [head(name), services, objects].join("\n") });
 }
 
-/** The configuration that ships, under a name, with a secret and without its build, which has been done. */
+/**
+ * The shipped configuration, with a name, a secret, and no build step, because the build is done.
+ */
 async function writeShipped(name, { ai }) {
   const text = await readFile(join(ROOT, "wrangler.toml"), "utf8");
   const without = (section) => new RegExp(`^\\[${section}\\]\\n(?:.+\\n)+`, "m");
@@ -72,7 +74,7 @@ async function writeShipped(name, { ai }) {
   });
 }
 
-/** A Worker that is both: it exports the object and the Worker of the package, and binds itself. */
+/** A Worker that is both: it exports the package's object and Worker, and binds itself. */
 async function writeBoth(caller) {
   const main = `${MAIN}export { default as Memory, SessionAgent } from "session-agent/worker";\n`;
   const objects = ["SESSION_AGENT", "OBJECT"].map(
@@ -90,7 +92,7 @@ async function writeBoth(caller) {
   return made.folder;
 }
 
-/** Where the caller is, and where the agents are. */
+/** The caller's location, and the agents' location. */
 const setups = {};
 before(async () => {
   const caller = await bundle("second.mjs");
@@ -103,7 +105,8 @@ before(async () => {
   );
   const mine = await starting(await writeOwn("mine", caller, "session-agent"));
   setups["two wrangler dev"] = { caller: mine.url, agents: agents.url };
-  // Wrangler has no `--local` for a second configuration: with Workers AI in it, it logs in.
+  // Wrangler has no `--local` for a second configuration: if that contains Workers AI, wrangler
+  // logs in.
   const shipped = await writeShipped("session-agent-beside", { ai: false });
   const own = await writeOwn("mine-beside", caller, "session-agent-beside");
   const configurations = [own, shipped].flatMap((place) => ["-c", join(place, "wrangler.toml")]);
@@ -133,12 +136,12 @@ async function called({ agents }, agent, operation, input) {
   return body;
 }
 
-/** What a refusal is by the client: its class, its code, its status. */
+/** A refusal as the client reports it: its class, its code, its status. */
 const asError = ({ error }) => (error?.isOurs ? [error.name, error.code, error.status] : null);
 
 const nameOf = (code) => Object.keys(CODES).find((name) => CODES[name] === code);
 
-/** The callers: each returns the outcomes of all refused requests. `null`: another outcome. */
+/** The callers. Each returns the results of all refused requests. `null`: another result. */
 const CALLERS = {
   async client(setup, target, agent, refusals) {
     const all = refusals.map(({ method, input, token }) => ({
@@ -174,7 +177,8 @@ const CALLERS = {
       return code === undefined ? null : [nameOf(code), code, answer.status ?? refusals[n].status];
     });
   },
-  // A method of the object throws, and its sentence arrives by each way. Other names are not methods.
+  // A method of the object throws, and every transport delivers its message. Other names are not
+  // methods.
   async "methods of the object"(setup, target, agent, refusals) {
     if (target !== "namespace") return undefined;
     const ofObject = (refusal) => refusal.method !== "frobnicate";
@@ -226,7 +230,7 @@ test("each_error_has_its_class_and_code_over_every_transport", async (context) =
       const cells = {};
       for (const [caller, outcomesOf] of Object.entries(CALLERS)) {
         const agent = `${title} ${target} ${caller}`;
-        // Where the object is first woken over the namespace, it is found by its id alone.
+        // An object that is first woken over the namespace knows only its id.
         await ask(setup, [{ target, agent, options: { token: SECRET }, method: "listSessions", given: [] }]);
         const tokens = await createData((operation, input) => called(setup, agent, operation, input));
         const refusals = REFUSALS.map(([method, input, name, status, , token]) => ({

@@ -5,11 +5,11 @@ import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { useAgent, useMemory, useProposals, useSession, useSessions, useTurns } from "session-agent/react";
 
-const asked = new URLSearchParams(location.search);
-const sessionId = asked.get("session") ?? "chat";
+const parameters = new URLSearchParams(location.search);
+const sessionId = parameters.get("session") ?? "chat";
 
 async function login() {
-  const response = await fetch(`/test/login?agent=${asked.get("agent")}`);
+  const response = await fetch(`/test/login?agent=${parameters.get("agent")}`);
   if (!response.ok) throw new Error(await response.text());
   return await response.json();
 }

@@ -14,7 +14,7 @@ import { launch } from "../../console/browser.mjs";
 const SECRET = "the secret of this test, long enough";
 const PATIENCE_MS = 30_000;
 
-/** What the page may do with the whole agent. */
+/** The page's rights for the whole agent. */
 export const OPERATIONS = [
   ...["chat", "cancelTurn", "getHistory", "getBranches", "setLeaf", "loadEvents", "getTurns"],
   ...["listSessions", "createSession", "updateSession", "deleteSession"],
@@ -145,7 +145,7 @@ export class Tab {
     this.page = page;
   }
 
-  /** What the hooks show, without their functions. */
+  /** The hooks' state, without their functions. */
   async view() {
     return await this.page.evaluate(() => JSON.parse(JSON.stringify(window.view)));
   }
@@ -155,7 +155,7 @@ export class Tab {
     return await this.page.evaluate(([hook, name, given]) => window.act[hook][name](...given), [hook, name, given]);
   }
 
-  /** Waits until `fits` is true of what is shown, and returns it. */
+  /** Waits until `fits` accepts the view, and returns it. */
   async shows(what, fits) {
     const end = Date.now() + PATIENCE_MS;
     for (;;) {

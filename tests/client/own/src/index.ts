@@ -21,7 +21,7 @@ interface Env {
 
 const never = new Promise<never>(() => {});
 
-/** What an operator's cookie allows. Of what needs the secret, nothing. */
+/** The rights of an operator's cookie. They include nothing that needs the secret. */
 const OPERATIONS =
   "createSession getSession runTurn cancelTurn chat getHistory getUsage renderPrompt callTool getBlock getBlocks loadEvents appendEvents configureCompaction estimateTokens compact search getConfig defineBlock setEntry searchContext deleteEntry deleteSkill".split(
     " ",
@@ -116,7 +116,7 @@ export class Assistant extends SessionAgent<Env> {
         },
       },
       { label: "lost", kind: "readonly" as const, provider: { get: () => Promise.reject(new Error("away")) } },
-      // Each prompt waits for such a block as long as for a service: one agent alone has it.
+      // Each prompt waits as long for such a block as for a service, so a separate agent has it.
       ...(this.ctx.id.name === "homes"
         ? [{ label: "slow", kind: "readonly" as const, provider: { get: () => never } }]
         : []),
@@ -128,7 +128,7 @@ export class Assistant extends SessionAgent<Env> {
   }
 
   override countTokens(text: string) {
-    // As many as letters, of the agent that counts so.
+    // The number of letters, for the agent that counts this way.
     if (text.includes("fail to count")) throw new Error("no such word");
     return text.startsWith("counted:") ? text.length : Math.ceil(text.length / 4);
   }
@@ -207,12 +207,12 @@ export class Assistant extends SessionAgent<Env> {
     return await this.loadEvents({ sessionId: "notebook" });
   }
 
-  async heard(of: string) {
+  async recorded(of: string) {
     return await this.ctx.storage.get(of);
   }
 }
 
-/** An object that no address leads to. */
+/** An object that no URL reaches. */
 export class Rooms extends DurableObject {
   override async fetch(): Promise<Response> {
     return new Response("a room");
@@ -235,9 +235,9 @@ export default {
         return Response.json(
           await env.SESSION_AGENT.getByName(agent).request("loadEvents", JSON.stringify({ sessionId: "notebook" }), {}),
         );
-      case "/own/heard":
+      case "/own/recorded":
         return Response.json(
-          (await env.SESSION_AGENT.getByName(agent).heard(url.searchParams.get("of") ?? "")) ?? null,
+          (await env.SESSION_AGENT.getByName(agent).recorded(url.searchParams.get("of") ?? "")) ?? null,
         );
       default:
         return (

@@ -47,15 +47,15 @@ const textOf = (content: any): string =>
 
 async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]> {
   const last = prompt.at(-1);
-  const asked = textOf(prompt.findLast(({ role }: any) => role === "user").content);
+  const text = textOf(prompt.findLast(({ role }: any) => role === "user").content);
   if (last.role === "tool") {
-    const [said] = prompt.at(-2).content;
+    const [first] = prompt.at(-2).content;
     const call = prompt.at(-2).content.at(-1);
     const signed =
-      said.providerOptions?.maker?.signature === "signed" && call.providerOptions?.maker?.thought === "kept";
+      first.providerOptions?.maker?.signature === "signed" && call.providerOptions?.maker?.thought === "kept";
     return says(`The tool says: ${last.content[0].output.value}${signed ? "" : " (unsigned)"}`);
   }
-  const [word, ...rest] = asked.split(" ");
+  const [word, ...rest] = text.split(" ");
   switch (word) {
     case "use":
       return calls(rest[0]!, JSON.parse(rest.slice(1).join(" ") || "{}"));
@@ -80,7 +80,7 @@ async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]>
       await new Promise((resolve) => setTimeout(resolve, 3_000));
       return says("At last.");
     default:
-      return says(`You said: ${asked}`);
+      return says(`You said: ${text}`);
   }
 }
 

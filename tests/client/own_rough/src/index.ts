@@ -36,7 +36,7 @@ export class Early extends SessionAgent<Env> {
   }
 }
 
-/** Counts, and asks its own object in the middle of the count. */
+/** Counts, and calls its own object during the count. */
 export class Counting extends SessionAgent<Env> {
   blocks() {
     return [
@@ -50,7 +50,7 @@ export class Counting extends SessionAgent<Env> {
   }
 }
 
-/** Counts far too much. */
+/** Returns counts that are far too large. */
 export class Greedy extends SessionAgent<Env> {
   blocks() {
     return [{ label: "memory", kind: "writable" as const }];
@@ -67,7 +67,7 @@ export class Modest extends SessionAgent<Env> {
   }
 }
 
-/** Of its tools and blocks, some are none. */
+/** Some of its tools and blocks are invalid. */
 export class Partly extends SessionAgent<Env> {
   tools() {
     return { clock, set_context: clock, "no name!": clock };
@@ -84,8 +84,8 @@ export class Partly extends SessionAgent<Env> {
 
 export class Nameless extends SessionAgent<Env> {
   model() {
-    const said = { type: "text-delta", id: "t", delta: "Hello." };
-    return model([said, { type: "finish", finishReason: "stop", usage: {} }], 5);
+    const text = { type: "text-delta", id: "t", delta: "Hello." };
+    return model([text, { type: "finish", finishReason: "stop", usage: {} }], 5);
   }
 }
 
@@ -139,7 +139,7 @@ const GRANTS: { [cookie: string]: () => any } = {
   "holder of nothing": () => ({ ...rights, holder: "ann" }),
   "another agent": () => ({ ...rights, agent: "bob" }),
   list: () => [rights],
-  held: () => ({ ...rights, limits: { turnsPerMinute: 1 }, holder: "ann" }),
+  limited: () => ({ ...rights, limits: { turnsPerMinute: 1 }, holder: "ann" }),
 };
 
 export class Granting extends SessionAgent<Env> {
@@ -155,8 +155,8 @@ export default {
     if (first !== "own")
       return (await routeSessionAgent(request, env, { namespaces })) ?? new Response("Nothing.", { status: 404 });
     if (env[name!] === undefined) return new Response("ready");
-    // One name for all: the classes share an isolate.
-    const asked = await env[name!].getByName("ann").request(operation, await request.text());
-    return Response.json(asked.ok ? JSON.parse(asked.value) : asked.error);
+    // The same name for all: the classes share an isolate.
+    const answer = await env[name!].getByName("ann").request(operation, await request.text());
+    return Response.json(answer.ok ? JSON.parse(answer.value) : answer.error);
   },
 };

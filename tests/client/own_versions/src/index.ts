@@ -91,7 +91,7 @@ export class Closed extends SessionAgent<Env> {
   }
 }
 
-/** What the client does over a binding without a token: { binding, agent, token? }. */
+/** The client's operations over a binding without a token: { binding, agent, token? }. */
 async function byClient(
   env: Env,
   { binding, agent, token }: { binding: "SESSION_AGENT" | "CLOSED" | "PLAIN"; agent: string; token?: string },

@@ -24,8 +24,8 @@ export const VECTORIZE_INDEX: Env["VECTORIZE_INDEX"] = {
   }),
 };
 
-/** What the newest program's model was asked. */
-export const asked: any[] = [];
+/** The inputs of the newest program's model. */
+export const modelCalls: any[] = [];
 
 const usage = {
   inputTokens: { total: 10, noCache: 10, cacheRead: 0, cacheWrite: 0 },
@@ -34,7 +34,7 @@ const usage = {
 
 /** It calls the tool that its last message names as `use NAME JSON`, and otherwise repeats its input. */
 function answerTo(options: any): any[] {
-  asked.push(options);
+  modelCalls.push(options);
   const last = options.prompt.at(-1);
   const text = last.content
     .map((part: any) => part.text ?? part.output?.value ?? "")

@@ -1,7 +1,7 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { getAgentByName as getByName, routeAgentRequest } from "agents/routing";
 import { createCompactFunction, Session, SessionAgent, SessionManager } from "session-agent/worker";
-import { asked, type Env as Bindings, VECTORIZE_INDEX } from "./env";
+import { modelCalls, type Env as Bindings, VECTORIZE_INDEX } from "./env";
 import { Contextual } from "./programs/context";
 import * as conversation from "./programs/conversation";
 import * as memory from "./programs/memory";
@@ -18,7 +18,7 @@ interface Env extends Bindings {
   CONTEXTUAL: DurableObjectNamespace<Contextual>;
 }
 
-/** In place of Workers AI. */
+/** Replaces Workers AI. */
 export class StandIn extends WorkerEntrypoint {
   run(_model: string, { messages }: { messages: Array<{ role: string; content: string }> }) {
     return { response: messages.map(({ role, content }) => `${role}: ${content}`).join(" | ") };
@@ -62,7 +62,7 @@ export class Documented extends SessionAgent<Env> {
     }
   }
 
-  /** The same, in the middle of the object's life. */
+  /** The same, after construction. */
   async later(program: "readonly" | "writable" | "searchable") {
     const session = memory[program].call(this);
     return { prompt: await session.freezeSystemPrompt(), tools: Object.keys(await session.tools()).sort() };
@@ -91,8 +91,8 @@ export class Documented extends SessionAgent<Env> {
     const results = (await result.steps).flatMap((step) => step.toolResults.map(({ output }) => output));
     return {
       results,
-      tools: asked.at(-1).tools.map(({ name }: { name: string }) => name),
-      system: asked.at(-1).prompt[0].content,
+      tools: modelCalls.at(-1).tools.map(({ name }: { name: string }) => name),
+      system: modelCalls.at(-1).prompt[0].content,
     };
   }
 
@@ -114,7 +114,7 @@ export class Documented extends SessionAgent<Env> {
     return turns.truncated(this.session).map(({ parts }) => parts[0].text.length);
   }
 
-  /** An algorithm of one's own, and what a `Session` has besides. */
+  /** A custom algorithm, and the other methods of a `Session`. */
   async whole() {
     const seen: number[] = [];
     const session = Session.create(this)
@@ -132,11 +132,11 @@ export class Documented extends SessionAgent<Env> {
     const prompt = await session.refreshSystemPrompt();
     const removed = await session.removeContext("extra");
     const store = new Map<string, string>();
-    const kept = Session.create(this).withCachedPrompt({
+    const cached = Session.create(this).withCachedPrompt({
       get: async () => store.get("p") ?? null,
       set: async (content) => void store.set("p", content),
     });
-    const first = await kept.freezeSystemPrompt();
+    const first = await cached.freezeSystemPrompt();
     const manager = SessionManager.create(this).withSearchableHistory("history");
     const split = await manager.compactAndSplit("own", "They spoke of words.");
     return {
@@ -149,21 +149,21 @@ export class Documented extends SessionAgent<Env> {
       added: [added.kind, added.content],
       prompt,
       removed,
-      kept: [first === store.get("p"), first === (await kept.freezeSystemPrompt())],
+      isStable: [first === store.get("p"), first === (await cached.freezeSystemPrompt())],
       split: [split.parentSessionId, manager.getHistory(split.id)[0]!.parts[0].text],
       found: manager.search("words").map(({ sessionId }) => sessionId === split.id),
       searched: await manager.tools().session_search!.execute({ query: "words" }),
-      // The field's own name opens sessions, too.
+      // The field's own name also opens sessions.
       client: (await this.session("own").getPathLength()).length,
       chatted: await this.chatted(),
     };
   }
 
   async chatted() {
-    let said = "";
+    let text = "";
     for await (const chunk of this.session("chatted").chat("Hello"))
-      if (chunk.type === "text-delta") said += (chunk as any).delta;
-    return said.length > 0;
+      if (chunk.type === "text-delta") text += (chunk as any).delta;
+    return text.length > 0;
   }
 
   async loaded() {
@@ -180,11 +180,11 @@ export class Documented extends SessionAgent<Env> {
     await this.createSession({ id: "overridden" });
     await this.appendEvents("overridden", [{ action: "user_message", content: "hi" }]);
     await this.appendEvents({ sessionId: "overridden", events: [{ action: "user_message", content: "ho" }] });
-    // Not a call of the method.
+    // This does not call the overridden method.
     await super.session("overridden").appendEvents({ events: [{ action: "user_message", content: "hu" }] });
-    const told = await (this as any).getBlock("memory").catch((error: Error) => error.message);
+    const error = await (this as any).getBlock("memory").catch((error: Error) => error.message);
     const { length } = await this.loadEvents("overridden");
-    return { appended: this.indexed, count: (await this.loadEvents("overridden", { limit: 1 })).length, length, told };
+    return { appended: this.indexed, count: (await this.loadEvents("overridden", { limit: 1 })).length, length, error };
   }
 }
 

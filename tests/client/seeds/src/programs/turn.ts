@@ -32,10 +32,10 @@ export async function cached(this: Documented) {
   // ... agent calls set_context to update memory ...
   await tools.set_context!.execute({ label: "memory", content: "Likes tea." });
   // The frozen prompt is NOT changed, prefix cache stays warm
-  const meanwhile = await session.freezeSystemPrompt();
+  const during = await session.freezeSystemPrompt();
   // Between turns (optional, if you want the agent to see its own updates):
   await session.refreshSystemPrompt();
-  return { system, meanwhile, after: await session.freezeSystemPrompt() };
+  return { system, during, after: await session.freezeSystemPrompt() };
 }
 
 /** Block 20. */
