@@ -11,7 +11,7 @@ import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SECRET = "the secret of this test, long enough";
 
-/** Every view, and a text that is there when it is whole. */
+/** Every view, and a text that is shown once the view is complete. */
 const VIEWS = [
   ["", "New here?"],
   ["#/example", "Choose a session"],
@@ -69,7 +69,7 @@ describe("access", { skip }, async () => {
   after(() => site?.stop());
 
   if (!skip) {
-    // The console creates its own example, once for all tests here.
+    // The console creates its example once for all tests here.
     const page = await site.open({ after: () => {} }, "");
     await page.getByRole("button", { name: "Create an example" }).click();
     await page.getByText("Walk on the roof").waitFor();
@@ -78,7 +78,9 @@ describe("access", { skip }, async () => {
     await createData();
   }
 
-  /** What the example lacks: Markdown of all kinds, turns with a record, a thread of LangGraph. */
+  /**
+   * Data that the example lacks: Markdown of all kinds, turns with a record, a thread of LangGraph.
+   */
   async function createData() {
     const ask = (operation, input) => site.ask("read", operation, input);
     const question = { id: "q", role: "user", parts: [{ type: "text", text: "What can you do?" }] };
@@ -108,7 +110,7 @@ describe("access", { skip }, async () => {
     assert.notEqual(failed.status, 0);
   }
 
-  /** What axe finds wrong. A script that the test brings is none of the page's. */
+  /** The findings of axe. A script that the test injects does not belong to the page. */
   async function faults(page) {
     await page.evaluate(AXE);
     const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
@@ -193,7 +195,7 @@ describe("access", { skip }, async () => {
     const press = async (key, times = 1) => {
       for (let n = 0; n < times; n += 1) await page.keyboard.press(key);
     };
-    /** Tabs on until the element that has the focus is called so. */
+    /** Presses Tab until the element with this name has the focus. */
     const tabTo = async (name, key = "Tab") => {
       for (let n = 0; n < 60; n += 1) {
         await page.keyboard.press(key);
@@ -259,7 +261,7 @@ describe("access", { skip }, async () => {
     const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
     await page.getByText("Walk on the roof").waitFor();
     await page.keyboard.press("Control+k");
-    // Typing at once goes into the field.
+    // Typing immediately goes into the field.
     await page.keyboard.type("mem");
     const goto = page.getByRole("combobox", { name: "Destination" });
     assert.equal(await goto.inputValue(), "mem");
@@ -282,7 +284,7 @@ describe("access", { skip }, async () => {
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("/");
     await page.keyboard.type("umbrel");
-    // Who types sees hits, and the keys belong to the field.
+    // While the reader types, results are shown, and keys go to the field.
     await page.getByText(/\d results? for/).waitFor();
     await page.keyboard.type("?k/s");
     assert.equal(await page.getByLabel("Search all sessions").inputValue(), "umbrel?k/s");
@@ -303,7 +305,7 @@ describe("access", { skip }, async () => {
       await site.server.sql("exmaple", "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'"),
       [],
     );
-    // It is not remembered, and the way to what was meant is a click.
+    // The misspelled agent is not remembered, and one click leads to the intended one.
     await page.locator(".missing").getByRole("link", { name: "example", exact: true }).click();
     await page.getByRole("link", { name: /A trip to Oslo/ }).waitFor();
     await page.goto(site.at("#/"));
@@ -345,7 +347,7 @@ describe("access", { skip }, async () => {
       loaded.filter((url) => url.includes("further")),
       [],
     );
-    // A newer console has other files: the page reports it and reloads.
+    // A newer console has other files: the page reports the update and reloads.
     await page.route("**/console-further-*.js", (route) => route.fulfill({ status: 404, body: "" }));
     await page.goto(site.at("#/example/settings"));
     await page.getByText("This part of the console didn't load.").waitFor();
@@ -378,14 +380,14 @@ describe("access", { skip }, async () => {
       await page.getByText("No sessions yet").waitFor();
       await page.reload();
       await page.getByText("No sessions yet").waitFor();
-      const kept = await page.evaluate(() => [JSON.stringify({ ...localStorage }), document.cookie, location.href]);
-      assert.ok(!kept.join().includes(SECRET));
+      const stored = await page.evaluate(() => [JSON.stringify({ ...localStorage }), document.cookie, location.href]);
+      assert.ok(!stored.join().includes(SECRET));
 
       const other = await page.context().newPage();
       await other.goto(locked.at("#/locked"));
       await other.getByLabel("Secret or token").waitFor();
 
-      // A token of one session sees that session alone.
+      // A token of one session sees only that session.
       const init = { headers: { authorization: `Bearer ${SECRET}` } };
       for (const id of ["mine", "theirs"])
         assert.equal((await locked.server.call("locked", "createSession", { id, name: id }, init)).status, 200);
@@ -461,7 +463,7 @@ describe("access", { skip }, async () => {
       await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
       assert.deepEqual(await faults(page), [], "conversation");
 
-      // It chats, asks again for an answer, waits and stops.
+      // It chats, regenerates an answer, waits and stops.
       model.next(say("A cloud."), say("Two clouds."));
       await page.getByRole("textbox", { name: "Message" }).fill("Clouds?");
       await page.keyboard.press("Enter");
@@ -492,7 +494,7 @@ describe("access", { skip }, async () => {
         ["Copy text"],
       );
 
-      // The views that it offers are whole.
+      // The views that it offers are complete.
       for (const [tab, text] of [
         ["branches", "3 branches"],
         ["events", "A little."],
@@ -507,7 +509,7 @@ describe("access", { skip }, async () => {
       assert.equal(await page.getByRole("alert").count(), 0, "activity");
       assert.deepEqual(await faults(page), [], "activity");
 
-      // Navigating to another view by its URL is announced in plain words.
+      // Navigation to another view by its URL is announced in a sentence.
       for (const hash of ["settings", "memory", "sessions/mine/context", "sessions/mine/memory", "sessions/theirs"]) {
         await page.goto(locked.at(`#/guest/${hash}`));
         await page.getByText("Your token doesn't allow this.").first().waitFor();
@@ -603,13 +605,13 @@ describe("access", { skip }, async () => {
     await page.route("**/chat", async (route) => {
       const response = await route.fetch();
       const body = await response.text();
-      // The answer's first half, and no end.
+      // The first half of the answer, without an end.
       await route.fulfill({ response, body: body.slice(0, body.indexOf("\n\n", body.length / 2) + 2) });
     });
     const history = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().limit < 100);
     await page.getByRole("textbox", { name: "Message" }).fill("Hello!");
     await page.keyboard.press("Enter");
-    // The received part stays until the whole answer is there.
+    // The received part stays until the answer is complete.
     await history.come;
     await page.getByRole("article").nth(1).waitFor();
     history.open();

@@ -141,12 +141,12 @@ describe("activity", { skip }, async () => {
     assert.equal(await page.getByText("Is anybody there?").count(), 0);
     // However many sessions there are.
     for (let n = 0; n < 30; n += 1) await ask("open", "createSession", { id: `more-${n}` });
-    let asked = 0;
-    page.on("request", (request) => (asked += request.url().includes("/rpc/") ? 1 : 0));
+    let requests = 0;
+    page.on("request", (request) => (requests += request.url().includes("/rpc/") ? 1 : 0));
     await page.reload();
     await failures.filter({ hasText: "failed 5 times" }).waitFor();
     await page.getByRole("region", { name: "Tables" }).first().waitFor();
-    assert.ok(asked > 4 && asked <= 16, `${asked} requests`);
+    assert.ok(requests > 4 && requests <= 16, `${requests} requests`);
   });
 
   test("a_failed_turn_appears_among_the_failures_at_once", async (t) => {

@@ -14,19 +14,21 @@ import { gate } from "../workerd/model_server.mjs";
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome";
 
-/** A view that is not there after so long is missing. The machine may be busy with other tests. */
+/**
+ * A view that does not appear in this time is missing. The machine may be busy with other tests.
+ */
 const PATIENCE_MS = 60_000;
 
 const executablePath =
   process.env.CHROMIUM ?? NAMES.map(findOnPath).find((path) => path !== null) ?? (existsSync(MAC) ? MAC : undefined);
 
-/** The value of `skip` for `test`: why the console can't be tested here, or `false`. */
+/** The value of `skip` for `test`: the reason why the console can't be tested here, or `false`. */
 export const skip =
   executablePath === undefined && !process.env.CI
     ? "no Chromium on this system: `apt install chromium`, or name one in CHROMIUM"
     : false;
 
-/** The browser alone. */
+/** Only the browser. */
 export async function launch() {
   assert.ok(
     executablePath !== undefined,
@@ -84,7 +86,7 @@ class Console {
     return page;
   }
 
-  /** An operation, asked of the Worker itself: what the page did is verified without the page. */
+  /** Calls an operation of the Worker directly, to verify the page's effects without the page. */
   async ask(agent, operation, input = {}) {
     const { status, body } = await this.server.call(agent, operation, input);
     assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
@@ -98,7 +100,7 @@ class Console {
 }
 
 /**
- * Holds the page's matching requests: `come` is fulfilled when the first of them has arrived, and
+ * Delays the page's matching requests: `come` is fulfilled when the first of them has arrived, and
  * `open()` releases them and later ones.
  */
 export async function hold(page, url, fits = () => true) {
@@ -118,7 +120,7 @@ export function drawn(page) {
   return page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 
-/** Asks until the answer is as the test wants it. */
+/** Repeats a request until the test accepts the answer. */
 export async function until(ask, isRight) {
   const end = Date.now() + PATIENCE_MS;
   for (;;) {

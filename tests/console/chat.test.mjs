@@ -180,7 +180,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("Fourth done.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     assert.equal(await waiting.count(), 0);
-    const said = [
+    const expected = [
       ["user", "First?"],
       ["assistant", "First, done."],
       ["user", "Second?"],
@@ -188,8 +188,8 @@ describe("chat", { skip }, async () => {
       ["user", "Fourth?"],
       ["assistant", "Fourth done."],
     ];
-    assert.deepEqual(await history("queued"), said);
-    assert.equal(await page.getByRole("article").count(), said.length);
+    assert.deepEqual(await history("queued"), expected);
+    assert.equal(await page.getByRole("article").count(), expected.length);
   });
 
   test("messages_reach_the_agent_in_the_order_sent", async (t) => {
@@ -229,7 +229,7 @@ describe("chat", { skip }, async () => {
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     await until(
       () => history("ordered"),
-      (said) => said.length === 6,
+      (messages) => messages.length === 6,
     );
     const texts = (await history("ordered")).map(([, text]) => text);
     assert.deepEqual(texts, ["First?", "First, done.", "Second?", "Second done.", "Fourth?", "Fourth done."]);
@@ -270,7 +270,7 @@ describe("chat", { skip }, async () => {
     model.next(say("Anew."));
     const page = await site.open(t, "#/deep/sessions/s");
     await page.getByText("Number 159.").waitFor();
-    // The oldest of the first page: those above it are not loaded yet.
+    // The oldest message of the first page: earlier ones are not loaded yet.
     const list = page.getByRole("region", { name: "Messages" });
     const above = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().before !== undefined);
     await list.evaluate((list) => (list.scrollTop = 0));
@@ -331,7 +331,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("Four.").waitFor();
     await write(page, "3 + 3?");
     await page.getByText("Six.").waitFor();
-    // In the middle, and then the very first.
+    // First in the middle, then the very first.
     for (const [from, to, answer, rest] of [
       ["3 + 3?", "4 + 5?", "Nine.", "Four."],
       ["2 + 2?", "5 + 5?", "Ten.", null],
@@ -434,7 +434,7 @@ describe("chat", { skip }, async () => {
     await dialog.getByRole("button", { name: "Approve on a new branch" }).click();
     await page.getByText("Paid.", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    // The newer messages are a branch away.
+    // The newer messages are on another branch.
     await page.getByRole("link", { name: "Branches", exact: true }).click();
     await page.getByRole("button", { name: "Switch to this branch" }).click();
     await page.getByRole("link", { name: "Conversation", exact: true }).click();
@@ -447,11 +447,11 @@ describe("chat", { skip }, async () => {
     const page = await site.open(t, "#/retried/sessions/s");
     model.next(refuse(400, "There is no such model."));
     await write(page, "Anyone?");
-    const told = page.getByRole("group", { name: "No answer" });
-    await told.getByText("The turn failed.").waitFor();
+    const notice = page.getByRole("group", { name: "No answer" });
+    await notice.getByText("The turn failed.").waitFor();
     const { turns } = await ask("retried", "getTurns", { sessionId: "s", failed: true });
     assert.equal(turns.length, 1);
-    await told.getByText(turns[0].failure.code, { exact: true }).waitFor();
+    await notice.getByText(turns[0].failure.code, { exact: true }).waitFor();
     await page.getByText(turns[0].failure.message).first().waitFor();
     await page.goto(site.at("#/retried/activity"));
     const failure = page.locator(".failures li").filter({ hasText: "Turn failed" });
@@ -461,16 +461,16 @@ describe("chat", { skip }, async () => {
     await page.locator(".problem", { hasText: turns[0].failure.message }).first().waitFor();
 
     await page.goto(site.at("#/retried/sessions/s"));
-    await told.getByText("The turn failed.").waitFor();
+    await notice.getByText("The turn failed.").waitFor();
     model.next(say("Here."));
-    await told.getByRole("button", { name: "Try again" }).click();
+    await notice.getByRole("button", { name: "Try again" }).click();
     await page.getByText("Here.", { exact: true }).waitFor();
-    await told.waitFor({ state: "detached" });
+    await notice.waitFor({ state: "detached" });
     assert.deepEqual(await history("retried"), [
       ["user", "Anyone?"],
       ["assistant", "Here."],
     ]);
-    // Nothing is praised while a failure is on record.
+    // No success is shown while a failure is recorded.
     await page.goto(site.at("#/retried/activity"));
     await failure.waitFor();
   });
@@ -480,8 +480,8 @@ describe("chat", { skip }, async () => {
     const page = await site.open(t, "#/left/sessions/s");
     model.next(refuse(400, "There is no such model."));
     await write(page, "First?");
-    const told = page.getByRole("group", { name: "No answer" });
-    await told.getByText("The turn failed.").waitFor();
+    const notice = page.getByRole("group", { name: "No answer" });
+    await notice.getByText("The turn failed.").waitFor();
     model.next(say("Second."));
     await write(page, "Second?");
     await page.getByText("Second.", { exact: true }).waitFor();
@@ -496,11 +496,11 @@ describe("chat", { skip }, async () => {
         .getByText(turns[0].failure.message)
         .waitFor();
     }
-    assert.equal(await told.count(), 1);
+    assert.equal(await notice.count(), 1);
     model.next(say("Here."));
-    await told.getByRole("button", { name: "Try again" }).click();
+    await notice.getByRole("button", { name: "Try again" }).click();
     await page.getByText("Here.", { exact: true }).waitFor();
-    await told.waitFor({ state: "detached" });
+    await notice.waitFor({ state: "detached" });
     assert.deepEqual(await history("left"), [
       ["user", "First?"],
       ["assistant", "Here."],
@@ -580,7 +580,7 @@ describe("chat", { skip }, async () => {
     last.open();
     await page.getByText("It rains, still.", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    // A page opened during a turn shows that the beginning was missed.
+    // A page opened during a turn shows that it missed the beginning.
     const end = gate();
     model.next(say("Still ", end, "raining."));
     await write(page, "And now?");
@@ -595,7 +595,7 @@ describe("chat", { skip }, async () => {
     await ask("slow", "defineTool", { name: "pay", description: "Pays.", service: "TOOLS", needsApproval: true });
     model.next(callTool("pay", { amount: 5 }, "c1"), say("Paid."));
     const page = await site.open(t, "");
-    // The call is there, and the end of the turn's answer is on its way.
+    // The call is shown, and the end of the turn's stream is still pending.
     await page.addInitScript(() => {
       const { fetch } = window;
       const isReleased = new Promise((resolve) => (window.release = resolve));
@@ -608,8 +608,10 @@ describe("chat", { skip }, async () => {
             if (event.includes("tool-approval-request")) await isReleased;
           }
         };
-        const held = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new TransformStream({ transform }));
-        return new Response(held.pipeThrough(new TextEncoderStream()), response);
+        const delayed = response.body
+          .pipeThrough(new TextDecoderStream())
+          .pipeThrough(new TransformStream({ transform }));
+        return new Response(delayed.pipeThrough(new TextEncoderStream()), response);
       };
     });
     await page.goto(site.at("#/slow/sessions/s"));
@@ -714,7 +716,7 @@ describe("chat", { skip }, async () => {
     await write(page, "How many?");
     await until(
       () => history("moved"),
-      (said) => said.at(-1)[1] === "Sixty.",
+      (messages) => messages.at(-1)[1] === "Sixty.",
     );
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     first.open();

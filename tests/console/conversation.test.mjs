@@ -9,7 +9,7 @@ import { failureOf, gameOf, shortest } from "./world.mjs";
 const GAMES = Number(process.env.GAMES ?? 1_000);
 const LENGTH = 80;
 
-/** Games that failed once. */
+/** Games that failed before. */
 const FORMER_FAILURES = {
   "a message is removed while its turn is requested": {
     seed: 361040,

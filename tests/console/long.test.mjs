@@ -9,7 +9,7 @@ import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 const MESSAGES = 10_000;
 const LONGEST_TASK_MS = 100;
 
-/** A task that is long by itself is long each time. */
+/** A task that is long for its own reasons is long each time. */
 const ROUNDS = 3;
 
 describe("long", { skip }, async () => {
@@ -25,7 +25,7 @@ describe("long", { skip }, async () => {
     await model?.stop();
   });
 
-  /** Lists what moved by itself, from now on. */
+  /** Records layout shifts from now on. */
   const watch = (page) =>
     page.addInitScript(() => {
       window.shifts = [];
@@ -64,10 +64,10 @@ describe("long", { skip }, async () => {
       const threads = events
         .filter(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain")
         .map(({ pid, tid }) => `${pid} ${tid}`);
-      // A task that was under way when the trace began or ended has no duration.
-      const isWhole = ({ name, pid, tid, dur }) =>
+      // A task in progress when the trace began or ended has no duration.
+      const isLongTask = ({ name, pid, tid, dur }) =>
         name === "RunTask" && dur !== undefined && threads.includes(`${pid} ${tid}`);
-      const tasks = events.filter(isWhole);
+      const tasks = events.filter(isLongTask);
       assert.ok(tasks.length > 1000, `${tasks.length} tasks were traced`);
       return tasks.map(({ dur, tdur }) => (tdur ?? dur) / 1000);
     };
@@ -98,7 +98,7 @@ describe("long", { skip }, async () => {
     await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
     const list = page.getByRole("region", { name: "Messages" });
     await list.hover();
-    // By the wheel, as people do, and then by the key that goes to the top.
+    // With the wheel, as people do, and then with the key that goes to the top.
     for (let n = 0; n < 60; n += 1) await page.mouse.wheel(0, -1200);
     await list.focus();
     await until(
@@ -153,7 +153,7 @@ describe("long", { skip }, async () => {
   test("at_the_end_the_page_stays_there_while_older_messages_load", async (t) => {
     const page = await site.open(t, "");
     // The browser reports a scroll in its next frame. The page of older messages is rendered
-    // before.
+    // earlier.
     await page.addInitScript(() => {
       const { text } = Response.prototype;
       Response.prototype.text = async function () {
@@ -196,7 +196,7 @@ describe("long", { skip }, async () => {
         content: `Message ${n}.\n${lines(n)}`,
       })),
     });
-    // Also while the browser would scroll smoothly.
+    // Even while the browser would scroll smoothly.
     const page = await site.open(t, "#/keys/sessions/s", { reducedMotion: "no-preference" });
     for (const [name, first, last] of [
       ["Messages", "Message 0.", "Message 89."],
@@ -225,12 +225,12 @@ describe("long", { skip }, async () => {
       await edge(first, ({ top }) => top <= 1);
       await page.keyboard.press("End");
       await edge(last, ({ below }) => below <= 1);
-      // A reader who drags the bar to the top gets there, too.
+      // A reader who drags the scroll bar to the top also gets there.
       await list.evaluate((list) => (list.scrollTop = 3000));
       await drawn(page);
       await list.evaluate((list) => (list.scrollTop = 0));
       await edge(first, ({ top }) => top <= 1);
-      // A key pressed after the list has scrolled but before the scroll was reported.
+      // A key pressed after the list has scrolled but before the browser reported the scroll.
       const scrollAndPress = (by, key) =>
         list.evaluate(
           (list, [by, key]) => {

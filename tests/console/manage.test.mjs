@@ -30,10 +30,10 @@ const tools = createServer(async (request, response) => {
   response.end(JSON.stringify({ jsonrpc: "2.0", id, result: results[method] ?? {} }));
 });
 
-/** The Worker behind the public URL `origin`, as far as a browser returns to it. */
+/** The Worker behind the public URL `origin`, for a browser that returns to it. */
 let returnedTo;
 
-/** A server of tools that wants a person's authorization, and its authorization server. */
+/** A server of tools that requires a user's authorization, and its authorization server. */
 function authorizing(request, text, response) {
   const url = new URL(request.url, origin);
   const login = `${origin}/login`;
@@ -145,8 +145,8 @@ describe("manage", { skip }, async () => {
 
   test("a_person_is_found_saved_and_erased_and_the_receipt_is_stored", async (t) => {
     await ask("person", "createSession", { id: "s", name: "Call with Anna Smith" });
-    const said = ["Anna Smith called.", "Nobody called.", "anna smith called again."];
-    const events = said.map((content) => ({ action: "user_message", content }));
+    const texts = ["Anna Smith called.", "Nobody called.", "anna smith called again."];
+    const events = texts.map((content) => ({ action: "user_message", content }));
     await ask("person", "appendEvents", { sessionId: "s", events });
     await ask("person", "defineBlock", { label: "facts", kind: "searchable" });
     await ask("person", "setEntry", { label: "facts", key: "anna", content: "Anna Smith likes figs." });
@@ -158,7 +158,7 @@ describe("manage", { skip }, async () => {
     const file = JSON.parse(await readFile(await download.path(), "utf8"));
     assert.equal(file.places.length, 4);
     assert.ok(file.places.some(({ text }) => JSON.stringify(text)?.includes("likes figs")));
-    // One of them stays.
+    // One of them remains.
     await page.getByRole("listitem").filter({ hasText: "called again" }).getByRole("checkbox").uncheck();
     await click(page, "Erase 3 mentions");
     await page.getByRole("dialog").getByRole("button", { name: "Erase", exact: true }).click();
@@ -209,7 +209,7 @@ describe("manage", { skip }, async () => {
     await fill(page, "URL", `${origin}/mcp`);
     await page.getByRole("dialog").getByRole("button", { name: "Add", exact: true }).click();
     await page.getByText(/Added a server with 1 tool/).waitFor();
-    // A secret that TOOL_SECRETS does not map is refused by the Worker, in its words.
+    // The Worker refuses a secret that TOOL_SECRETS does not map, and its message is shown.
     await click(page, "Add");
     await fill(page, "Name", "locked");
     await fill(page, "URL", `${origin}/weather`);
@@ -407,7 +407,7 @@ describe("manage", { skip }, async () => {
       assert.match(await source.getAttribute("href"), /sessions\/s\/conversation\?at=e$/);
       await page.goto(learning.at("#/l/manage/proposals"));
       await page.getByRole("button", { name: "Reject" }).waitFor();
-      // What was learned can be viewed and reverted while the rest waits.
+      // Learned changes can be viewed and reverted while the others are pending.
       await page.getByRole("button", { name: "Revert" }).waitFor();
       await page.getByLabel("Show").selectOption("today");
       await page.getByText("The user likes window seats on trains.").first().waitFor();

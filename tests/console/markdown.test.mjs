@@ -81,7 +81,7 @@ for (const [text, expected] of Object.entries(CASES)) {
   test(`markdown_${JSON.stringify(text)}`, () => assert.equal(shown(parseMarkdown(text)), expected));
 }
 
-/** All that is text in a tree. */
+/** All text in a tree. */
 function textOf(node) {
   if (Array.isArray(node)) return node.map(textOf).join("");
   if (typeof node === "string") return node;

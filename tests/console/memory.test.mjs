@@ -193,7 +193,7 @@ describe("memory", { skip }, async () => {
     await page.getByRole("button", { name: "Change oslo" }).click();
     await page.getByRole("dialog").getByLabel("Title").fill("Oslo");
     await page.getByRole("button", { name: "Save" }).click();
-    // Not the entry in its previous form, which its key names.
+    // The page shows the entry's new form, not the previous one under the same key.
     await page.getByRole("heading", { name: "Oslo", exact: true }).waitFor();
     const changed = (await ask("facts", "listEntries", { label: "homes" })).entries.find(({ key }) => key === "oslo");
     assert.deepEqual([changed.title, changed.validFrom, changed.supersedes], ["Oslo", 1_750_000_012_345, ["lisbon"]]);
@@ -312,7 +312,7 @@ describe("memory", { skip }, async () => {
     await page.getByText("Same as the prompt above.").waitFor();
     assert.match((await ask("prompted", "freezePrompt", { sessionId: "s" })).prompt, /Likes tea\./);
 
-    // The whole request, with a tool of the agent's own.
+    // The complete request, with one of the agent's own tools.
     const url = "https://tools.example.com/weather";
     await ask("prompted", "defineTool", { name: "weather", description: "Tells the weather.", url });
     await page.getByRole("button", { name: "Reload", exact: true }).click();

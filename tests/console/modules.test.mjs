@@ -143,7 +143,7 @@ test("an_answer_is_assembled_from_its_chunks", () => {
 });
 
 test("an_answer_that_continues_keeps_the_messages_parts", () => {
-  const asked = {
+  const message = {
     id: "m",
     role: "assistant",
     parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded", input: {} }],
@@ -153,12 +153,12 @@ test("an_answer_that_continues_keeps_the_messages_parts", () => {
     { type: "tool-output-available", toolCallId: "c", output: 5 },
     { type: "error", errorText: "It broke." },
   ];
-  const answer = answerOf(chunks, [asked]);
+  const answer = answerOf(chunks, [message]);
   assert.deepEqual(answer.message.parts, [
     { type: "tool-pay", toolCallId: "c", state: "output-available", input: {}, output: 5 },
   ]);
   assert.equal(answer.error, "It broke.");
-  assert.equal(asked.parts[0].state, "approval-responded");
+  assert.equal(message.parts[0].state, "approval-responded");
 });
 
 async function treeOf(parents, leafId) {
@@ -220,19 +220,19 @@ test("a_reloading_tree_stays_complete_and_includes_new_messages", async () => {
     },
   });
   await tree.read();
-  const held = Promise.withResolvers();
-  wait = () => held.promise;
+  const delay = Promise.withResolvers();
+  wait = () => delay.promise;
   const reading = tree.read();
   assert.deepEqual([...tree.pathTo("b")], ["b", "a"]);
-  // It was read to its end before the third event was written.
+  // This read ended before the third event was written.
   stored = events;
   await tree.catchUp();
   wait = async () => {};
-  held.resolve();
+  delay.resolve();
   await reading;
   assert.deepEqual([tree.nodes.value.map(({ id }) => id), tree.leafId.value], [["a", "b", "c"], "c"]);
   // Events may have been deleted, too.
-  wait = () => held.promise;
+  wait = () => delay.promise;
   stored = events.slice(0, 1);
   await Promise.all([tree.catchUp(), tree.catchUp(true)]);
   assert.deepEqual(
@@ -342,7 +342,7 @@ const { tookOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
 test("the_nearest_name_is_first", () => {
   assert.deepEqual(byNearness("alcie", ["bob", "alice", "alicia"]), ["alice", "alicia", "bob"]);
   assert.deepEqual(byNearness("tirp", ["rent", "trip"]), ["trip", "rent"]);
-  // A name of any length costs no more than a line.
+  // A name of any length costs at most a line.
   assert.equal(byNearness("x".repeat(100_000), ["y".repeat(100_000)]).length, 1);
 });
 
@@ -497,7 +497,7 @@ test("a_replayed_turn_keeps_the_times_already_received", () => {
       [1001, null, []],
     ],
   );
-  // Another turn has its own times, and is marked as joined.
+  // Another turn has its own times and is marked as joined.
   assert.deepEqual(withTimesOf(before, again("other")), again("other"));
   assert.equal(again("other").isJoined, true);
 });

@@ -115,7 +115,7 @@ describe("sessions", { skip }, async () => {
     const { tags, metadata } = await ask("marked", "getSession", { sessionId: "rent" });
     assert.deepEqual([tags, metadata], [["home", "summer"], { channel: "mail" }]);
 
-    // By a tag that a session has, with one click; what is searched is narrowed, too.
+    // By a session's tag, with one click; the search is narrowed too.
     await page.getByRole("button", { name: "Show only sessions tagged summer" }).click();
     await shows("To Oslo", "The rent");
     await page.getByLabel("Search all sessions").fill("window");
@@ -247,7 +247,7 @@ describe("sessions", { skip }, async () => {
     await page.evaluate(() => window.readOn());
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
     assert.equal(await id.inputValue(), "mine");
-    // An id that was not typed is the file's.
+    // Without a typed id, the session gets the file's id.
     await id.fill("");
     await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
     await page.getByRole("button", { name: "Import session" }).click();
@@ -298,7 +298,7 @@ describe("sessions", { skip }, async () => {
   });
 
   test("thousands_of_sessions_load_as_the_list_scrolls", async (t) => {
-    // The oldest one by one, so that the last ones are known.
+    // The oldest are deleted one by one, so that the last ones are known.
     for (let n = 0; n < 10; n += 1) await ask("many", "createSession", { id: `s${n}`, name: `Number ${n}` });
     for (let n = 10; n < 1510; n += 50) {
       await Promise.all(

@@ -62,7 +62,7 @@ describe("settings", { skip }, async () => {
       onMemoryChange: { url: "https://app.example.com/changed" },
       // No service is bound here.
       summarize: null,
-      // These are set in the views of Manage.
+      // These are set in the Manage views.
       retention: null,
       backups: null,
       learn: null,
@@ -109,7 +109,7 @@ describe("settings", { skip }, async () => {
       [await field("Temperature").inputValue(), await field("Step limit per turn").inputValue()],
       ["0.5", "7"],
     );
-    // Who loads the settings again wants nothing else.
+    // Reloading the settings also discards an unsaved change.
     await page.getByRole("button", { name: "Reload" }).click();
     await until(
       () => field("Step limit per turn").inputValue(),

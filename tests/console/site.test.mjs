@@ -12,7 +12,7 @@ import { SITE } from "../../scripts/build/site.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
-/** What a browser loads before it shows a conversation. The aim is 90,000. */
+/** The files that a browser loads before it shows a conversation. The target is 90,000 bytes. */
 const MOST_FIRST_BYTES = 71 * 1000;
 /** All views. */
 const MOST_BYTES = 103 * 1000;
@@ -21,7 +21,7 @@ const MOST_LINES = 400;
 const server = await startServer({ site: true });
 after(() => server.stop());
 
-/** The console's files, without the documents, which the page at most links to. */
+/** The console's files, without the documents, to which the page only links. */
 const OTHERS = ["openapi.json", "_headers", "llms.txt", "llms-full.txt"];
 const FILES = (await readdir(SITE)).filter((name) => !OTHERS.includes(name));
 const SCRIPTS = FILES.filter((name) => name.endsWith(".js"));

@@ -13,7 +13,7 @@ const { EMPTY, messagesOf, phaseOf, step } = await load("conversation/state.ts",
 const lost = (wasSent) => ({ error: new Error("The connection failed."), isLost: true, wasSent });
 const refused = (code) => ({ error: new Error(code), isLost: false, wasSent: true });
 
-/** The agent: a tree of messages, one turn at a time, and messages that wait. */
+/** The agent: a tree of messages, one turn at a time, and queued messages. */
 class Agent {
   nodes = new Map();
   leaf = null;
@@ -55,7 +55,7 @@ class Agent {
       : { updatedAt: null, seqRead: this.seq, messages: [], cursor: null };
   }
 
-  /** The messages that leave the path if a turn continues at this message. */
+  /** The messages that leave the path if a turn continues from this message. */
   newerThan(id) {
     const path = this.path();
     const index = path.findIndex(({ message }) => message.id === id);
@@ -95,8 +95,8 @@ class Agent {
 
   begin(turn) {
     const { message } = turn;
-    const asked = turn.trigger && this.nodes.get(turn.messageId);
-    if (asked) this.leaf = asked.message.role === "user" ? turn.messageId : asked.parent;
+    const trigger = turn.trigger && this.nodes.get(turn.messageId);
+    if (trigger) this.leaf = trigger.message.role === "user" ? turn.messageId : trigger.parent;
     else if (message.role === "assistant") this.leaf = turn.within = message.id;
     else if (this.nodes.has(message.id)) this.leaf = message.id;
     else this.add(message.id, "user", message.parts, turn.after ?? this.leaf);
@@ -122,19 +122,19 @@ class Agent {
     const turn = this.running;
     if (turn === null) return;
     const called = { toolCallId: `c-${turn.answer}`, toolName: "weather" };
-    const said = turn.chunks.at(-1)?.type;
-    if (said === undefined) {
+    const last = turn.chunks.at(-1)?.type;
+    if (last === undefined) {
       this.emit({ type: "start", messageId: turn.answer });
       this.emit({ type: "start-step" });
       // Some turns call a tool first.
       if (this.seq % 2 === 0) this.emit({ type: "text-start", id: "t" });
-    } else if (said === "start-step" && turn.chunks.length === 2) {
+    } else if (last === "start-step" && turn.chunks.length === 2) {
       this.emit({ type: "tool-input-available", ...called, input: {} });
-    } else if (said === "tool-input-available") {
+    } else if (last === "tool-input-available") {
       this.emit({ type: "tool-output-available", ...called, output: "rain" });
       this.emit({ type: "finish-step" });
       this.emit({ type: "start-step" });
-    } else if (said === "start-step") {
+    } else if (last === "start-step") {
       this.emit({ type: "text-start", id: "t" });
     } else if (turn.left > 0) {
       turn.left -= 1;
@@ -146,16 +146,16 @@ class Agent {
 
   end(chunk) {
     const { listeners, answer, parent, chunks, within } = this.running;
-    const said = chunks
+    const text = chunks
       .filter(({ type }) => type === "text-delta")
       .map(({ delta }) => delta)
       .join("");
     this.emit(chunk);
     this.running = null;
     const before = within && this.nodes.get(within);
-    if (before) before.message = { ...before.message, parts: [...before.message.parts, { type: "text", text: said }] };
+    if (before) before.message = { ...before.message, parts: [...before.message.parts, { type: "text", text }] };
     else if (chunks.length > 1 && !within)
-      this.add(answer, "assistant", [{ type: "text", text: said }], this.nodes.has(parent) ? parent : this.leaf);
+      this.add(answer, "assistant", [{ type: "text", text }], this.nodes.has(parent) ? parent : this.leaf);
     this.touch();
     for (const say of listeners) say({ type: "over" });
     const next = this.queue.shift();
@@ -186,7 +186,7 @@ class Agent {
   }
 }
 
-/** What the agent does with a request that arrives. */
+/** The agent's reaction to a request that arrives. */
 const ARRIVALS = {
   read: (agent, { limit, find }, say) =>
     say({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
@@ -222,12 +222,12 @@ const ARRIVALS = {
 export class World {
   agent = new Agent();
   state = EMPTY;
-  /** What was asked for: `{ effect, isThere, isBroken, answers }`. */
+  /** The requests: `{ effect, isThere, isBroken, answers }`. */
   requests = [];
-  /** What holds a ticket, and what it was told. */
+  /** The holder of each ticket, and its outcome. */
   tickets = new Map();
   sends = [];
-  /** The messages that the reader asked to remove, and those that the page knows to be deleted. */
+  /** The messages that the reader asked to remove, and those that the page knows are deleted. */
   unwanted = new Set();
   removed = new Set();
   /** How far the agent had written at the time of the last read that the page accepted. */
@@ -256,16 +256,16 @@ export class World {
     if (effect.do === "resolve") {
       const ticket = this.tickets.get(effect.ticket);
       assert.ok(
-        ticket !== undefined && ticket.told === undefined,
-        `ticket ${effect.ticket} is told ${effect.value} after ${ticket?.told}`,
+        ticket !== undefined && ticket.outcome === undefined,
+        `ticket ${effect.ticket} is told ${effect.value} after ${ticket?.outcome}`,
       );
-      ticket.told = effect.value;
+      ticket.outcome = effect.value;
     } else if (effect.do === "give up") {
       const request = this.requests.find((request) => request.effect.request === effect.request);
       if (request !== undefined) request.isGivenUp = true;
     } else if (effect.request !== undefined) {
-      const wasAsked = type === "branch off";
-      this.requests.push({ effect, isThere: false, isBroken: false, answers: [], wasAsked, seqRead: this.seqRead });
+      const isRequested = type === "branch off";
+      this.requests.push({ effect, isThere: false, isBroken: false, answers: [], isRequested, seqRead: this.seqRead });
     }
   }
 
@@ -274,7 +274,7 @@ export class World {
     const shown = messagesOf(this.state).map(({ id }) => id);
     assert.equal(new Set(shown).size, shown.length, `a message is shown twice: ${shown}`);
     for (const { id, ticket } of this.sends) {
-      if (this.tickets.get(ticket).told !== undefined || this.unwanted.has(id)) continue;
+      if (this.tickets.get(ticket).outcome !== undefined || this.unwanted.has(id)) continue;
       assert.ok(
         shown.includes(id) || this.state.line.some((waiting) => waiting.id === id),
         `${id} is neither shown nor waiting, and nobody was told`,
@@ -336,11 +336,11 @@ export class World {
     });
   }
 
-  /** A turn at a message that is there hides what the reader saw only if the reader was asked. */
-  #checkView({ effect: { input }, wasAsked, seqRead }) {
+  /** A turn at an existing message hides what the reader saw only if the reader requested it. */
+  #checkView({ effect: { input }, isRequested, seqRead }) {
     const named = this.agent.nodes.get(input.message?.id ?? input.messageId)?.message;
     const isNewAnswer = input.trigger && named?.role === "assistant";
-    if (wasAsked || isNewAnswer || named === undefined || this.agent.running !== null) return;
+    if (isRequested || isNewAnswer || named === undefined || this.agent.running !== null) return;
     for (const { message, seq } of this.agent.newerThan(named.id))
       assert.ok(seq > seqRead, `${message.id} leaves the view, and nobody was asked`);
   }
@@ -389,8 +389,8 @@ export class World {
       [null, [], [], [], null, null],
     );
     assert.notEqual(state.decision?.newer, null, "a decision waits for nothing");
-    for (const [ticket, { of, told }] of this.tickets)
-      assert.ok(told !== undefined, `ticket ${ticket} (${of}) was told nothing`);
+    for (const [ticket, { of, outcome }] of this.tickets)
+      assert.ok(outcome !== undefined, `ticket ${ticket} (${of}) was told nothing`);
     const path = agent.path().map(({ message }) => message);
     const shown = messagesOf(state);
     assert.deepEqual(
@@ -401,11 +401,11 @@ export class World {
     if (state.above === null) assert.equal(shown.length, path.length);
     for (const { id, ticket } of this.sends) {
       if (this.unwanted.has(id)) continue;
-      const { told } = this.tickets.get(ticket);
+      const { outcome } = this.tickets.get(ticket);
       assert.equal(
-        told,
+        outcome,
         agent.taken.includes(id),
-        `${id}: the reader was told ${told}, and the agent has taken ${agent.taken}`,
+        `${id}: the reader was told ${outcome}, and the agent has taken ${agent.taken}`,
       );
     }
     const sent = this.sends.map(({ id }) => id).filter((id) => agent.taken.includes(id) && !this.unwanted.has(id));
@@ -420,7 +420,7 @@ export class World {
 const shownBy = (world, role) => messagesOf(world.state).filter((message) => message.role === role);
 const pick = (list, dice) => list[dice % list.length];
 
-/** What can happen, and how often it does. */
+/** The moves, and how often each is played. */
 export const MOVES = {
   send: [
     6,
@@ -459,7 +459,7 @@ export const MOVES = {
   approve: [
     1,
     (world, dice) => {
-      // A call that waits is among the newest.
+      // A pending call is among the newest messages.
       const message = pick(shownBy(world, "assistant").slice(-5), dice);
       if (message) world.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
     },
@@ -586,7 +586,7 @@ export function diceOf(seed) {
   };
 }
 
-/** A game of a seed: how long the history is, and the moves. */
+/** The game of a seed: the length of the history, and the moves. */
 export function gameOf(seed, length) {
   const dice = diceOf(seed);
   const history = [0, 0, 3, 140][dice(4)];
@@ -597,13 +597,13 @@ export function gameOf(seed, length) {
   };
 }
 
-/** What is wrong; `null`: nothing. */
+/** The problem; `null`: none. */
 export function failureOf({ seed, history, moves }) {
   const pick = diceOf(seed + 1);
   try {
     const world = new World(history);
     for (const [name, dice] of moves) MOVES[name][1](world, dice);
-    // Twice: what the first read finds may have to be requested again.
+    // Twice, because the first read may cause another request.
     for (let round = 0; round < 3; round += 1) {
       world.settle(pick);
       world.happen({ type: "check" });
@@ -616,7 +616,7 @@ export function failureOf({ seed, history, moves }) {
   }
 }
 
-/** The shortest part of a game that fails, as far as leaving moves out finds it. */
+/** The shortest failing part of a game that leaving out moves finds. */
 export function shortest(game) {
   let { moves } = game;
   for (let size = moves.length >> 1; size > 0; ) {
