@@ -25,7 +25,7 @@ async function cargo(args, cwd) {
   return await runFile("cargo", args, options).catch(({ stderr, message }) => assert.fail(stderr || message));
 }
 
-/** Packs the crate and unpacks it: the folder of its files, and what cargo said. */
+/** Packs the crate and unpacks it. Returns the folder of its files and cargo's output. */
 async function unpack() {
   const packed = join(folder, "packed");
   const { stderr } = await cargo(
@@ -34,10 +34,10 @@ async function unpack() {
   );
   const archive = (await readdir(join(packed, "package"))).find((name) => name.endsWith(".crate"));
   await runFile("tar", ["-xzf", join(packed, "package", archive), "-C", folder]);
-  return { files: join(folder, archive.replace(/\.crate$/, "")), said: stderr };
+  return { files: join(folder, archive.replace(/\.crate$/, "")), output: stderr };
 }
 
-const { files, said } = await unpack();
+const { files, output } = await unpack();
 
 test("the_archive_contains_exactly_what_a_crate_needs", async () => {
   const sources = (of) =>
@@ -65,10 +65,10 @@ test("the_manifest_has_the_registrys_required_fields", async () => {
   assert.deepEqual(ofTheBuild.sort(), ["serde", "serde_json"]);
   const { version } = JSON.parse(await readFile(join(ROOT, "packages/session-agent/package.json"), "utf8"));
   assert.match(manifest, new RegExp(`^version = "${version}"$`, "m"));
-  // The repository has no public address yet, and the archive has no tests. Cargo says so, and
+  // The repository has no public address yet, and the archive has no tests. Cargo warns about
   // nothing else.
   const expected = /no documentation, homepage or repository|ignoring test `(examples|generator)`/;
-  const warnings = said.match(/^warning: .*/gm) ?? [];
+  const warnings = output.match(/^warning: .*/gm) ?? [];
   assert.deepEqual(
     warnings.filter((line) => !expected.test(line)),
     [],
@@ -94,7 +94,7 @@ pub async fn read(env: &worker::Env) -> worker::Result<HistoryPage> {
 `;
   await writeFile(join(own, "Cargo.toml"), manifest);
   await writeFile(join(own, "src/lib.rs"), program);
-  // The versions that are here already.
+  // The versions in the cargo cache.
   await copyFile(join(files, "Cargo.lock"), join(own, "Cargo.lock"));
   await cargo(["check", "--offline", ...WASM], own);
 });

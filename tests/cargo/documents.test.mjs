@@ -23,8 +23,8 @@ test("the_rust_code_in_documents_and_examples_compiles", async () => {
   try {
     // The Worker's own dependencies at the Worker's own versions, so nothing is fetched.
     const renamed = async (file) => (await read(file)).replace('name = "session-agent"', 'name = "documents"');
-    // The Worker's own crates stand beside the Worker. Its tests' crates are not needed.
-    // A program in Rust is also written with the client and with serde.
+    // The Worker's own crates are beside the Worker. The crates of its tests are not needed. A
+    // program in Rust may also use the client and serde.
     const client = "[dependencies]\nsession-agent-client.workspace = true\nserde.workspace = true\n";
     const manifest = (await renamed("Cargo.toml"))
       .replace(/^\[dependencies\]\n/m, client)
@@ -47,7 +47,7 @@ test("the_rust_code_in_documents_and_examples_compiles", async () => {
     );
     await writeFile(join(folder, "src/lib.rs"), `use worker::*;\n${functions.join("\n")}`);
     const env = { ...process.env, CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR ?? join(ROOT, "target") };
-    // Not `--locked`: of a crate outside the workspace, the lock names no tests' dependencies.
+    // Not `--locked`: the lock has no development dependencies of a crate outside the workspace.
     const check = ["check", "--offline", "--lib", "--examples", "--target", "wasm32-unknown-unknown"];
     await runFile("cargo", check, { cwd: folder, env }).catch(({ stderr, message }) => assert.fail(stderr || message));
   } finally {

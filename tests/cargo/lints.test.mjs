@@ -20,7 +20,7 @@ const env = envOfTests({ ...process.env, SESSION_AGENT_LINT_TESTS: "1" });
 /** Only linting installs it. */
 const skip = outputOf("clippy-driver", ["--version"]) === null && "clippy is not installed";
 
-/** What the compiler says of a file as cargo compiles it; "" without an error. */
+/** The compiler's messages about a file that cargo compiles; "" without an error. */
 async function refusal(text, ...kind) {
   const file = join(folder, "tried.rs");
   await writeFile(file, text);

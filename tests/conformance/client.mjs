@@ -12,7 +12,9 @@ import { startServer } from "../workerd/harness.mjs";
 
 const AGENT = "conformance-client";
 
-/** What the tools of each scenario are called with: the suite says it, or the tool takes anything. */
+/**
+ * The arguments of each scenario's tools: the suite specifies them, or the tool accepts anything.
+ */
 const ARGUMENTS = {
   add_numbers: () => ({ a: 5, b: 3 }),
   // The schema of another tool, as the agent stores it.
@@ -21,17 +23,17 @@ const ARGUMENTS = {
   }),
 };
 
-/** A client that is registered at the authorization server before. */
+/** A client that is already registered at the authorization server. */
 const CLIENT_SECRET = "CONFORMANCE_CLIENT";
 
-/** As long as an operator would: a server that is never satisfied is given up. */
+/** An operator would also give up on a server that is never satisfied. */
 const MOST_AUTHORIZATIONS = 2;
 
 const PUBLIC_URL = "http://127.0.0.1:9";
 
 /**
- * Plays a scenario against the server at the address. `context` is what the suite says of it, and
- * `say` takes lines for people.
+ * Plays a scenario against the server at the address. `context` is the suite's description of it,
+ * and `say` prints a line.
  */
 export async function play(address, scenario, context, say) {
   const registered = () => {
@@ -39,7 +41,7 @@ export async function play(address, scenario, context, say) {
       const secret = context.client_secret && { clientSecret: `secret:${CLIENT_SECRET}` };
       return { oauth: { clientId: context.client_id, ...secret } };
     }
-    // The suite knows one document of a client. The Worker's own is at an address of its own.
+    // The suite expects one client metadata document. The Worker's own has its own address.
     if (scenario === "auth/basic-cimd")
       return { oauth: { clientId: "https://conformance-test.local/client-metadata.json" } };
     return {};
@@ -47,7 +49,7 @@ export async function play(address, scenario, context, say) {
   const tool = { name: "s", mcp: address, needsApproval: false, timeoutMs: 15_000, ...registered() };
   const storage = await mkdtemp(join(tmpdir(), "session-agent-conformance-"));
 
-  /** A Worker that may ask these origins. Its agents stay when it is started again. */
+  /** A Worker that may call these origins. Its agents remain when it is restarted. */
   const start = (origins) =>
     startServer({
       storage,
@@ -83,12 +85,12 @@ export async function play(address, scenario, context, say) {
         arguments: ARGUMENTS[own(tool)]?.(tools) ?? argumentsFor(tool.parameters),
       }));
     for (const { name, arguments: given } of calls) {
-      let said = await use(name, given);
+      let result = await use(name, given);
       for (let tries = 1; tries < MOST_AUTHORIZATIONS && (await needsAuthorization()); tries += 1) {
         await authorize((await define()).authorizationUrl);
-        said = await use(name, given);
+        result = await use(name, given);
       }
-      say(`${name} ${JSON.stringify(said)}`);
+      say(`${name} ${JSON.stringify(result)}`);
       if (await needsAuthorization()) throw new Error("The server wants another authorization.");
     }
   } finally {
@@ -112,7 +114,7 @@ export async function play(address, scenario, context, say) {
     return define();
   }
 
-  /** Opens the address as a person who allows everything, and goes back to the Worker. */
+  /** Opens the address as a person who allows everything, and returns to the Worker. */
   async function authorize(opened) {
     const answer = await fetch(opened, { redirect: "manual" });
     const back = new URL(answer.headers.get("location"));
@@ -121,7 +123,7 @@ export async function play(address, scenario, context, say) {
     await page.body?.cancel();
   }
 
-  /** Calls a tool over the protocol, and answers what it asks. */
+  /** Calls a tool over the protocol, and answers its questions. */
   async function use(name, given) {
     const meta = {
       "io.modelcontextprotocol/protocolVersion": "2026-07-28",

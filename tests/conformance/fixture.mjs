@@ -50,7 +50,7 @@ const sampling = {
 const roots = { method: "roots/list", params: {} };
 const ok = form("Please confirm", { ok: { type: "boolean" } });
 
-/** The questions of tools that ask once, and go on with any answer. */
+/** The questions of tools that ask once and accept any answer. */
 const QUESTIONS = {
   test_missing_capability: { thought: sampling },
   test_streaming_elicitation: { name: form("Who?", { name: text }) },
@@ -116,20 +116,20 @@ const ROUNDS = {
 };
 for (const [name, questions] of Object.entries(QUESTIONS)) ROUNDS[name] = [questions];
 
-/** What tools tell while they run. */
+/** The notifications that tools send while they run. */
 const progress = (progress) => ({ method: "notifications/progress", params: { progress, total: 100 } });
 const log = (data) => ({ method: "notifications/message", params: { level: "info", data } });
-const TOLD = {
+const NOTIFICATIONS = {
   test_tool_with_progress: [progress(0), progress(50), progress(100)],
   test_tool_with_logging: [log("Tool execution started"), log("Tool processing data"), log("Tool execution completed")],
-  // The suite calls it to see that no log comes to a client that asks for none.
+  // The suite calls it to check that a client that requests no log gets none.
   test_logging_tool: [log("Nobody asked for this.")],
 };
 
 /** The Worker behind the binding `FIXTURE`. */
 export const WORKER = `const ANSWERS = ${JSON.stringify(ANSWERS)};
 const ROUNDS = ${JSON.stringify(ROUNDS)};
-const TOLD = ${JSON.stringify(TOLD)};
+const TOLD = ${JSON.stringify(NOTIFICATIONS)};
 const pause = () => new Promise((resolve) => setTimeout(resolve, 50));
 function tell(messages) {
   const encoder = new TextEncoder();
@@ -164,7 +164,7 @@ export default {
   },
 };`;
 
-/** The schema that has to come back as it was registered. */
+/** The schema that must come back as registered. */
 const SCHEMA = {
   $schema: "https://json-schema.org/draft/2020-12/schema",
   type: "object",
@@ -189,8 +189,8 @@ const SCHEMA = {
   additionalProperties: false,
 };
 
-/** What `defineTool` takes for each of them. */
-export const TOOLS = Object.keys({ ...ANSWERS, ...ROUNDS, ...TOLD }).map((name) => ({
+/** The definition of each tool, as `defineTool` takes it. */
+export const TOOLS = Object.keys({ ...ANSWERS, ...ROUNDS, ...NOTIFICATIONS }).map((name) => ({
   name,
   description: `The conformance suite's ${name}.`,
   service: "FIXTURE",

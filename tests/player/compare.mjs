@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 
-/** All that can be read of an agent's state. `read` is a request that must succeed. */
+/** An agent's whole readable state. `read` is a request that must succeed. */
 export async function observe(read) {
   const sessions = [];
   for (let cursor = null; ; ) {
@@ -16,7 +16,7 @@ export async function observe(read) {
     const events = [];
     for (let afterSeq = 0; ; afterSeq = events.at(-1)?.seq ?? 0) {
       const page = await read("loadEvents", { sessionId: id, limit: 1000, afterSeq });
-      // Long texts make shorter pages, so an empty page alone is the end.
+      // Long texts make shorter pages, so only an empty page is the end.
       if (page.length === 0) break;
       events.push(...page);
     }

@@ -20,7 +20,7 @@ export class Dice {
     return this.next() % sides;
   }
 
-  /** True once in so many times. */
+  /** Returns true once in this many times. */
   one(times) {
     return this.roll(times) === 0;
   }

@@ -24,7 +24,7 @@ export function putFact(items, key, content, supersedes, tags) {
     items.set(other, { ...items.get(other), replacedBy: key, isUnsure: false });
 }
 
-/** Whether there was one. */
+/** Returns whether there was one. */
 export function removeFact(items, key) {
   const fact = items.get(key);
   if (fact === undefined) return false;
@@ -33,7 +33,7 @@ export function removeFact(items, key) {
   return true;
 }
 
-/** Of several replacements, those written after it count, by their clocks. */
+/** If there are several replacements, those written after it count, by their clocks. */
 function restoreReplaced(items, key, by) {
   const fact = items.get(key);
   if (fact === undefined || fact.replacedBy !== by) return;

@@ -12,11 +12,11 @@ import { SHAPES, unpaired } from "./pairs.mjs";
 export const AGENTS = 3;
 
 /** How many of the last requests a failure prints. */
-const KEPT_REQUESTS = 400;
+const TRACED_REQUESTS = 400;
 
 const PATIENCE_MS = 60_000;
 
-/** The agents answered what the contract doesn't allow. */
+/** The agents' answer violates the contract. */
 export class Broken extends Error {}
 
 export class Game {
@@ -31,7 +31,7 @@ export class Game {
 
   constructor(driver) {
     this.driver = driver;
-    driver.reply = (asked) => (driver.can.kill ? this.#replyMeanwhile(asked) : this.#reply(asked));
+    driver.reply = (request) => (driver.can.kill ? this.#replyAfterAction(request) : this.#reply(request));
   }
 
   fail(message) {
@@ -57,7 +57,7 @@ export class Game {
       status: answer.status,
       answer: answer.body,
     });
-    if (this.trace.length > 2 * KEPT_REQUESTS) this.trace.splice(0, KEPT_REQUESTS);
+    if (this.trace.length > 2 * TRACED_REQUESTS) this.trace.splice(0, TRACED_REQUESTS);
     const wrong = this.#badInput;
     this.#badInput = null;
     if (wrong !== null) this.fail(wrong);
@@ -69,7 +69,7 @@ export class Game {
     return answer;
   }
 
-  /** The answer of an operation that reads; it must succeed. */
+  /** Returns the answer of a read operation, which must succeed. */
   async read(agent, operation, body) {
     let answer = await this.look(agent, operation, body);
     // A page whose texts are too long reports how many of them fit.
@@ -79,7 +79,9 @@ export class Game {
     return answer.body;
   }
 
-  /** The answer of a read operation, which may be any error short of a failure of the agent. */
+  /**
+   * Returns the answer of a read operation, which may be any error except a failure of the agent.
+   */
   async look(agent, operation, body) {
     for (let tries = 0; ; tries += 1) {
       const answer = await this.#send(agent, operation, body);
@@ -138,7 +140,7 @@ export class Game {
     return answer.body;
   }
 
-  /** What was interrupted is there whole, or not at all. */
+  /** An interrupted write is either complete or absent. */
   async settle(agent, what, apply) {
     const observed = await observe((operation, body) => this.read(agent, operation, body));
     const unchanged = differ(this.agents[agent].clone(), observed);
@@ -205,7 +207,7 @@ export class Game {
     return answer;
   }
 
-  /** Runs a turn, again and again until it is answered. */
+  /** Runs a turn, and repeats the request until it is answered. */
   async turn(agent, body) {
     const until = Date.now() + PATIENCE_MS;
     for (let times = 1; ; times += 1) {
@@ -217,36 +219,36 @@ export class Game {
     }
   }
 
-  /** What happens during the model call of a turn's step, by the turn's word and the step. */
-  meanwhile = new Map();
+  /** Actions during the model call of a turn's step, by the turn's word and the step. */
+  actions = new Map();
 
-  async #replyMeanwhile(asked) {
-    const key = stepOf(asked);
-    const act = this.meanwhile.get(key);
-    this.meanwhile.delete(key);
+  async #replyAfterAction(request) {
+    const key = stepOf(request);
+    const act = this.actions.get(key);
+    this.actions.delete(key);
     try {
       await act?.();
     } catch (error) {
       this.#badInput ??= error.message;
     }
-    return this.#reply(asked);
+    return this.#reply(request);
   }
 
   /**
    * The scripted model, a function of its input: the newest user text specifies how many steps with
    * how many calls precede the answer.
    */
-  #reply(asked) {
-    const wrong = unpaired(asked.messages, SHAPES.openai);
-    if (wrong !== null) this.#badInput = `a model was asked with ${wrong}: ${show(asked.messages)}`;
-    const { dies, steps, calls, word, done } = wishOf(asked);
+  #reply(request) {
+    const wrong = unpaired(request.messages, SHAPES.openai);
+    if (wrong !== null) this.#badInput = `a model was asked with ${wrong}: ${show(request.messages)}`;
+    const { dies, steps, calls, word, done } = wishOf(request);
     const key = `${word} ${done}`;
     if (dies !== undefined && Number(dies) === done && !this.died.has(key) && this.driver.can.fault) {
       this.died.add(key);
       return { silent: true };
     }
     const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
-    if (asked.stream !== true) {
+    if (request.stream !== true) {
       const message = { role: "assistant", content: "They spoke of words." };
       return {
         json: {
@@ -281,7 +283,10 @@ export class Game {
   died = new Set();
 }
 
-/** What the newest user's text that wishes for something wishes, and how many steps are done since. */
+/**
+ * The instructions in the newest user text that has some, and how many steps have been completed
+ * since.
+ */
 function wishOf({ messages }) {
   const text = ({ role, content }) => (role === "user" ? JSON.stringify(content) : "");
   const at = messages.findLastIndex((message) => WISH.test(text(message)));
@@ -295,12 +300,14 @@ function wishOf({ messages }) {
 
 const WISH = /(\d) steps of (\d) calls (\w+)/;
 
-function stepOf(asked) {
-  const { word, done } = wishOf(asked);
+function stepOf(request) {
+  const { word, done } = wishOf(request);
   return `${word} ${done}`;
 }
 
-/** Plays moves by their seeds; `moves` chooses and creates one. Throws at the first that fails. */
+/**
+ * Plays moves by their seeds; `moves` chooses and creates one. Throws at the first failing move.
+ */
 export async function play(driver, seeds, { moves, until = () => false, onMove = () => {} }) {
   await driver.reset();
   const game = new Game(driver);

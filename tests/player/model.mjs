@@ -38,7 +38,10 @@ export class AgentModel {
     return this.sessions.length < before;
   }
 
-  /** What a purge does to frozen prompts: they show their scope's blocks, all show the agent's. */
+  /**
+   * The effect of a purge on frozen prompts: they show their scope's blocks, and all of them show
+   * the agent's blocks.
+   */
   forgetPrompts(memory) {
     const memories = memory === this.memory ? [memory, ...this.sessions.map((session) => session.memory)] : [memory];
     for (const forgetting of memories) forgetting.frozen = null;
@@ -57,7 +60,7 @@ export class SessionModel {
   /** Each event by its `seq`: `{id, parent, action, content, message?, …}`; parent 0 is a root. */
   events = new Map();
   lastSeq = 0;
-  /** The chosen leaf's `seq`, until the next append. */
+  /** The selected leaf's `seq`, until the next append. */
   chosen = null;
   overlays = [];
   usage = { inputTokens: 0, outputTokens: 0, cost: 0 };
@@ -176,7 +179,9 @@ export class SessionModel {
     return { events: outcomes, leafId: this.idOf(this.leaf) };
   }
 
-  /** Deletes events. What hung on one hangs on the nearest event above that is left. */
+  /**
+   * Deletes events. The children of a deleted event move to the nearest remaining event above it.
+   */
   delete(seqs) {
     const deleted = new Set(seqs);
     const surviving = (seq) => {
@@ -257,13 +262,15 @@ export class SessionModel {
     return messages.map((message) => (message.overlay ? message : { ...message, ...this.view(message.seqs) }));
   }
 
-  /** What a message of these events shows: its role, its text, and its calls with their results. */
+  /**
+   * How a message of these events is shown: its role, its text, and its calls with their results.
+   */
   view(seqs) {
     const events = seqs.map((seq) => this.events.get(seq));
     const [first] = events;
     if (first.message !== undefined)
       return { role: first.message.role, text: textOf(first.message), calls: callsOf(first.message) };
-    // Of calls with one id, a result is the newest event's; of one event's calls, the first's.
+    // If calls share an id, the newest event's result counts; within one event, the first call's.
     const calls = [];
     for (const event of events) {
       if (event.action === "tool_call_request")
@@ -314,7 +321,7 @@ export class SessionModel {
 /** The blocks of an agent or of a session, by their labels in lower case. */
 export class Memory {
   blocks = new Map();
-  /** What blocks hold, also after they were removed. */
+  /** The contents of blocks, even after they were removed. */
   contents = new Map();
   frozen = null;
 

@@ -38,14 +38,14 @@ export async function startNative() {
 
 class Native {
   name = "native";
-  /** What a statement's failure, a clock and a death need. */
+  /** This driver can fail statements and set the clock, but not kill the process or count rows. */
   can = { fault: true, clock: true, kill: false, rows: false };
   #executable;
   #process;
   #lines;
   #errors = "";
   #line = Promise.resolve();
-  /** What the model of the turns answers; the player sets it. */
+  /** The answers of the turns' model, set by the player. */
   reply = () => ({ silent: true });
 
   constructor(executable) {
@@ -82,7 +82,7 @@ class Native {
     this.#process.stdin.write(`${JSON.stringify(line)}\n`);
   }
 
-  /** One request at a time: the agents answer in the order in which they are asked. */
+  /** Sends one request at a time: the agents answer in the order of the requests. */
   #ask(line) {
     const answer = this.#line.then(() => this.#askNext(line));
     this.#line = answer.catch(() => {});
@@ -92,16 +92,16 @@ class Native {
   async #askNext(line) {
     this.#tell(line);
     for (;;) {
-      const said = await this.#hear();
-      if (said.ask === undefined) return said;
-      this.#tell(this.#replyTo(said.ask));
+      const reply = await this.#hear();
+      if (reply.ask === undefined) return reply;
+      this.#tell(this.#replyTo(reply.ask));
     }
   }
 
   /** The agents wait for a reply in any case. */
-  #replyTo(asked) {
+  #replyTo(request) {
     try {
-      return this.reply(asked);
+      return this.reply(request);
     } catch (error) {
       console.error(error);
       return { silent: true };
@@ -115,7 +115,7 @@ class Native {
     await this.#ask({ reset: true });
   }
 
-  /** Status 0: the object died on the way. */
+  /** Status 0: the object crashed before it answered. */
   async request(agent, operation, body, { fault } = {}) {
     return answerOf(await this.#ask({ agent, operation, body, fault }));
   }
@@ -145,6 +145,6 @@ class Native {
 }
 
 function answerOf({ status, body, failed }) {
-  // A statement that failed on the way of what follows an answer leaves the answer as it is.
+  // A failed statement after the answer does not change the answer.
   return { status, body: status >= 400 ? { error: body } : body, failed };
 }

@@ -1,7 +1,7 @@
 // Checks that each call in a model's input is followed by exactly one result and each result has
 // its call, as every provider requires.
 
-/** What is wrong with the pairs of messages in a provider's shape; `null`: nothing. */
+/** The problem with the pairs of messages in a provider's format; `null`: none. */
 export function unpaired(messages, shape) {
   const open = [];
   for (const [at, message] of messages.entries()) {

@@ -27,7 +27,7 @@ export async function playFor(driver, ms, seed, { movesPerGame = 150, log = () =
   const played = { games: 0, moves: 0, requests: 0, interrupted: 0, whole: 0, absent: 0, byMove: {} };
   const options = { moves: movesFor };
   const onMove = (_, { name }) => (played.byMove[name] = (played.byMove[name] ?? 0) + 1);
-  let said = Date.now();
+  let loggedAt = Date.now();
   while (Date.now() < end) {
     const gameSeed = games.next();
     const seeds = seedsOf(gameSeed, movesPerGame);
@@ -43,8 +43,8 @@ export async function playFor(driver, ms, seed, { movesPerGame = 150, log = () =
       });
       return { ...played, failure: describeFailure(driver, gameSeed, shortest) };
     }
-    if (Date.now() - said > 60_000) {
-      said = Date.now();
+    if (Date.now() - loggedAt > 60_000) {
+      loggedAt = Date.now();
       log(`${played.games} games, ${played.moves} moves, ${played.requests} requests, ${driver.kills ?? 0} kills`);
     }
   }

@@ -2,7 +2,7 @@
 
 import { play } from "./game.mjs";
 
-/** How often a sequence is tried in workerd, where the order of requests is up to the runtime. */
+/** How often a sequence is tried in workerd, where the order of requests varies. */
 const TRIES = { native: 1, workerd: 2 };
 
 /** The shortest failing sequence that is found before the time is up. */
@@ -28,7 +28,10 @@ export async function shrink(driver, seeds, error, { until, ...options }) {
   return shortest;
 }
 
-/** What a failure begins with: a shorter sequence that fails another way is another story. */
+/**
+ * The beginning of a failure's message: a shorter sequence that fails differently is another
+ * failure.
+ */
 function kindOf(error) {
   return error.message.split(" ")[0];
 }

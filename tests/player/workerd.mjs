@@ -94,11 +94,11 @@ class Runtime {
   }
 
   async evict(agent) {
-    // An object that works is not evicted.
+    // A busy object is not evicted.
     await this.#server.evict(this.agentName(agent)).catch(() => {});
   }
 
-  /** Kills the runtime after so many milliseconds, and starts it again. */
+  /** Kills the runtime after this many milliseconds, and restarts it. */
   async killAfter(ms) {
     await pause(ms);
     this.kills += 1;
@@ -125,10 +125,10 @@ async function startReplies() {
   const server = createServer(async (request, response) => {
     let body = "";
     for await (const chunk of request) body += chunk;
-    const said = await replies.reply(JSON.parse(body));
-    if (said.silent) return request.socket.destroy();
-    response.writeHead(200, { "content-type": said.stream === undefined ? "application/json" : "text/event-stream" });
-    response.end(said.stream ?? JSON.stringify(said.json));
+    const answer = await replies.reply(JSON.parse(body));
+    if (answer.silent) return request.socket.destroy();
+    response.writeHead(200, { "content-type": answer.stream === undefined ? "application/json" : "text/event-stream" });
+    response.end(answer.stream ?? JSON.stringify(answer.json));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

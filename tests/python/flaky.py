@@ -41,10 +41,10 @@ class Flaky:
                     self.end_headers()
                     self.wfile.write(text)
                     return
-                asked = http.client.HTTPConnection(upstream.hostname or "", upstream.port or 80, timeout=60)
+                forwarded = http.client.HTTPConnection(upstream.hostname or "", upstream.port or 80, timeout=60)
                 headers = {k: v for k, v in self.headers.items() if k.lower() not in ("host", "connection")}
-                asked.request(self.command, self.path, body, headers)
-                answer = asked.getresponse()
+                forwarded.request(self.command, self.path, body, headers)
+                answer = forwarded.getresponse()
                 if todo == "drop":
                     answer.read()
                     self.connection.close()
@@ -63,10 +63,10 @@ class Flaky:
                     if piece:
                         self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
                     if left is not None and left <= 0:
-                        asked.close()
+                        forwarded.close()
                         return
                 self.wfile.write(b"0\r\n\r\n")
-                asked.close()
+                forwarded.close()
 
             do_GET = do_POST = handle_any
 

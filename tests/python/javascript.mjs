@@ -51,13 +51,13 @@ if (what === "write") {
   const output = { type: "text", text: "Rain" };
   const result = { type: "function_call_result", name: "weather", callId: "c1", status: "completed", output };
   const content = [{ type: "output_text", text: "Take one." }];
-  const said = { type: "message", role: "assistant", status: "completed", content, providerData: { a: 1 } };
-  await session.addItems([{ type: "message", role: "user", content: "Rain?" }, call, result, said]);
+  const answer = { type: "message", role: "assistant", status: "completed", content, providerData: { a: 1 } };
+  await session.addItems([{ type: "message", role: "user", content: "Rain?" }, call, result, answer]);
 } else if (what === "items") {
   console.log(JSON.stringify(await session.getItems()));
 } else {
   const { checkpoint, metadata, pendingWrites } = await saver.getTuple({ configurable: { thread_id: "1" } });
-  const { messages, said } = checkpoint.channel_values;
+  const { messages, texts } = checkpoint.channel_values;
   const printed = messages.map((message) => [message.getType(), message.content, message.id ?? null]);
-  console.log(JSON.stringify({ said, messages: printed, step: metadata.step, writes: pendingWrites.length }));
+  console.log(JSON.stringify({ texts, messages: printed, step: metadata.step, writes: pendingWrites.length }));
 }

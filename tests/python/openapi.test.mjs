@@ -52,7 +52,7 @@ test("openapi_python_client_generates_a_working_client_of_all_operations", async
     ...["-m", "openapi_python_client", "generate", "--path", OPENAPI, "--meta", "none"],
     ...["--config", join(HERE, "openapi-python-client.yml"), "--output-path", join(folder, "session_agent_api")],
   );
-  // It leaves out what it can't read, with a warning.
+  // The generator omits what it can't read, with a warning.
   assert.doesNotMatch(made, /warning|unable|error/i);
   await python(join(HERE, "used_client.py"), String(server.url), SECRET);
 });

@@ -133,8 +133,8 @@ if (oldest?.python) {
       await t.test("the_wheel_installs_into_an_empty_environment", async () => {
         await run(python, ["-m", "venv", "--without-pip", place]);
         const wheel = readdirSync(join(folder, "dist")).find((name) => name.endsWith(".whl"));
-        const asked = ["install", "--quiet", "--no-index", "--no-deps", "--no-compile", join(folder, "dist", wheel)];
-        await run(python, ["-m", "pip", "--python", own, ...asked]);
+        const install = ["install", "--quiet", "--no-index", "--no-deps", "--no-compile", join(folder, "dist", wheel)];
+        await run(python, ["-m", "pip", "--python", own, ...install]);
         for (const name of BESIDE) symlinkSync(join(env.PYTHONPATH, name), join(packages, name));
       });
       await t.test("it_depends_only_on_httpx_and_names_what_an_adapter_needs", async () => {
@@ -168,17 +168,17 @@ for name in ("langgraph", "openai_agents"):
         const pytest = async (what, least, env = {}) => {
           const report = join(folder, `report-${n}.xml`);
           const flags = ["-q", "-p", "no:cacheprovider", "--tb=short", "--durations=5", `--junitxml=${report}`];
-          const said = await run(own, ["-m", "pytest", ...flags, ...what], {
+          const output = await run(own, ["-m", "pytest", ...flags, ...what], {
             cwd: HERE,
             env: { ...process.env, ...more, ...env },
           });
-          console.log(said.trimEnd().split("\n").slice(-8).join("\n"));
+          console.log(output.trimEnd().split("\n").slice(-8).join("\n"));
           const [, skipped, tests] = readFileSync(report, "utf8").match(/ skipped="(\d+)" tests="(\d+)"/);
           assert.ok(Number(tests) > least, `${tests} tests`);
           assert.equal(skipped, "0");
         };
         await pytest([...(n > 0 ? NOT_TWICE : []), HERE], 40);
-        // PYTHONPATH precedes the newest versions.
+        // PYTHONPATH has precedence over the newest versions.
         const official = ["test_base_url.py", "test_base_url_sdks.py"].map((file) => join(HERE, file));
         if (n === 0) await pytest(official, 20, { PYTHONPATH: older.env.PYTHONPATH });
       });
@@ -199,13 +199,13 @@ for name in ("langgraph", "openai_agents"):
       extraPaths: [oldest.env.PYTHONPATH],
     };
     writeFileSync(join(place, "pyrightconfig.json"), JSON.stringify(settings));
-    const said = await run(NODE, [
+    const output = await run(NODE, [
       PYRIGHT,
       "--pythonpath",
       join(folder, "python-0", "bin", "python"),
       "--project",
       place,
     ]);
-    assert.match(said, /^0 errors, 0 warnings/m);
+    assert.match(output, /^0 errors, 0 warnings/m);
   });
 }

@@ -32,9 +32,9 @@ def test_openai_answers_with_and_without_streaming(agent: SessionAgent, base: st
     messages: list[Any] = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "hi"}]
     raw = client.chat.completions.with_raw_response.create(model="default", messages=messages)
     session_id = raw.headers["x-session-id"]
-    said = raw.parse().choices[0].message
-    assert said.content and raw.parse().choices[0].finish_reason == "stop"
-    messages += [said.model_dump(exclude_none=True), {"role": "user", "content": "And now?"}]
+    answer = raw.parse().choices[0].message
+    assert answer.content and raw.parse().choices[0].finish_reason == "stop"
+    messages += [answer.model_dump(exclude_none=True), {"role": "user", "content": "And now?"}]
     text = ""
     stream = client.chat.completions.create(
         model="default", messages=messages, stream=True, stream_options={"include_usage": True}
@@ -52,26 +52,26 @@ def test_openai_answers_with_and_without_streaming(agent: SessionAgent, base: st
 def test_openai_waits_without_blocking(base: str, token: str) -> None:
     async def ask() -> str | None:
         async with AsyncOpenAI(base_url=f"{base}/openai/v1", api_key=token) as client:
-            said = await client.chat.completions.create(
+            answer = await client.chat.completions.create(
                 model="default", messages=[{"role": "user", "content": "hi"}]
             )
-            return said.choices[0].message.content
+            return answer.choices[0].message.content
 
     assert asyncio.run(ask())
 
 
 def test_anthropic_answers_with_and_without_streaming(agent: SessionAgent, base: str, token: str) -> None:
     client = Anthropic(base_url=f"{base}/anthropic", api_key=token, max_retries=0)
-    asked: dict[str, Any] = {"model": "default", "max_tokens": 100, "system": "Be kind."}
-    said = client.messages.create(**asked, messages=[{"role": "user", "content": "hi"}])
-    [block] = said.content
-    assert block.type == "text" and block.text and said.stop_reason == "end_turn"
+    settings: dict[str, Any] = {"model": "default", "max_tokens": 100, "system": "Be kind."}
+    answer = client.messages.create(**settings, messages=[{"role": "user", "content": "hi"}])
+    [block] = answer.content
+    assert block.type == "text" and block.text and answer.stop_reason == "end_turn"
     history: list[Any] = [
         {"role": "user", "content": "hi"},
-        {"role": "assistant", "content": said.content},
+        {"role": "assistant", "content": answer.content},
         {"role": "user", "content": "And now?"},
     ]
-    with client.messages.stream(**asked, messages=history) as stream:
+    with client.messages.stream(**settings, messages=history) as stream:
         assert "".join(stream.text_stream)
         assert stream.get_final_message().stop_reason == "end_turn"
     [session] = agent.list_sessions()["sessions"]
@@ -101,5 +101,5 @@ def test_the_documented_programs_run(path: str, base: str, token: str) -> None:
     [program] = re.findall(r"^```python openai\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     names: dict[str, Any] = {"OpenAI": OpenAI, "BASE": base, "TOKEN": token}
     exec(compile(program, path, "exec"), names)
-    said = names["client"].chat.completions.create(model="default", messages=[{"role": "user", "content": "hi"}])
-    assert said.choices[0].message.content
+    answer = names["client"].chat.completions.create(model="default", messages=[{"role": "user", "content": "hi"}])
+    assert answer.choices[0].message.content

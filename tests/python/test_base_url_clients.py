@@ -57,7 +57,7 @@ WEATHER: dict[str, Any] = {
 }
 
 
-def asked(text: str) -> list[Any]:
+def messages_of(text: str) -> list[Any]:
     return [{"role": "system", "content": "Be kind."}, {"role": "user", "content": text}]
 
 
@@ -115,12 +115,12 @@ def test_langchains_tools_continue_with_their_results(langchain: Callable[[Base]
         model = langchain(base).bind_tools([get_weather])
         messages = conversation("both")
         for _ in range(3):
-            said = model.invoke(messages)
-            messages.append(said)
-            assert isinstance(said, AIMessage)
-            for call in said.tool_calls:
+            answer = model.invoke(messages)
+            messages.append(answer)
+            assert isinstance(answer, AIMessage)
+            for call in answer.tool_calls:
                 messages.append(ToolMessage(get_weather.invoke(call["args"]), tool_call_id=call["id"]))
-            if not said.tool_calls:
+            if not answer.tool_calls:
                 messages.append(HumanMessage("And now?"))
         return messages
 
@@ -157,7 +157,7 @@ def lite(base: Base, model: str, text: str, **more: Any) -> dict[str, Any]:
         "model": model,
         "api_base": place,
         "api_key": base.key,
-        "messages": asked(text),
+        "messages": messages_of(text),
         "max_tokens": 100,
         "num_retries": 0,
         **more,
@@ -257,13 +257,13 @@ def run_agent(request: pytest.FixtureRequest) -> Callable[..., Any]:
 @pytest.mark.parametrize("is_streamed", [False, True])
 @pytest.mark.parametrize("text", ["hi", "both"])
 def test_agents_run_their_tools_in_the_caller(run_agent: Callable[..., Any], text: str, is_streamed: bool) -> None:
-    said = compare(lambda base: run_agent(base, text, is_streamed))
-    assert said[0] == (GREETING if text == "hi" else "It is sunny.")
+    answer = compare(lambda base: run_agent(base, text, is_streamed))
+    assert answer[0] == (GREETING if text == "hi" else "It is sunny.")
 
 
 def test_agents_return_objects(run_agent: Callable[..., Any]) -> None:
-    said = compare(lambda base: run_agent(base, "how much?", output_type=AgentOutputSchema(Answer)))
-    assert said[0] == {"class": "Answer", "answer": 42}
+    answer = compare(lambda base: run_agent(base, "how much?", output_type=AgentOutputSchema(Answer)))
+    assert answer[0] == {"class": "Answer", "answer": 42}
 
 
 # Memory

@@ -35,7 +35,7 @@ WEATHER: dict[str, Any] = {
 }
 
 
-def asked(text: str) -> list[Any]:
+def messages_of(text: str) -> list[Any]:
     return [{"role": "system", "content": "Be kind."}, {"role": "user", "content": text}]
 
 
@@ -52,7 +52,7 @@ def test_openais_completions_and_their_streams(text: str) -> None:
 
     def program(base: Base) -> Any:
         client = openai_of(base)
-        wanted: dict[str, Any] = {"model": "gpt-test", "messages": asked(text), "tools": tools}
+        wanted: dict[str, Any] = {"model": "gpt-test", "messages": messages_of(text), "tools": tools}
         whole = client.chat.completions.create(**wanted)
         with client.chat.completions.stream(**wanted, stream_options={"include_usage": True}) as stream:
             events = list(stream)
@@ -65,18 +65,18 @@ def test_openais_completions_and_their_streams(text: str) -> None:
 def test_openais_parse_returns_objects() -> None:
     def program(base: Base) -> Any:
         client = openai_of(base)
-        said = client.chat.completions.parse(model="gpt-test", messages=asked("how much?"), response_format=Answer)
+        completion = client.chat.completions.parse(model="gpt-test", messages=messages_of("how much?"), response_format=Answer)
         called = client.chat.completions.parse(
             model="gpt-test",
-            messages=asked("use Answer {\"answer\": 42}"),
+            messages=messages_of("use Answer {\"answer\": 42}"),
             tools=[openai.pydantic_function_tool(Answer)],
         )
         [call] = called.choices[0].message.tool_calls or []
         with client.chat.completions.stream(
-            model="gpt-test", messages=asked("how much?"), response_format=Answer
+            model="gpt-test", messages=messages_of("how much?"), response_format=Answer
         ) as stream:
             streamed = stream.get_final_completion().choices[0].message.parsed
-        return said, said.choices[0].message.parsed, call.function.parsed_arguments, streamed
+        return completion, completion.choices[0].message.parsed, call.function.parsed_arguments, streamed
 
     _, *parsed = compare(program)
     assert parsed == [{"class": "Answer", "answer": 42}] * 3
@@ -118,7 +118,7 @@ def test_openais_responses_are_parsed_and_continue_with_results() -> None:
 def test_openais_async_client_streams() -> None:
     async def ask(base: Base) -> Any:
         async with AsyncOpenAI(base_url=base.openai, api_key=base.key, max_retries=0) as client:
-            stream = await client.chat.completions.create(model="gpt-test", messages=asked("hi"), stream=True)
+            stream = await client.chat.completions.create(model="gpt-test", messages=messages_of("hi"), stream=True)
             chunks = [chunk async for chunk in stream]
             async with client.responses.stream(model="gpt-test", input="hi") as events:
                 return chunks, [event async for event in events]
@@ -129,7 +129,7 @@ def test_openais_async_client_streams() -> None:
 def test_errors_have_the_providers_class_and_status() -> None:
     def program(base: Base) -> Any:
         with pytest.raises(openai.BadRequestError) as completion:
-            openai_of(base).chat.completions.create(model="gpt-test", messages=asked("refuse"))
+            openai_of(base).chat.completions.create(model="gpt-test", messages=messages_of("refuse"))
         with pytest.raises(openai.BadRequestError) as response:
             openai_of(base).responses.create(model="gpt-test", input="refuse")
         with pytest.raises(anthropic.BadRequestError) as message:
@@ -204,7 +204,7 @@ def test_anthropics_parse_returns_objects() -> None:
         return [parser.parse(**claude("how much?"), output_format=Answer).parsed_output for parser in parsers]
 
     parsed = compare(program)
-    assert parsed and all(said == {"class": "Answer", "answer": 42} for said in parsed)
+    assert parsed and all(answer == {"class": "Answer", "answer": 42} for answer in parsed)
 
 
 def test_anthropics_async_client_streams() -> None:

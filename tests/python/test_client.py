@@ -304,9 +304,9 @@ def test_exports_of_sessions_and_agents_are_imported(
         session.append_events(
             events=[{"id": f"{name}-{n}", "action": "user_message", "content": "x\u2028" * 500} for n in range(50)]
         )
-    told: list[session_agent.Progress] = []
-    file = b"".join(agent.session("one").export_session(on_progress=told.append))
-    assert told[-1] == (len(file), file.count(b"\n"))
+    reports: list[session_agent.Progress] = []
+    file = b"".join(agent.session("one").export_session(on_progress=reports.append))
+    assert reports[-1] == (len(file), file.count(b"\n"))
     ways: list[Any] = [file, file.decode(), [file[:100], file[100:]], (file[n : n + 99] for n in range(0, len(file), 99))]
     for n, way in enumerate(ways):
         agent.session(f"copy{n}").import_session(way)
@@ -341,10 +341,10 @@ def test_a_token_function_is_called_for_each_request(agent: SessionAgent) -> Non
     session.create()
     agent.session("other").create()
     minted = agent.mint_token(preset="chat", session_id="mine", expires_in=600)["token"]
-    asked: list[int] = []
+    calls: list[int] = []
 
     def token() -> str:
-        asked.append(1)
+        calls.append(1)
         return minted
 
     with SessionAgent(URL, agent.name, token=token) as narrowed:
@@ -356,7 +356,7 @@ def test_a_token_function_is_called_for_each_request(agent: SessionAgent) -> Non
         ):
             with pytest.raises((session_agent.ForbiddenError, session_agent.UnauthorizedError)):
                 refused()
-    assert len(asked) == 4
+    assert len(calls) == 4
     with SessionAgent(URL, agent.name) as nobody, pytest.raises(session_agent.UnauthorizedError):
         nobody.get_stats()
 
@@ -404,20 +404,20 @@ def test_a_custom_agent_loop(agent: SessionAgent, open_async: Callable[[], Async
     session.create()
     session.append_events(events=[{"id": "q", "action": "user_message", "content": "I like tea."}])
     for format in ("openai", "anthropic", "workers-ai"):
-        asked = session.model_input(format=format)
-        assert asked.messages[-1]["role"] == "user" and asked.leaf_id == "q" and "set_context" in asked.tool_names
-    asked = session.model_input(format="openai", max_tokens=5000)
+        model_input = session.model_input(format=format)
+        assert model_input.messages[-1]["role"] == "user" and model_input.leaf_id == "q" and "set_context" in model_input.tool_names
+    model_input = session.model_input(format="openai", max_tokens=5000)
     call = {"id": "c1", "type": "function", "function": {"name": "set_context", "arguments": '{"label":"memory","content":"Likes tea."}'}}
-    output, failed = asked.run_tool("set_context", call["function"]["arguments"])
+    output, failed = model_input.run_tool("set_context", call["function"]["arguments"])
     assert not failed
-    said: list[dict[str, Any]] = [
+    answers: list[dict[str, Any]] = [
         {"role": "assistant", "content": None, "tool_calls": [call]},
         {"role": "tool", "tool_call_id": "c1", "content": output},
         {"role": "assistant", "content": [{"type": "text", "text": "Noted."}]},
     ]
     usage = [{"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 60}}, {"prompt_tokens": 120, "completion_tokens": 3}]
-    first = session.persist(asked, said, usage=usage)
-    again = session.persist(asked, said, usage=usage)
+    first = session.persist(model_input, answers, usage=usage)
+    again = session.persist(model_input, answers, usage=usage)
     assert [event["inserted"] for event in first["events"]] == [True] * 3
     assert [event["inserted"] for event in again["events"]] == [False] * 3
     events = list(session.events())
@@ -425,8 +425,8 @@ def test_a_custom_agent_loop(agent: SessionAgent, open_async: Callable[[], Async
     assert events[2].get("toolName") == "set_context"
     assert (session.get_session() or {})["usage"]["inputTokens"] == 220
     with pytest.raises(session_agent.LeafMovedError):
-        session.persist(asked, [{"role": "assistant", "content": "Late."}])
-    said_to_anthropic: list[dict[str, Any]] = [
+        session.persist(model_input, [{"role": "assistant", "content": "Late."}])
+    anthropic_messages: list[dict[str, Any]] = [
         {"role": "assistant", "content": [{"type": "thinking", "thinking": "…", "signature": "s"}, {"type": "text", "text": "Let me see."}, {"type": "tool_use", "id": "t1", "name": "look", "input": {"a": 1}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "broken"}], "is_error": True}]},
         {"role": "assistant", "content": "It broke."},
@@ -434,20 +434,20 @@ def test_a_custom_agent_loop(agent: SessionAgent, open_async: Callable[[], Async
 
     async def run() -> None:
         async with open_async() as other:
-            asked = await other.session("s").model_input(format="anthropic")
-            assert isinstance(asked.request["system"], (str, list))
-            await other.session("s").persist(asked, said_to_anthropic, usage={"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 4})
+            model_input = await other.session("s").model_input(format="anthropic")
+            assert isinstance(model_input.request["system"], (str, list))
+            await other.session("s").persist(model_input, anthropic_messages, usage={"input_tokens": 10, "output_tokens": 2, "cache_read_input_tokens": 4})
 
     asyncio.run(run())
     newest = list(session.events(after_seq=4))
     assert [event["action"] for event in newest] == ["tool_call_request", "tool_result", "agent_message"]
     assert newest[0]["content"] == "Let me see." and newest[1].get("isError") is True and newest[1].get("toolName") == "look"
     assert (session.get_session() or {})["usage"]["inputTokens"] == 234
-    asked = session.model_input(leaf_id="q")
-    session.persist(asked, [{"role": "assistant", "content": "A branch."}])
+    model_input = session.model_input(leaf_id="q")
+    session.persist(model_input, [{"role": "assistant", "content": "A branch."}])
     assert len(session.get_branches(message_id="q")["messages"]) == 2
     with pytest.raises(TypeError):
-        session.persist(asked, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
+        session.persist(model_input, [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}])
 
 
 def test_a_response_of_another_server_is_reported(agent: SessionAgent, flaky: Any) -> None:

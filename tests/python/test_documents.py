@@ -38,12 +38,12 @@ def test_the_program_runs(path: str, capsys: pytest.CaptureFixture[str], monkeyp
     guide = ModuleType("guide")
     monkeypatch.setitem(sys.modules, "guide", guide)
     exec(compile(program_of(path), path, "exec", dont_inherit=True), guide.__dict__)
-    said = capsys.readouterr().out
-    assert said
+    printed = capsys.readouterr().out
+    assert printed
     with SessionAgent(URL, "alice", token=TOKEN) as agent:
         texts = [event["content"] for event in agent.session("trip").events()]
     if path == "docs/python.md":
-        assert "leaf_moved 409" in said and "You have said 1 things." in said and "Ann likes green tea." in said and "Tea, as always." in said and "['Ann likes tea.']" in said
+        assert "leaf_moved 409" in printed and "You have said 1 things." in printed and "Ann likes green tea." in printed and "Tea, as always." in printed and "['Ann likes tea.']" in printed
         assert texts[:3] == ["Do I need an umbrella?", "Take one.", "And gloves?"] and texts[-1] == "Pack a coat."
     else:
         assert texts[:2] == ["Do I need an umbrella?", "And gloves?"]

@@ -35,22 +35,22 @@ def test_langgraphs_conformance_suite() -> None:
 
 
 class State(TypedDict):
-    said: Annotated[list[str], operator.add]
+    texts: Annotated[list[str], operator.add]
     messages: Annotated[list[Any], operator.add]
 
 
 def graph_of(saver: Any) -> Any:
     def answer(state: State) -> dict[str, Any]:
-        return {"said": [f"You have said {len(state['said'])} things."], "messages": [AIMessage("Noted.", id=f"a{len(state['said'])}")]}
+        return {"texts": [f"You have said {len(state['texts'])} things."], "messages": [AIMessage("Noted.", id=f"a{len(state['texts'])}")]}
 
     def ask(state: State) -> dict[str, Any]:
-        return {"said": [interrupt("Sure?")]}
+        return {"texts": [interrupt("Sure?")]}
 
     builder = StateGraph(State)
     builder.add_node("answer", answer)
     builder.add_node("ask", ask)
     builder.add_edge(START, "answer")
-    builder.add_conditional_edges("answer", lambda state: "ask" if "risky" in state["said"] else END)
+    builder.add_conditional_edges("answer", lambda state: "ask" if "risky" in state["texts"] else END)
     builder.add_edge("ask", END)
     return builder.compile(checkpointer=saver)
 
@@ -58,23 +58,23 @@ def graph_of(saver: Any) -> Any:
 def play(graph: Any, *, may_fork: bool) -> list[Any]:
     config = {"configurable": {"thread_id": "1"}}
     seen: list[Any] = []
-    seen.append(graph.invoke({"said": ["Hello"], "messages": [HumanMessage("Hello", id="h1")]}, config))
-    seen.append(graph.invoke({"said": ["risky"], "messages": []}, config)["said"])
+    seen.append(graph.invoke({"texts": ["Hello"], "messages": [HumanMessage("Hello", id="h1")]}, config))
+    seen.append(graph.invoke({"texts": ["risky"], "messages": []}, config)["texts"])
     seen.append(graph.get_state(config).next)
-    seen.append(graph.invoke(Command(resume="yes"), config)["said"])
-    graph.update_state(config, {"said": ["by hand"]})
+    seen.append(graph.invoke(Command(resume="yes"), config)["texts"])
+    graph.update_state(config, {"texts": ["by hand"]})
     history = list(graph.get_state_history(config))
     seen.append([(one.values, one.next, one.metadata["source"], one.metadata["step"]) for one in history])
     # Back in time: a branch from an old checkpoint, with and without another input.
     old = next(one for one in history if one.metadata["step"] == 1).config
-    seen.append(graph.invoke(None, old)["said"])
+    seen.append(graph.invoke(None, old)["texts"])
     if may_fork:
-        seen.append(graph.invoke({"said": ["again"], "messages": []}, old)["said"])
+        seen.append(graph.invoke({"texts": ["again"], "messages": []}, old)["texts"])
     else:
         # Another input after an old checkpoint is what a stale writer sends, too.
         with pytest.raises(LeafMovedError):
-            graph.invoke({"said": ["again"], "messages": []}, old)
-    seen.append(graph.get_state(config).values["said"])
+            graph.invoke({"texts": ["again"], "messages": []}, old)
+    seen.append(graph.get_state(config).values["texts"])
     seen.append(len(list(graph.get_state_history(config, limit=3))))
     return seen
 
@@ -83,15 +83,15 @@ def test_a_graph_behaves_as_with_the_in_memory_saver(agent: SessionAgent) -> Non
     expected = play(graph_of(InMemorySaver()), may_fork=True)
     assert play(graph_of(SessionAgentSaver(agent, stale_writers="fork")), may_fork=True) == expected
     with SessionAgent(URL, f"{agent.name}-2", token=TOKEN) as other:
-        told = play(graph_of(SessionAgentSaver(other)), may_fork=False)
-    assert told[:6] == expected[:6]
+        played = play(graph_of(SessionAgentSaver(other)), may_fork=False)
+    assert played[:6] == expected[:6]
 
 
 def test_the_same_asynchronously(open_async: Callable[[], AsyncSessionAgent]) -> None:
     async def run(saver: Any) -> list[Any]:
         graph, config, seen = graph_of(saver), {"configurable": {"thread_id": "1"}}, []
-        seen.append(await graph.ainvoke({"said": ["Hello"], "messages": [HumanMessage("Hi", id="h")]}, config))
-        seen.append([chunk async for chunk in graph.astream({"said": ["more"], "messages": []}, config)])
+        seen.append(await graph.ainvoke({"texts": ["Hello"], "messages": [HumanMessage("Hi", id="h")]}, config))
+        seen.append([chunk async for chunk in graph.astream({"texts": ["more"], "messages": []}, config)])
         seen.append([one.values async for one in graph.aget_state_history(config)])
         await saver.adelete_thread("1")
         seen.append((await graph.aget_state(config)).values)
@@ -106,9 +106,9 @@ def test_the_same_asynchronously(open_async: Callable[[], AsyncSessionAgent]) ->
 
 def test_another_process_continues_a_thread(agent: SessionAgent) -> None:
     config = {"configurable": {"thread_id": "1"}}
-    graph_of(SessionAgentSaver(agent)).invoke({"said": ["Hello"], "messages": []}, config)
+    graph_of(SessionAgentSaver(agent)).invoke({"texts": ["Hello"], "messages": []}, config)
     with SessionAgent(URL, agent.name, token=TOKEN) as other:
-        assert graph_of(SessionAgentSaver(other)).invoke({"said": ["More"], "messages": []}, config)["said"][-1] == "You have said 3 things."
+        assert graph_of(SessionAgentSaver(other)).invoke({"texts": ["More"], "messages": []}, config)["texts"][-1] == "You have said 3 things."
 
 
 def test_a_stale_writer_is_refused_or_forks(agent: SessionAgent) -> None:
@@ -160,9 +160,9 @@ def test_stored_data_executes_no_code() -> None:
 
 def test_javascript_reads_a_python_thread(agent: SessionAgent) -> None:
     config = {"configurable": {"thread_id": "1"}}
-    graph_of(SessionAgentSaver(agent)).invoke({"said": ["Hello"], "messages": [HumanMessage("Hello", id="h")]}, config)
+    graph_of(SessionAgentSaver(agent)).invoke({"texts": ["Hello"], "messages": [HumanMessage("Hello", id="h")]}, config)
     assert json.loads(javascript("read", agent.name)) == {
-        "said": ["Hello", "You have said 1 things."],
+        "texts": ["Hello", "You have said 1 things."],
         "messages": [["human", "Hello", "h"], ["ai", "Noted.", "a1"]],
         "step": 1,
         "writes": 0,

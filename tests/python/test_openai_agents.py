@@ -119,9 +119,9 @@ def test_the_runner_continues_the_history(agent: SessionAgent, open_async: Calla
         model = ScriptedModel(
             [[function_call("weather", {"city": "Oslo"}, call_id="c1")], [assistant_message("Take an umbrella.")], [assistant_message("Oslo.")]]
         )
-        asked = Agent(name="helper", model=model, tools=[weather])
-        first = await Runner.run(asked, "Do I need an umbrella?", session=session)
-        second = await Runner.run(asked, "Where?", session=session, run_config=RunConfig(tracing_disabled=True))
+        agent_with_tool = Agent(name="helper", model=model, tools=[weather])
+        first = await Runner.run(agent_with_tool, "Do I need an umbrella?", session=session)
+        second = await Runner.run(agent_with_tool, "Where?", session=session, run_config=RunConfig(tracing_disabled=True))
         assert (first.final_output, second.final_output) == ("Take an umbrella.", "Oslo.")
         return [call.input for call in model.calls], await session.get_items()
 
@@ -181,10 +181,10 @@ def test_javascript_and_python_share_a_history(agent: SessionAgent, open_async: 
         {"role": "assistant", "content": "Take one."},
     ]
     newest = json.loads(javascript("items", agent.name))[4:]
-    said = {"type": "message", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "Yes"}]}
+    answer = {"type": "message", "role": "assistant", "status": "completed", "content": [{"type": "output_text", "text": "Yes"}]}
     assert newest == [
         {"type": "message", "role": "user", "content": "And gloves?"},
-        said,
+        answer,
         {"type": "function_call", "callId": "c9", "name": "weather", "status": "completed", "arguments": "{}"},
         {"type": "function_call_result", "name": "weather", "callId": "c9", "status": "completed", "output": {"type": "text", "text": "Sun"}},
     ]

@@ -154,13 +154,13 @@ def test_an_interrupted_turn_continues_and_is_resumed(agent: SessionAgent, flaky
         with SessionAgent(flaky.url, agent.name, token=TOKEN, retry=QUICK) as other:
             session = other.session(name)
             flaky.plan = [at]
-            said: list[Any] = []
+            received: list[Any] = []
             with pytest.raises(NetworkError, match="resume_chat|got no answer"):
                 for chunk in session.chat("Tell me"):
-                    said.append(chunk)
+                    received.append(chunk)
             chunks = list(session.resume_chat())
             assert chunks == [] or (chunks[0]["type"] == "start" and chunks[-1]["type"] == "finish")
-            assert chunks == [] or chunks[: len(said)] == said
+            assert chunks == [] or chunks[: len(received)] == received
         deadline = time.monotonic() + 20
         while len(messages := agent.session(name).get_messages()) < 2 and time.monotonic() < deadline:
             time.sleep(0.05)

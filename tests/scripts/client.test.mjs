@@ -150,7 +150,7 @@ const adapters = Object.keys(described.exports)
   .map((entry) => entry.slice(2))
   .filter((entry) => !["", "worker", "package.json"].includes(entry));
 
-/** What an adapter alone may import, because its caller has it. */
+/** Imports that only an adapter may have, because its caller installs them. */
 const OF_FRAMEWORKS = {
   "adk.js": ["@google/adk"],
   "langgraph.js": ["@langchain/langgraph-checkpoint"],
@@ -175,7 +175,7 @@ test("the_package_has_no_dependencies_and_no_runtime_globals", async () => {
   }
 });
 
-/** The bytes that a page gets of what it imports. */
+/** The size of what a page imports, in bytes. */
 async function bundled(names, entry = "index") {
   const contents = `import { ${names} } from ${JSON.stringify(join(CLIENT, `dist/${entry}.js`))}; globalThis.used = [${names}];`;
   const { outputFiles } = await build({
@@ -191,13 +191,13 @@ async function bundled(names, entry = "index") {
 }
 
 test("the_client_is_as_small_as_the_readme_states", async () => {
-  const [, said] =
+  const [, documented] =
     (await inClient("README.md")).match(/\*\*([\d.]+) KB\*\*/) ??
     assert.fail("packages/session-agent/README.md says no size");
   const { bytes } = await bundled("sessionAgent");
   assert.ok(
-    bytes <= said * 1000 && bytes > said * 1000 - 500,
-    `${bytes} bytes, minified and compressed; packages/session-agent/README.md says ${said} KB`,
+    bytes <= documented * 1000 && bytes > documented * 1000 - 500,
+    `${bytes} bytes, minified and compressed; packages/session-agent/README.md says ${documented} KB`,
   );
 });
 
@@ -218,12 +218,12 @@ test("each_part_is_as_small_as_the_guide_states", async () => {
     if (code !== null) assert.deepEqual(Object.keys(code).sort(), names.sort(), entry);
     const { bytes } = await bundled(names.join(", "), entry);
     const row = new RegExp(`\\| \`session-agent/${entry}\` \\|.*\\| ([\\d.]+) KB \\|`);
-    const [, said] =
+    const [, documented] =
       guides.map((guide) => guide.match(row)).find((found) => found !== null) ??
       assert.fail(`no guide says the size of ${entry}`);
     assert.ok(
-      bytes <= said * 1000 && bytes > said * 1000 - 500,
-      `${entry}: ${bytes} bytes, minified and compressed; its guide says ${said} KB`,
+      bytes <= documented * 1000 && bytes > documented * 1000 - 500,
+      `${entry}: ${bytes} bytes, minified and compressed; its guide says ${documented} KB`,
     );
   }
 });
@@ -366,7 +366,7 @@ test("a_request_carries_the_active_trace_or_the_one_passed", async () => {
     ]),
     ["buildWorkingContext", OTHER_SPAN, undefined],
   ]);
-  // Code that is in no trace sends none, and neither does a state alone.
+  // Code outside a trace sends no trace, and neither does a state alone.
   for (now of [undefined, {}, { tracestate: "vendor=1" }]) await agent.listSessions();
   assert.deepEqual(sent.slice(-3), Array(3).fill(["listSessions", undefined, undefined]));
 });
@@ -384,7 +384,7 @@ test("a_retry_asks_for_the_trace_again", async () => {
   assert.deepEqual(sent, spans);
 });
 
-/** How often a call is sent to a server that always fails so. */
+/** The number of attempts of a call to a server that always fails this way. */
 async function attempts(call, fail, options) {
   let count = 0;
   await thrown(call(at(async () => ((count += 1), fail()), options)));
@@ -445,7 +445,7 @@ test("a_retry_delay_ends_when_the_signal_aborts", async () => {
 
 // Ways over a binding.
 
-/** A service binding that remembers how it is used. */
+/** A service binding that records its calls. */
 function binding({ fetch = async () => answer(200, { sessions: [], cursor: null }), ...methods }) {
   const used = [];
   const noted =
@@ -480,7 +480,7 @@ test("a_binding_with_methods_is_called_by_rpc", async () => {
   target.used.pop();
   const object = binding({ request: async (...all) => (given.push(all), page()) });
   await sessionAgent({ getByName: (name) => (given.push([name]), object) }, "alice").listSessions();
-  // An object may have been found by its id alone, and not know its name.
+  // An object that was found only by its id may not know its name.
   assert.deepEqual(given.slice(-1), [["listSessions", "{}", { agent: "alice" }]]);
   assert.deepEqual([target.used, object.used], [["request", "request"], ["request"]]);
 });
@@ -501,8 +501,8 @@ test("a_binding_without_traces_is_detected_and_called_without_one", async () => 
   const agent = sessionAgent(binding, "alice", { token: "t", trace: () => ({ traceparent: SPAN }) });
   assert.deepEqual((await agent.listSessions()).sessions, []);
   await agent.listSessions();
-  const asked = given.map(([, , , options]) => options);
-  assert.deepEqual(asked, [{ token: "t", traceparent: SPAN }, { token: "t" }, { token: "t" }]);
+  const options = given.map(([, , , options]) => options);
+  assert.deepEqual(options, [{ token: "t", traceparent: SPAN }, { token: "t" }, { token: "t" }]);
   // A rejection of other options is reported.
   const odd = { ...binding, request: async (...args) => await binding.request(...args.slice(0, 3), { odd: 1 }) };
   await assert.rejects(sessionAgent(odd, "alice").listSessions(), { code: "invalid_request" });
@@ -530,7 +530,7 @@ test("an_invalid_target_is_refused_before_anything_is_sent", () => {
       () => sessionAgent(target, "alice"),
       /^TypeError: The first argument of sessionAgent must be a service/,
     );
-  // A page may name its own origin by a path.
+  // A page may give the path of its own origin.
   for (const url of ["", "/", "/memory", "HTTP://memory.example/"]) sessionAgent(url, "alice");
 });
 
@@ -549,7 +549,7 @@ test("every_code_over_a_binding_has_its_class", async () => {
     );
     assert.ok(target.used.every((way) => way === "request"));
   }
-  // A code that is newer than this client.
+  // A code that this client does not know yet.
   const target = binding({ request: refused("newer_code", 499) });
   assert.deepEqual(
     [(await thrown(sessionAgent(target, "alice").listSessions())).code, target.used],

@@ -11,7 +11,7 @@ import { buildDefaults, findDefaultsFault } from "../../scripts/build/defaults.m
 const roots = [];
 after(() => roots.forEach((root) => rmSync(root, { recursive: true })));
 
-/** What a build with these files passes to the module. */
+/** The module's defaults after a build with these files. */
 async function built(files) {
   const root = mkdtempSync(join(tmpdir(), "session-agent-defaults-"));
   roots.push(root);

@@ -11,7 +11,7 @@ import {
   truncateOlderMessages,
 } from "../../client/dist/index.js";
 
-/** Numbers that look random but are the same each time. */
+/** Pseudorandom numbers, the same each time. */
 function randomOf(seed) {
   let state = seed;
   return (below) => {
@@ -50,9 +50,9 @@ test("openai_gets_every_message_in_order_with_results_after_calls", () => {
       made.slice(1).map(({ role, content }) => [role, content ?? ""]),
       messages.map(({ role, content }) => [role, content]),
     );
-    const asked = made.flatMap(({ tool_calls: calls = [] }) => calls.map(({ id }) => id));
+    const called = made.flatMap(({ tool_calls: calls = [] }) => calls.map(({ id }) => id));
     const answered = made.flatMap(({ tool_call_id: id }) => (id === undefined ? [] : [id]));
-    assert.deepEqual(answered, asked, `seed ${seed}`);
+    assert.deepEqual(answered, called, `seed ${seed}`);
   }
   assert.deepEqual(openAIAdapter.toModelMessages([], []), { messages: [] });
 });
@@ -68,10 +68,10 @@ test("anthropic_roles_alternate_and_ids_are_valid_and_unique", () => {
       assert.ok(content.length > 0, `seed ${seed}: no message is empty`);
     }
     const blocks = made.flatMap(({ content }) => content);
-    const asked = blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id);
+    const called = blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id);
     const answered = blocks.filter(({ type }) => type === "tool_result").map(({ tool_use_id: id }) => id);
-    assert.deepEqual(answered, asked, `seed ${seed}`);
-    assert.ok(asked.every((id) => /^[\w-]+$/.test(id)));
+    assert.deepEqual(answered, called, `seed ${seed}`);
+    assert.ok(called.every((id) => /^[\w-]+$/.test(id)));
     const texts = messages.filter(({ role, content }) => role !== "system" && role !== "tool" && content !== "");
     assert.deepEqual(
       blocks.filter(({ type }) => type === "text").map(({ text }) => text),
@@ -143,7 +143,7 @@ test("older_messages_are_truncated_in_copies_and_the_newest_kept", () => {
 });
 
 test("a_summary_replaces_the_middle_but_never_another_summary", async () => {
-  let asked = 0;
+  let summaries = 0;
   for (let seed = 1; seed <= GAMES; seed += 1) {
     const random = randomOf(seed);
     const messages = Array.from({ length: random(14) }, (_, n) => uiMessage(n, random));
@@ -159,15 +159,15 @@ test("a_summary_replaces_the_middle_but_never_another_summary", async () => {
       tailTokenBudget,
     });
     const result = await compact(messages);
-    asked += prompts.length;
+    summaries += prompts.length;
     if (result === null) continue;
     const [from, to] = [result.fromMessageId, result.toMessageId].map((id) => messages.findIndex((m) => m.id === id));
     assert.ok(from >= protectHead && from <= to && to < messages.length - minTailMessages, `seed ${seed}`);
     assert.ok(!result.fromMessageId.startsWith("compaction_") && !result.toMessageId.startsWith("compaction_"));
-    // What stays at the end is within the budget, or is the least that has to stay.
+    // The messages that stay at the end are within the budget, or are the required minimum.
     const rest = messages.slice(to + 1).filter(({ id }) => !id.startsWith("compaction_"));
     assert.ok(estimateMessageTokens(rest) <= tailTokenBudget || rest.length <= minTailMessages, `seed ${seed}`);
     assert.equal(prompts[0].includes("The summary so far:\n\nBefore."), hasSummary);
   }
-  assert.ok(asked > GAMES / 4, "summaries are asked for");
+  assert.ok(summaries > GAMES / 4, "summaries are asked for");
 });

@@ -34,7 +34,7 @@ test("linter_errors_are_printed_wherever_they_appear", () => {
     ...Array.from({ length: 50 }, () => checking),
   ].join("\n");
   const listed = failuresIn(output);
-  for (const said of ["very complex", "a.rs:47", "-one", "-two", "Say why"]) assert.ok(listed.includes(said), said);
+  for (const text of ["very complex", "a.rs:47", "-one", "-two", "Say why"]) assert.ok(listed.includes(text), text);
 });
 
 test("a_failed_check_without_a_runner_prints_its_last_lines", () => {

@@ -32,11 +32,11 @@ const pairOf = async (algorithm, bits = 2048) => {
 };
 const [rsa, ec, short, stranger] = await Promise.all([pairOf(RSA), pairOf(EC), pairOf(RSA, 1024), pairOf(RSA)]);
 
-/** What the issuer answers, by path, and what it was asked for. */
+/** The issuer's documents by path, and the requested paths. */
 let documents = {};
-let asked = [];
+let requested = [];
 const issuerServer = createServer((request, response) => {
-  asked.push(request.url);
+  requested.push(request.url);
   const document = documents[request.url];
   if (document === undefined) return response.writeHead(404).end();
   if (typeof document === "number") return response.writeHead(document, { location: "/keys" }).end();
@@ -59,7 +59,7 @@ function issue(
     { ...ec.jwk, kid: "e" },
   ],
 ) {
-  asked = [];
+  requested = [];
   documents = {
     "/.well-known/oauth-authorization-server": { issuer: ISSUER, jwks_uri: `${ISSUER}/keys` },
     "/keys": { keys },
@@ -112,7 +112,7 @@ test("a_token_gives_exactly_the_rights_of_its_scopes", async () => {
   assert.equal(long.expiresIn, 86_400);
   assert.ok(await rights(oauth, await tokenOf(usual(), { alg: "ES256", kid: "e" }, ec)));
   assert.ok(await rights(oauth, await tokenOf(usual(), { alg: "RS256" })), "without the name of a key");
-  assert.equal(asked.filter((path) => path === "/keys").length, 1, "the keys are kept");
+  assert.equal(requested.filter((path) => path === "/keys").length, 1, "the keys are kept");
 });
 
 test("an_invalid_token_gives_no_rights", async () => {
@@ -263,7 +263,7 @@ test("an_unavailable_or_invalid_issuer_rejects_everyone", async () => {
     const answer = await rights(await fresh(), token);
     assert.equal(answer !== undefined, isGood, JSON.stringify([metadata, keys]).slice(0, 200));
   }
-  // OpenID's address, where the other is not there.
+  // OpenID's address, if the other one does not exist.
   documents = { "/.well-known/openid-configuration": right, "/keys": { keys: [key] } };
   assert.ok(await rights(await fresh(), token));
 });
@@ -272,14 +272,14 @@ test("invented_tokens_do_not_trigger_a_request_each", async () => {
   issue();
   const oauth = await fresh();
   for (let n = 0; n < 20; n += 1) await rights(oauth, await tokenOf(usual(), { alg: "RS256", kid: `k${n}` }));
-  assert.equal(asked.filter((path) => path === "/keys").length, 1);
+  assert.equal(requested.filter((path) => path === "/keys").length, 1);
   assert.ok(await rights(oauth, await tokenOf(usual())));
-  // Nor do tokens of others.
-  const before = asked.length;
+  // Tokens of other issuers and expired tokens trigger none, either.
+  const before = requested.length;
   const other = await fresh();
   await rights(other, await tokenOf({ ...usual(), iss: "https://else.example.com" }));
   await rights(other, await tokenOf({ ...usual(), exp: 1 }));
-  assert.equal(asked.length, before);
+  assert.equal(requested.length, before);
   // Each of several concurrent requests is answered.
   const together = await fresh();
   const token = await tokenOf(usual());
@@ -306,12 +306,12 @@ test("a_client_discovers_the_issuer", async () => {
       other,
     );
   assert.equal(oauth.describe(new Request(url, { method: "POST" }), ENV), null);
-  const said = (status, headers = {}, at = AT) =>
+  const challengeOf = (status, headers = {}, at = AT) =>
     oauth.challenge(new Request(at, { headers }), ENV, new Response(null, { status })).headers.get("www-authenticate");
   const metadata = `resource_metadata="${AUDIENCE}/.well-known/oauth-protected-resource${path}"`;
-  assert.equal(said(401), `Bearer ${metadata}`);
-  assert.equal(said(401, { authorization: "Bearer x" }), `Bearer ${metadata}, error="invalid_token"`);
-  assert.equal(said(403), `Bearer ${metadata}, error="insufficient_scope", scope="memory:read memory:write"`);
-  assert.equal(said(200), null);
-  assert.equal(said(401, {}, `${AUDIENCE}/agents/session-agent/robin/chat`), null);
+  assert.equal(challengeOf(401), `Bearer ${metadata}`);
+  assert.equal(challengeOf(401, { authorization: "Bearer x" }), `Bearer ${metadata}, error="invalid_token"`);
+  assert.equal(challengeOf(403), `Bearer ${metadata}, error="insufficient_scope", scope="memory:read memory:write"`);
+  assert.equal(challengeOf(200), null);
+  assert.equal(challengeOf(401, {}, `${AUDIENCE}/agents/session-agent/robin/chat`), null);
 });

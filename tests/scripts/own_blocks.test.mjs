@@ -24,13 +24,13 @@ function blockOf(provider) {
 }
 
 test("a_purge_calls_only_the_delete_function", async () => {
-  const [kept, loaded] = [new Map([["tea", "Likes tea."]]), []];
+  const [stored, loaded] = [new Map([["tea", "Likes tea."]]), []];
   const ask = blockOf({
-    load: (key) => (loaded.push(key), kept.get(key) ?? null),
-    delete: (key) => kept.delete(key),
+    load: (key) => (loaded.push(key), stored.get(key) ?? null),
+    delete: (key) => stored.delete(key),
   });
   assert.equal((await ask("delete", { key: "tea" })).status, 204);
-  assert.deepEqual([kept.size, loaded], [0, []]);
+  assert.deepEqual([stored.size, loaded], [0, []]);
   assert.equal((await ask("delete", { key: "tea" })).status, 404, "there was none");
   assert.equal((await ask("load", { key: "tea" })).status, 404);
 });
@@ -69,10 +69,10 @@ test("the_functions_determine_the_kind_and_get_the_key_first", async () => {
       [kind, { service: "CLASS" }, names.includes("set")],
       names.join(),
     );
-    // A given kind is used.
+    // A specified kind is used.
     assert.equal(blocks.define([{ label: "facts", kind: "readonly", provider }], "CLASS")[0].kind, "readonly");
     if (!names.includes("set")) continue;
-    const asked = { agent: "a", sessionId: null, label: "facts", kind, content: "text" };
+    const request = { agent: "a", sessionId: null, label: "facts", kind, content: "text" };
     for (const [more, args] of [
       [{}, ["text"]],
       [{ key: "k" }, ["k", "text", undefined]],
@@ -80,9 +80,9 @@ test("the_functions_determine_the_kind_and_get_the_key_first", async () => {
       [{ key: "k", title: "t", description: "d" }, ["k", "text", "d"]],
     ]) {
       given.length = 0;
-      const response = await blocks.ask("set", { ...asked, ...more });
+      const response = await blocks.ask("set", { ...request, ...more });
       assert.equal(response.status, 204);
-      assert.deepEqual(given, [[...args, { ...asked, ...more }]]);
+      assert.deepEqual(given, [[...args, { ...request, ...more }]]);
     }
   }
 });

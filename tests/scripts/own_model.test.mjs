@@ -28,11 +28,11 @@ function silentModel() {
   return model;
 }
 
-const ASKED = { model: "own:m", messages: [{ role: "user", content: "Hello" }] };
+const REQUEST = { model: "own:m", messages: [{ role: "user", content: "Hello" }] };
 
 test("an_aborted_call_stops_the_model", async () => {
   const [model, call] = [silentModel(), new AbortController()];
-  await new OwnModel().answer(model, ASKED, call.signal);
+  await new OwnModel().answer(model, REQUEST, call.signal);
   assert.equal(model.signal.aborted, false);
   call.abort(new Error("given up"));
   assert.equal(model.signal.reason.message, "given up");
@@ -40,7 +40,7 @@ test("an_aborted_call_stops_the_model", async () => {
 
 test("a_call_aborted_before_the_model_starts_stops_it_too", async () => {
   const model = silentModel();
-  await new OwnModel().answer(model, ASKED, AbortSignal.abort(new Error("given up")));
+  await new OwnModel().answer(model, REQUEST, AbortSignal.abort(new Error("given up")));
   assert.equal(model.signal.reason?.message, "given up");
 });
 
@@ -49,7 +49,7 @@ async function failureOf(error, isInStream) {
   const model = silentModel();
   const stream = ReadableStream.from([{ type: "error", error }]);
   model.doStream = isInStream ? async () => ({ stream }) : () => Promise.reject(error);
-  const answer = await new OwnModel().answer(model, ASKED, undefined);
+  const answer = await new OwnModel().answer(model, REQUEST, undefined);
   const text = await answer.text();
   return { status: answer.status, error: JSON.parse(text.replace(/^data: /, "")).error };
 }
@@ -74,7 +74,7 @@ test("an_error_without_a_providers_message_has_its_class_name", async () => {
   const unset = Object.assign(new Error("The API key is missing."), { name: "AI_LoadAPIKeyError" });
   const { status, error } = await failureOf(unset);
   assert.deepEqual([status, error.type], [500, "AI_LoadAPIKeyError"]);
-  // The answer began well, so its status names nothing.
+  // The answer began successfully, so its status names nothing.
   const lost = Object.assign(new Error("lost"), { name: "AI_APICallError", statusCode: 200 });
   assert.deepEqual((await failureOf(lost, true)).error, { message: "lost", type: "AI_APICallError" });
   assert.deepEqual((await failureOf(new Error("lost"), true)).error, { message: "lost" });

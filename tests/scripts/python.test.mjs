@@ -10,7 +10,10 @@ after(() => rmSync(folder, { recursive: true }));
 
 const packages = { title: "two packages", requirements: ["one==1", "two==2"] };
 
-/** A program in place of Python: asked for its version, it prints `about`; otherwise it runs `does`. */
+/**
+ * A program that replaces Python: asked for its version, it prints `about`; otherwise it runs
+ * `does`.
+ */
 function python(name, about, does = "exit 1") {
   const file = join(folder, name);
   const printed = typeof about === "string" ? about : JSON.stringify(about);
@@ -66,7 +69,7 @@ test("the_oldest_and_newest_python_are_found_without_duplicates", async () => {
   assert.deepEqual(await versions({ find }), ["3.11", "3.13"]);
   const only = (program) => (program === "python3" ? files.get("python3.13") : null);
   assert.deepEqual(await versions({ find: only }), ["3.13"]);
-  // Next to it, pyenv's.
+  // In addition to pyenv's.
   for (const [name, version] of Object.entries({ "3.10.1": [3, 10], "3.14.0": [3, 14] })) {
     const bin = join(home, ".pyenv", "versions", name, "bin");
     mkdirSync(bin, { recursive: true });

@@ -24,11 +24,11 @@ const { sessionAgent } = await bundled("src/index.ts");
 
 const REQUEST = new Request("https://agent.example/agents/session-agent/ann/chat", { method: "POST" });
 
-/** What the core receives for a grant, with the log's lines. */
+/** The core's input for a grant, with the log's lines. */
 async function granted(grant) {
   const lines = [];
   const { error } = console;
-  console.error = (...said) => lines.push(said.map(String).join(" "));
+  console.error = (...values) => lines.push(values.map(String).join(" "));
   try {
     const hooked = new HookedObject(() => ({ authorize: () => grant }), {}, undefined);
     return { grantedJson: await hooked.granted(REQUEST), lines };
@@ -53,19 +53,19 @@ test("a_grant_is_serialized_as_given", async () => {
   assert.deepEqual(JSON.parse((await granted(bare)).grantedJson), { expiresIn: 3600, preset: "read" });
   assert.deepEqual(await granted(null), { grantedJson: "null", lines: [] });
   assert.deepEqual(await granted(undefined), { grantedJson: undefined, lines: [] });
-  // A getter is asked once.
-  let asked = 0;
+  // A getter is called once.
+  let reads = 0;
   const once = {
     ...whole,
     get sessionId() {
-      return (asked += 1) === 1 ? "chat" : undefined;
+      return (reads += 1) === 1 ? "chat" : undefined;
     },
   };
   assert.equal(JSON.parse((await granted(once)).grantedJson).sessionId, "chat");
 });
 
 /** Values that JSON drops, turns into `null`, or reads as something else. */
-const unsaid = () => [
+const unserializable = () => [
   undefined,
   null,
   NaN,
@@ -111,14 +111,14 @@ function withValue(path, value) {
 }
 
 test("rights_that_json_would_drop_are_refused_by_name", async () => {
-  // The client would send it: nothing may leave.
+  // The client refuses it too, before it sends anything.
   const sent = [];
   const client = sessionAgent("https://agent.example", "ann", {
-    fetch: async (...asked) => (sent.push(asked), Response.json({ token: "t", expiresAt: 1 })),
+    fetch: async (...request) => (sent.push(request), Response.json({ token: "t", expiresAt: 1 })),
   });
   let tried = 0;
   for (const path of paths) {
-    for (const value of unsaid()) {
+    for (const value of unserializable()) {
       const grant = withValue(path, value);
       const { grantedJson, lines } = await granted(grant);
       const what = `${path.join(".")}: ${typeof value} ${lines}`;
@@ -178,8 +178,8 @@ test("rights_that_are_not_plain_objects_are_refused", async () => {
 });
 
 test("limits_of_a_grant_without_a_holder_are_refused", async () => {
-  const { holder: _, ...unheld } = whole;
-  const { grantedJson, lines } = await granted(unheld);
+  const { holder: _, ...withoutHolder } = whole;
+  const { grantedJson, lines } = await granted(withoutHolder);
   assert.equal(grantedJson, "null");
   assert.match(lines[0], /`limits` without a `holder`/);
 });

@@ -16,22 +16,22 @@ const { outputFiles } = await build({
 });
 const { routeSessionAgent } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
 
-/** A Worker's bindings. `asked` has the objects that were reached, as `binding/agent path`. */
+/** A Worker's bindings. `reached` has the objects that were reached, as `binding/agent path`. */
 function bindings(names) {
-  const asked = [];
+  const reached = [];
   const env = { SESSION_AGENT_TOKEN: "a secret", SERVICE: { fetch: () => assert.fail("a service") } };
   for (const name of names) {
     env[name] = {
       idFromName: (agent) => agent,
       get: (agent) => ({
         fetch: async (request) => {
-          asked.push(`${name}/${agent} ${new URL(request.url).pathname}`);
+          reached.push(`${name}/${agent} ${new URL(request.url).pathname}`);
           return new Response("reached");
         },
       }),
     };
   }
-  return { env, asked };
+  return { env, reached };
 }
 
 const NAMES = ["SESSION_AGENT", "DIRECTORY", "COUNTER", "MyAgent", "SESSION_AGENTS", "session-agent-2", "ROOMS"];
@@ -48,11 +48,11 @@ test("a_url_reaches_agents_and_no_other_namespace", async () => {
   for (let set = 0; set < 2 ** NAMES.length; set += 1) {
     const names = NAMES.filter((_, n) => set & (1 << n));
     for (const kind of KINDS) {
-      const { env, asked } = bindings(names);
+      const { env, reached } = bindings(names);
       const response = await ask(env, kind);
       const isTheirs = kind === "session-agent" && names.includes("SESSION_AGENT");
-      assert.deepEqual(asked, isTheirs ? ["SESSION_AGENT/ann /agents/session-agent/ann/rpc/getSession"] : [], kind);
-      // An agent's address without the binding is a mistake in the configuration.
+      assert.deepEqual(reached, isTheirs ? ["SESSION_AGENT/ann /agents/session-agent/ann/rpc/getSession"] : [], kind);
+      // An agent's URL without the binding is a configuration error.
       const isUnbound = kind === "session-agent" && !isTheirs;
       assert.equal(response === null, !isTheirs && !isUnbound);
       if (isUnbound) assert.equal(response.status, 501);
@@ -74,20 +74,20 @@ test("without_the_binding_an_agents_url_explains_what_to_configure", async () =>
 });
 
 test("namespaces_named_by_the_program_are_reached", async () => {
-  const { env, asked } = bindings(NAMES);
+  const { env, reached } = bindings(NAMES);
   const options = { namespaces: { MyAgent: env.MyAgent, ROOMS: env.ROOMS } };
   for (const kind of KINDS) await ask(env, kind, options);
-  assert.deepEqual(asked, [
+  assert.deepEqual(reached, [
     "MyAgent/ann /agents/session-agent/ann/rpc/getSession",
     "ROOMS/ann /agents/session-agent/ann/rpc/getSession",
   ]);
-  asked.length = 0;
+  reached.length = 0;
   for (const kind of ["session-agent", "anything"]) await ask(env, kind, { namespace: env.ROOMS });
-  assert.deepEqual(asked, Array(2).fill("ROOMS/ann /agents/session-agent/ann/rpc/getSession"));
+  assert.deepEqual(reached, Array(2).fill("ROOMS/ann /agents/session-agent/ann/rpc/getSession"));
 });
 
 test("the_directory_is_never_reached", async () => {
-  const { env, asked } = bindings(NAMES);
+  const { env, reached } = bindings(NAMES);
   for (const kind of KINDS) {
     for (const options of [
       { namespace: env.DIRECTORY },
@@ -96,7 +96,7 @@ test("the_directory_is_never_reached", async () => {
       assert.equal(await ask(env, kind, options), null);
     }
   }
-  assert.deepEqual(asked, []);
+  assert.deepEqual(reached, []);
 });
 
 test("an_invalid_namespace_is_ignored", async () => {
@@ -131,7 +131,7 @@ const textOf = (value) => Buffer.from(JSON.stringify(value)).toString("base64url
 const partsOf = (state) => JSON.parse(Buffer.from(state, "base64url"));
 
 test("an_oauth_redirect_reaches_the_agent_in_its_state", async () => {
-  const { env, asked } = bindings(NAMES);
+  const { env, reached } = bindings(NAMES);
   env.TOOL_TOKEN_KEY = KEY;
   const back = (query, options) =>
     routeSessionAgent(new Request(`https://agent.example/oauth/callback?${query}`), env, options);
@@ -140,25 +140,25 @@ test("an_oauth_redirect_reaches_the_agent_in_its_state", async () => {
   await back(named, { namespaces: { MyAgent: env.MyAgent } });
   await back(named, { namespace: env.ROOMS });
   await routeSessionAgent(new Request("https://agent.example/oauth/client.json"), env);
-  assert.deepEqual(asked, [
+  assert.deepEqual(reached, [
     "SESSION_AGENT/añn/1 /oauth/callback",
     "MyAgent/añn/1 /oauth/callback",
     "ROOMS/añn/1 /oauth/callback",
     "SESSION_AGENT/oauth /oauth/client.json",
   ]);
-  asked.length = 0;
+  reached.length = 0;
   // The state names no class.
   assert.equal(await back(named, { namespaces: { MyAgent: env.MyAgent, ROOMS: env.ROOMS } }), null);
   assert.equal(await back(named, { namespace: env.DIRECTORY }), null);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(reached, []);
 });
 
 test("an_unknown_state_is_refused_without_waking_an_agent", async () => {
-  const { env, asked } = bindings(["SESSION_AGENT"]);
+  const { env, reached } = bindings(["SESSION_AGENT"]);
   const back = (state) =>
     routeSessionAgent(new Request(`https://agent.example/oauth/callback?code=x&state=${state}`), env);
   const own = stateOf("ann", "wiki");
-  // A deployment without the key began no authorization.
+  // A deployment without the key has begun no authorization.
   for (const key of [undefined, "", "a short key", {}]) {
     env.TOOL_TOKEN_KEY = key;
     assert.equal(await back(own), null);
@@ -175,7 +175,7 @@ test("an_unknown_state_is_refused_without_waking_an_agent", async () => {
     stateOf("", "wiki"),
   ];
   for (const state of foreign) assert.equal(await back(state), null, state);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(reached, []);
   await back(own);
-  assert.deepEqual(asked, ["SESSION_AGENT/ann /oauth/callback"]);
+  assert.deepEqual(reached, ["SESSION_AGENT/ann /oauth/callback"]);
 });

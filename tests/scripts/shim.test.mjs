@@ -11,20 +11,20 @@ import { OPENAPI } from "../../scripts/places.mjs";
 
 const SHIM = fileURLToPath(new URL("../../scripts/build/shim.mjs", import.meta.url));
 
-/** A fake of what bindgen writes. As in the real one, an instance that has crashed can't be used any more. */
+/** A fake of bindgen's output. As in the real one, a crashed instance can't be used any more. */
 const FAKE_MODULE = `
   export const module = { instanceId: 1 };
   export const calls = [];
   export let isBroken = false;
-  let startsAnewByItself = false;
+  let restartsByItself = false;
   function guard() {
     if (!isBroken) return;
-    if (!startsAnewByItself) throw new Error("Module terminated");
+    if (!restartsByItself) throw new Error("Module terminated");
     __wbg_reset_state();
   }
-  export function crash({ startsAnew }) {
+  export function crash({ restarts }) {
     isBroken = true;
-    startsAnewByItself = startsAnew;
+    restartsByItself = restarts;
   }
   export function __wbg_reset_state() {
     module.instanceId += 1;
@@ -162,7 +162,7 @@ test("an_rpc_request_is_answered_with_data_even_if_refused", async () => {
   rust.calls.length = 0;
   assert.deepEqual(await entrypoint.request("refusing", "operation", "json", "options"), REFUSED);
   assert.deepEqual(rust.calls, [["call", "refusing", "operation", "json", "options", "env", true]]);
-  // The object's own data is handed on.
+  // The object's own data is forwarded.
   assert.deepEqual(await entrypoint.request("object refuses"), {
     ok: false,
     error: { code: "leaf_moved" },
@@ -185,7 +185,7 @@ test("each_operation_is_a_method_and_hides_no_other", async () => {
     rust.calls,
     names.map((name) => ["object.call", name, '{"sessionId":"s"}', "options"]),
   );
-  // What the platform, Workers RPC and a class of one's own call by these names.
+  // The names by which the platform, Workers RPC and a custom class call it.
   const platform =
     "alarm call connect constructor ctx delete dup email env fetch get id name put queue request scheduled self tail tailStream test then trace webSocketClose webSocketError webSocketMessage";
   const hooks =
@@ -198,7 +198,7 @@ test("each_operation_is_a_method_and_hides_no_other", async () => {
 test("positional_arguments_become_an_object", async () => {
   const object = new worker.SessionAgent("state", "env");
   const session = { id: "s", agentId: "a", name: null };
-  for (const [operation, given, asked] of [
+  for (const [operation, given, expected] of [
     ["getSession", ["s"], { sessionId: "s" }],
     ["getSession", ["s", "options"], { sessionId: "s" }, "options"],
     ["deleteSession", [session], { sessionId: "s" }],
@@ -216,22 +216,22 @@ test("positional_arguments_become_an_object", async () => {
   ].map(([operation, given, input, options]) => [operation, given, [JSON.stringify(input), options]])) {
     rust.calls.length = 0;
     await object[operation](...given);
-    assert.deepEqual(rust.calls, [["object.call", operation, ...asked]], operation);
+    assert.deepEqual(rust.calls, [["object.call", operation, ...expected]], operation);
   }
 });
 
 test("a_refused_input_shows_the_correct_call", async () => {
   const object = new worker.SessionAgent("state", "env");
-  const said = async (operation, ...given) => await object[operation](...given).catch(({ message }) => message);
+  const errorOf = async (operation, ...given) => await object[operation](...given).catch(({ message }) => message);
   assert.equal(
-    await said("getBlock", "memory"),
+    await errorOf("getBlock", "memory"),
     "`getBlock` requires an object that contains only JSON values: `getBlock({ label })`.",
   );
   assert.equal(
-    await said("loadEvents", 7),
+    await errorOf("loadEvents", 7),
     "`loadEvents` requires an object that contains only JSON values: `loadEvents({ sessionId })` or `loadEvents(sessionId, { … })`.",
   );
-  assert.match(await said("listSessions", "x"), /`listSessions\(\{\}\)`\.$/);
+  assert.match(await errorOf("listSessions", "x"), /`listSessions\(\{\}\)`\.$/);
 });
 
 test("a_method_refuses_arguments_that_are_not_plain_objects", async () => {
@@ -252,9 +252,9 @@ test("mintToken_refuses_rights_that_json_would_drop", async () => {
   rust.calls.length = 0;
   for (const value of [undefined, null, NaN, () => {}, Symbol("s"), { toJSON: () => undefined }]) {
     const refusal = { code: "invalid_request", status: 400, details: { field: "sessionId" } };
-    const asked = { preset: "read", sessionId: value, expiresIn: 60 };
-    // The field that is named is the one that lies deepest.
-    await assert.rejects(object.mintToken(asked), ({ details, ...error }) => {
+    const rights = { preset: "read", sessionId: value, expiresIn: 60 };
+    // The error names the deepest field.
+    await assert.rejects(object.mintToken(rights), ({ details, ...error }) => {
       assert.deepEqual([error.code, error.status], [refusal.code, refusal.status]);
       return details.field.startsWith(refusal.details.field);
     });
@@ -262,7 +262,7 @@ test("mintToken_refuses_rights_that_json_would_drop", async () => {
   assert.deepEqual(rust.calls, []);
   await object.mintToken({ preset: "read", expiresIn: 60 });
   assert.equal(rust.calls.at(-1)[2], '{"preset":"read","expiresIn":60}');
-  // Elsewhere a field that is not there is left out.
+  // Elsewhere, an undefined field is omitted.
   await object.listSessions({ limit: undefined });
   assert.equal(rust.calls.at(-1)[2], "{}");
 });
@@ -296,7 +296,7 @@ test("only_a_subclass_calls_as_itself", async () => {
   const { inside } = worker.SessionAgent;
   assert.equal(await inside.call(object, "operation", "json"), "{}");
   await inside.fetch(object, requestTo("request"), "granted");
-  // Nothing that another Worker can reach allows it either.
+  // Other Workers can't reach anything that allows it, either.
   assert.equal(await object.call("operation", "json", "options", true), "{}");
   await object.fetch(requestTo("request"), "granted");
   assert.deepEqual(rust.calls, [
@@ -311,7 +311,7 @@ test("only_a_subclass_calls_as_itself", async () => {
 
 test("a_short_body_is_read_before_rust_runs", async () => {
   const object = new worker.SessionAgent("state", "env");
-  // `null`: the body breaks off.
+  // `null`: the body ends early.
   const requestOf = (announced, there) => ({
     headers: new Map(announced === undefined ? [] : [["content-length", announced]]),
     arrayBuffer: async () => {
@@ -322,7 +322,7 @@ test("a_short_body_is_read_before_rust_runs", async () => {
   for (const [announced, there, given] of [
     ["5", 5, 5],
     ["16384", 16_384, 16_384],
-    // Rust refuses what is beyond its limit.
+    // Rust refuses bodies over its limit.
     ["5", 1_000, 1_000],
     ["5", 4, undefined],
     ["5", null, undefined],
@@ -338,13 +338,14 @@ test("a_short_body_is_read_before_rust_runs", async () => {
   }
 });
 
-// A Worker that binds a class can call whatever is on its prototypes.
+// A Worker that binds a class can call anything on its prototypes.
 test("the_classes_have_exactly_their_documented_members", () => {
   const operations = Object.keys(api.paths).flatMap((path) => path.match(/\/rpc\/(\w+)$/)?.[1] ?? []);
   const handlers = {
     default: ["call", "fetch", "request"],
     SessionAgent: [
-      // What `getAgentByName` of npm `agents` calls, of its newest and its older versions.
+      // The methods that `getAgentByName` of npm `agents` calls, in its newest and its older
+      // versions.
       "__unsafe_ensureInitialized",
       "setName",
       "alarm",
@@ -360,7 +361,7 @@ test("the_classes_have_exactly_their_documented_members", () => {
   for (const [name, methods] of Object.entries(handlers)) {
     const of = new worker[name]("state", "env");
     assert.deepEqual(Object.getOwnPropertyNames(worker[name].prototype).sort(), [...methods, "constructor"].sort());
-    // What Rust created is in a private field.
+    // Rust's objects are in a private field.
     assert.deepEqual(Reflect.ownKeys(of), ["ctx", "env"]);
   }
 });
@@ -388,7 +389,7 @@ test("after_a_panic_the_next_request_gets_a_new_instance", async () => {
 
 test("a_crash_reported_by_bindgen_is_handled_once", async () => {
   const object = new worker.SessionAgent("state", "env");
-  rust.crash({ startsAnew: true });
+  rust.crash({ restarts: true });
   assert.equal(await object.fetch(requestTo("request")), "answered");
   assert.equal(rust.module.instanceId, 2);
 });
@@ -398,7 +399,7 @@ test("a_runtime_crash_counts_and_a_javascript_error_does_not", async () => {
   onError({ error: new TypeError("somebody else's") });
   await object.fetch(requestTo("request"));
   assert.equal(rust.module.instanceId, 1);
-  rust.crash({ startsAnew: false });
+  rust.crash({ restarts: false });
   onError({ error: new WebAssembly.RuntimeError("unreachable") });
   assert.equal(await object.fetch(requestTo("request")), "answered");
   assert.equal(rust.module.instanceId, 2);

@@ -10,7 +10,7 @@ import { CLIENT, ROOT } from "../../scripts/places.mjs";
 
 const TEMPLATES = join(ROOT, "packages/create-session-agent/templates");
 
-/** What a Worker imports of the packages that a project installs. */
+/** The imports from the packages that a project installs. */
 const PACKAGES = {
   "session-agent/worker": `export { routeSessionAgent } from "${join(CLIENT, "src/worker/route.ts")}";
     export class SessionAgent { constructor(ctx) { this.ctx = ctx; } }`,
@@ -49,14 +49,14 @@ const HOST = "https://chat.example";
 
 /** A Worker's bindings, and the names of the agents that were asked. */
 function bindings() {
-  const asked = [];
+  const reached = [];
   const agent = (name) => ({
-    fetch: async () => (asked.push(name), new Response("reached")),
-    mintToken: async (rights) => (asked.push(name), { token: JSON.stringify(rights), expiresAt: 0 }),
+    fetch: async () => (reached.push(name), new Response("reached")),
+    mintToken: async (rights) => (reached.push(name), { token: JSON.stringify(rights), expiresAt: 0 }),
     getBlock: async () => ({}),
   });
   const namespace = { getByName: agent, get: agent, idFromName: (name) => name };
-  return { asked, env: { SESSION_AGENT: namespace, MEMORY: namespace, SESSION_AGENT_TOKEN: "the secret" } };
+  return { reached, env: { SESSION_AGENT: namespace, MEMORY: namespace, SESSION_AGENT_TOKEN: "the secret" } };
 }
 
 /** The Workers that recognize visitors by a cookie. */
@@ -69,11 +69,11 @@ for (const { name, entry, path } of LOGINS) {
   const { default: worker } = await workerOf(entry);
 
   async function login({ at = HOST, headers = {}, body } = {}) {
-    const { env, asked } = bindings();
+    const { env, reached } = bindings();
     const response = await worker.fetch(new Request(`${at}${path}`, { method: "POST", headers, body }), env);
     const cookie = response.headers.get("set-cookie");
     const answer = response.ok ? await response.json() : {};
-    return { status: response.status, cookie, asked, ...answer };
+    return { status: response.status, cookie, reached, ...answer };
   }
 
   test(`${name}: an_agent_name_does_not_reveal_the_cookie`, async () => {
@@ -93,7 +93,7 @@ for (const { name, entry, path } of LOGINS) {
       const mac = createHmac("sha256", secret).update("the name of a visitor's agent").digest("hex");
       assert.equal(agent, `visitor:${mac}`);
       const again = await login({ at, headers: { cookie: pair } });
-      assert.deepEqual([again.agent, again.asked.every((asked) => asked === agent)], [agent, true]);
+      assert.deepEqual([again.agent, again.reached.every((one) => one === agent)], [agent, true]);
       seen.add(agent);
     }
     assert.equal(seen.size, 200);
@@ -143,8 +143,8 @@ for (const { name, entry, path } of LOGINS) {
       for (const origin of [undefined, HOST, ...elsewhere]) {
         const headers = { cookie, ...(site && { "sec-fetch-site": site }), ...(origin !== undefined && { origin }) };
         const isOurs = site === undefined ? origin === undefined || origin === HOST : site === "same-origin";
-        const { status, cookie: set, asked } = await login({ headers });
-        assert.deepEqual([status, set !== null, asked.length > 0], isOurs ? [200, true, true] : [403, false, false]);
+        const { status, cookie: set, reached } = await login({ headers });
+        assert.deepEqual([status, set !== null, reached.length > 0], isOurs ? [200, true, true] : [403, false, false]);
         tried += 1;
       }
     }
@@ -153,13 +153,13 @@ for (const { name, entry, path } of LOGINS) {
 
   test(`${name}: a_url_reaches_only_agents`, async () => {
     for (const at of ["/agents/session-agent", "/agents/directory/x", "/agents/", "/api/other", `${path}/x`, "//"]) {
-      const { env, asked } = bindings();
+      const { env, reached } = bindings();
       env.DIRECTORY = env.SESSION_AGENT;
       const request = new Request(`${HOST}${at}`, { method: "POST", body: "{}" });
       // The example passes all of these on to Session Agent, which asks for the token.
       if (name === "example" && at.startsWith("/agents/")) continue;
       assert.equal((await worker.fetch(request, env)).status, 404, at);
-      assert.deepEqual(asked, [], at);
+      assert.deepEqual(reached, [], at);
     }
     const { env } = bindings();
     assert.equal((await worker.fetch(new Request(`${HOST}${path}`), env)).status, 404);
@@ -213,10 +213,10 @@ test("class: the_placeholder_login_works_only_locally", async () => {
         { "x-forwarded-host": "localhost" },
         { origin: "http://localhost" },
       ]) {
-        const { env, asked } = bindings();
+        const { env, reached } = bindings();
         const request = new Request(`${at}/agents/session-agent/${rest}`, { method, headers: { ...headers, ...more } });
         const response = await worker.fetch(request, env);
-        assert.equal(asked.length, isHere ? 1 : 0, `${at} ${rest}`);
+        assert.equal(reached.length, isHere ? 1 : 0, `${at} ${rest}`);
         if (!isHere) {
           assert.equal(response.status, 501);
           assert.match((await response.json()).error.message, /Write your own login in `userOf` in src\/index\.ts/);

@@ -133,12 +133,12 @@ test("an_old_node_is_reported_before_anything_is_created", async (t) => {
   ]) {
     await writeFile(join(folder, "old.cjs"), old(version));
     const program = join(ROOT, CREATE, "index.js");
-    const asked = promisify(execFile)(
+    const running = promisify(execFile)(
       process.execPath,
       ["--require", join(folder, "old.cjs"), program, `made-${version}`],
       { cwd: folder },
     );
-    const { code = 0, stderr } = await asked.catch((error) => error);
+    const { code = 0, stderr } = await running.catch((error) => error);
     assert.equal(code, isTaken ? 0 : 1, `${version}: ${stderr}`);
     assert.equal((await readdir(folder)).includes(`made-${version}`), isTaken);
     if (!isTaken)

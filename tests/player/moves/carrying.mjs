@@ -14,7 +14,7 @@ move(
     if (game.agents[to].sessions.length >= MAX_SESSIONS) return;
     const cut = dice.one(4);
     const id = `i${game.word()}`;
-    // A cut within a character is sent as what UTF-8 has for half a one.
+    // A cut within a character is sent as incomplete UTF-8.
     const text = cut ? file.body.slice(0, dice.roll(file.body.length - 1)).toWellFormed() : file.body;
     const copy = session.copy(id);
     const fault = game.driver.can.fault && dice.one(3) ? dice.roll(60) : undefined;

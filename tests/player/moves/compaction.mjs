@@ -14,7 +14,7 @@ move(
     const body = { sessionId: session.id, summary, fromId: session.idOf(from), toId: session.idOf(to) };
     const apply = (model, answer) => {
       const at = of(model);
-      // At its ends an overlay covers whole messages.
+      // An overlay starts and ends at whole messages.
       const first = at.messageStart(from);
       const last = at.messageAt(at.messageStart(to)).at(-1);
       at.overlays.push({

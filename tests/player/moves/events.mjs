@@ -42,7 +42,7 @@ function toolEvents(game, dice) {
     ...(dice.one(4) && { isError: true }),
   }));
   if (dice.one(2)) results.reverse();
-  // A call may still wait for its result.
+  // A call may still be waiting for its result.
   if (dice.one(5)) results.pop();
   const events = [{ action: "tool_call_request", toolCalls: calls }, ...results];
   return dice.one(2) ? [...events, { action: "agent_message", content: textFor(game, dice) }] : events;
@@ -139,7 +139,7 @@ move(
     const { agent, session, of } = at;
     const known = [...session.events.values()].filter(({ message }) => message === undefined);
     if (known.length === 0) return;
-    // A retry whose ids are all there writes nothing.
+    // A retry whose ids all exist writes nothing.
     const events = Array.from({ length: 1 + dice.roll(3) }, () => dice.pick(known)).map(
       ({ id, action, content, toolCalls, toolCallId, toolName }) => ({
         id,
@@ -182,20 +182,20 @@ move(2, "three equal requests at once", async (game, dice) => {
   const { agent, session, of } = await someSession(game, dice);
   if (session === null || session.events.size >= MAX_EVENTS || game.agents[agent].sessions.length >= MAX_SESSIONS)
     return;
-  const said = message(`m${game.word()}`, "user", textFor(game, dice));
+  const sent = message(`m${game.word()}`, "user", textFor(game, dice));
   const id = `s${game.word()}`;
   const [operation, body, apply, wins] = dice.pick([
     ["createSession", { id }, (model) => model.create({ id }), ({ status }) => status === 200],
     [
       "appendMessage",
-      { sessionId: session.id, message: said },
-      (model) => of(model).appendEvents([messageEvent(said)]),
+      { sessionId: session.id, message: sent },
+      (model) => of(model).appendEvents([messageEvent(sent)]),
       ({ body }) => body.inserted,
     ],
     [
       "upsertMessage",
-      { sessionId: session.id, message: said },
-      (model) => of(model).appendEvents([messageEvent(said)]),
+      { sessionId: session.id, message: sent },
+      (model) => of(model).appendEvents([messageEvent(sent)]),
       ({ body }) => body.inserted,
     ],
     ["deleteSession", { sessionId: session.id }, (model) => model.delete(session.id), ({ body }) => body.deleted],

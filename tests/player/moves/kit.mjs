@@ -12,7 +12,7 @@ const FILLERS = ["", " zwei", " drei\nvier", ' "quoted" \\', " 😀 é", " <b>&a
 export const MOVES = [];
 export const move = (weight, name, make, fits = () => true) => MOVES.push({ weight, name, make, fits });
 
-/** An agent and one of its sessions; a new session where there is none. */
+/** An agent and one of its sessions; creates a session if there is none. */
 export async function someSession(game, dice) {
   const agent = dice.roll(AGENTS);
   const { sessions } = game.agents[agent];
@@ -46,7 +46,7 @@ export const textFor = (game, dice) => `${game.word()}${dice.pick(FILLERS)}`;
 
 export const message = (id, role, text, more = []) => ({ id, role, parts: [{ type: "text", text }, ...more] });
 
-/** An event that another may follow; 0 is none. */
+/** An event that another event may follow; 0: none. */
 export function place(dice, session) {
   return session.events.size === 0 ? 0 : dice.pick([...session.events.keys()]);
 }

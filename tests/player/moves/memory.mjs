@@ -261,13 +261,13 @@ move(
   withSession(async (game, dice, { agent, session, of }) => {
     if (session.events.size >= MAX_EVENTS) return;
     const id = "call_0";
-    const said = [
+    const messages = [
       { role: "user", content: textFor(game, dice) },
       { role: "assistant", content: "", toolCalls: [{ id, name: "look_up", arguments: { word: game.word() } }] },
       { role: "tool", content: textFor(game, dice), toolCallId: id, toolName: "look_up" },
       { role: "assistant", content: textFor(game, dice) },
     ].slice(0, dice.pick([1, 3, 4]));
-    const events = said.map(({ role, content, toolCalls, toolCallId, toolName }) =>
+    const events = messages.map(({ role, content, toolCalls, toolCallId, toolName }) =>
       role === "user"
         ? { action: "user_message", content }
         : toolCalls
@@ -278,7 +278,7 @@ move(
     );
     const body = {
       sessionId: session.id,
-      messages: said,
+      messages,
       ...(dice.one(2) && { expectedLeafId: session.idOf(session.leaf) }),
     };
     let expected;

@@ -20,20 +20,20 @@ move(
           ? [filePart(dice)]
           : [];
     const long = dice.one(40) ? ` ${"long ".repeat(dice.one(3) ? 450_000 : 20_000)}` : "";
-    const said = message(id, role, textFor(game, dice) + long, parts);
+    const sent = message(id, role, textFor(game, dice) + long, parts);
     const parent = dice.one(3) ? place(dice, session) : undefined;
     const parentId = parent === undefined ? undefined : session.idOf(parent);
     const operation = dice.one(3) ? "upsertMessage" : "appendMessage";
-    const body = { sessionId: session.id, message: said, ...(parentId !== undefined && { parentId }) };
-    const apply = (model) => of(model).appendEvents([messageEvent(said)], parentId);
+    const body = { sessionId: session.id, message: sent, ...(parentId !== undefined && { parentId }) };
+    const apply = (model) => of(model).appendEvents([messageEvent(sent)], parentId);
     const answer = await game.write(agent, operation, body, apply, { dice });
     if (!answer) return;
-    game.hold(answer.inserted && sameMessage(answer.message, said), () => `${operation} answers ${show(answer)}`);
+    game.hold(answer.inserted && sameMessage(answer.message, sent), () => `${operation} answers ${show(answer)}`);
     if (dice.one(3)) {
       const again = await game.write(agent, "appendMessage", body, () => {}, { dice, rows: { written: 0 } });
       if (again)
         game.hold(
-          !again.inserted && sameMessage(again.message, said),
+          !again.inserted && sameMessage(again.message, sent),
           () => `appendMessage again answers ${show(again)}`,
         );
     }
@@ -48,23 +48,23 @@ function toolPart(game, dice) {
   return { type: "tool-weather", toolCallId, input: { city: game.word() }, ...done };
 }
 
-/** One of a few pictures, so that sessions hold some of them twice. */
+/** One of a few pictures, so that sessions contain some of them twice. */
 function filePart(dice) {
   const bytes = dice.pick(["A", "B", "Q"]).repeat(4_000);
   return { type: "file", mediaType: "image/png", url: `data:image/png;base64,${bytes}` };
 }
 
-export const messageEvent = (said) => ({
-  id: said.id,
-  action: { user: "user_message", system: "system_instruction", assistant: "agent_message" }[said.role],
-  content: textOf(said),
-  message: said,
+export const messageEvent = (sent) => ({
+  id: sent.id,
+  action: { user: "user_message", system: "system_instruction", assistant: "agent_message" }[sent.role],
+  content: textOf(sent),
+  message: sent,
 });
 
-/** Whether a stored message is the one that was written, plus its time. */
-function sameMessage(stored, said) {
+/** Whether a stored message equals the written one, apart from its time. */
+function sameMessage(stored, sent) {
   const { createdAt, ...rest } = stored ?? {};
-  return Number.isInteger(createdAt) && isDeepStrictEqual(rest, said);
+  return Number.isInteger(createdAt) && isDeepStrictEqual(rest, sent);
 }
 
 move(
@@ -86,7 +86,7 @@ move(
     const seq = dice.pick(seqs);
     const run = session.messageAt(seq);
     const { role } = session.view(run);
-    const said = message(
+    const sent = message(
       session.idOf(seq),
       role,
       textFor(game, dice),
@@ -96,15 +96,15 @@ move(
     const answer = await game.write(
       agent,
       operation,
-      { sessionId: session.id, message: said },
-      (model) => of(model).replace(of(model).messageAt(seq), said),
+      { sessionId: session.id, message: sent },
+      (model) => of(model).replace(of(model).messageAt(seq), sent),
       { dice },
     );
     if (!answer) return;
     const stored = operation === "updateMessage" ? answer : answer.message;
-    game.hold(sameMessage(stored, said), () => `${operation} answers ${show(answer)}`);
+    game.hold(sameMessage(stored, sent), () => `${operation} answers ${show(answer)}`);
     if (dice.one(2))
-      await game.write(agent, "updateMessage", { sessionId: session.id, message: said }, () => {}, {
+      await game.write(agent, "updateMessage", { sessionId: session.id, message: sent }, () => {}, {
         dice,
         rows: { written: 0 },
       });

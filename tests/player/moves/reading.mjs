@@ -38,15 +38,15 @@ move(
     const shown = dice.roll(expected.length);
     if (expected[shown].seqs === undefined) return;
     const { seqs, id } = expected[shown];
-    const isWhole = isDeepStrictEqual(session.messageAt(seqs[0]), seqs);
+    const isComplete = isDeepStrictEqual(session.messageAt(seqs[0]), seqs);
     // Only a path that leaves a message shows a part of it: the leaf is inside it, or a user
     // continued before a result arrived.
     const next = session.path(seq)[session.path(seq).indexOf(seqs.at(-1)) + 1];
     game.hold(
-      isWhole || next === undefined || !session.isRun(next),
+      isComplete || next === undefined || !session.isRun(next),
       () => `the history of ${leafId} shows ${seqs} as ${id}, whose events are ${session.messageAt(seqs[0])}`,
     );
-    if (isWhole) {
+    if (isComplete) {
       const single = await game.read(agent, "getMessage", { sessionId, messageId: id });
       game.hold(
         isDeepStrictEqual(single, messages[shown]),
@@ -134,9 +134,9 @@ move(
   "search",
   withSession(async (game, dice, { agent, session }) => {
     const { sessions } = game.agents[agent];
-    const said = [...session.events.values()].filter(({ content }) => /\bw[0-9a-z]+q\b/u.test(content ?? ""));
-    if (said.length === 0) return;
-    const [word] = dice.pick(said).content.match(/\bw[0-9a-z]+q\b/u);
+    const matching = [...session.events.values()].filter(({ content }) => /\bw[0-9a-z]+q\b/u.test(content ?? ""));
+    if (matching.length === 0) return;
+    const [word] = dice.pick(matching).content.match(/\bw[0-9a-z]+q\b/u);
     const narrowed = dice.one(2);
     let found;
     do {
@@ -167,8 +167,8 @@ move(
     for (;;) {
       const page = await game.look(agent, "getChanges", { sessionId, since: follower.cursor, limit });
       game.hold(page.status === 200, () => `getChanges answers ${show(page.body)}`);
-      // In another lifetime of the session, a feed reader is told to drop its copy, and then
-      // receives everything.
+      // After the session was recreated, a feed reader is told to drop its copy, and then receives
+      // everything.
       const [first] = page.body.changes;
       if (first?.type === "clear" && first.cursor <= follower.cursor) {
         game.hold(follower.cursor !== 0, () => "the feed begins with a clear");

@@ -7,7 +7,7 @@ move(
   "what operations refuse",
   withSession(async (game, dice, { agent, session }) => {
     const sessionId = session.id;
-    const said = message("m", "user", "x");
+    const valid = message("m", "user", "x");
     const [operation, body] = dice.pick([
       [
         "appendEvents",
@@ -21,10 +21,17 @@ move(
         "appendMessage",
         {
           sessionId,
-          message: dice.pick([7, null, [], { ...said, role: "nobody" }, { ...said, parts: "x" }, { ...said, id: 7 }]),
+          message: dice.pick([
+            7,
+            null,
+            [],
+            { ...valid, role: "nobody" },
+            { ...valid, parts: "x" },
+            { ...valid, id: 7 },
+          ]),
         },
       ],
-      ["updateMessage", { sessionId, message: { ...said, parts: [7] } }],
+      ["updateMessage", { sessionId, message: { ...valid, parts: [7] } }],
       ["getHistory", { sessionId, limit: dice.pick([0, -1, 1001, "5", 1.5]) }],
       ["getHistory", { sessionId, before: "no cursor" }],
       ["loadEvents", { sessionId, actions: ["nothing"] }],
@@ -38,7 +45,7 @@ move(
       ["buildWorkingContext", { sessionId, format: "nothing" }],
       ["getChanges", { sessionId, limit: 0 }],
       ["search", { query: 7 }],
-      ["runTurn", { sessionId, message: { ...said, role: "assistant" } }],
+      ["runTurn", { sessionId, message: { ...valid, role: "assistant" } }],
       ["configureCompaction", { sessionId, protectHead: -1 }],
     ]);
     await game.write(agent, operation, body, () => {}, { refused: ["invalid_request"], dice });

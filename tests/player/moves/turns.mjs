@@ -18,12 +18,12 @@ async function runTurn(game, dice, { agent, session }) {
   const word = game.word();
   const steps = dice.roll(3);
   const dies = dice.one(4) ? ` dies at ${dice.roll(steps + 1)}` : "";
-  const said = message(`t${game.word()}`, "user", `${steps} steps of ${1 + dice.roll(2)} calls ${word}${dies}`);
+  const sent = message(`t${game.word()}`, "user", `${steps} steps of ${1 + dice.roll(2)} calls ${word}${dies}`);
   const before = { leaf: session.leaf, lastSeq: session.lastSeq };
-  const body = { sessionId: session.id, message: said };
+  const body = { sessionId: session.id, message: sent };
   const answer = await game.turn(agent, body);
   game.hold(answer.status === 200, () => `runTurn ${show(body)} answers ${answer.status} ${show(answer.body)}`);
-  await adoptTurn(game, agent, session, said, before, answer.body);
+  await adoptTurn(game, agent, session, sent, before, answer.body);
   if (dice.one(4)) {
     const again = await game.turn(agent, body);
     game.hold(
@@ -41,10 +41,10 @@ move(
     if (session.events.size >= MAX_EVENTS) return;
     const word = game.word();
     const steps = dice.roll(3);
-    const said = message(`t${game.word()}`, "user", `${steps} steps of 1 calls ${word}`);
+    const sent = message(`t${game.word()}`, "user", `${steps} steps of 1 calls ${word}`);
     const written = [];
     const ends = dice.one(8);
-    const meanwhile = async () => {
+    const interfere = async () => {
       if (ends)
         return await game.write(agent, "deleteSession", { sessionId: session.id }, (model) => model.delete(session.id));
       for (let times = 1 + dice.roll(2); times > 0; times -= 1) {
@@ -72,8 +72,8 @@ move(
         await game.write(agent, operation, { sessionId: session.id, ...body }, () => written.push(event));
       }
     };
-    game.meanwhile.set(`${word} ${dice.roll(steps + 1)}`, meanwhile);
-    const answer = await game.turn(agent, { sessionId: session.id, message: said });
+    game.actions.set(`${word} ${dice.roll(steps + 1)}`, interfere);
+    const answer = await game.turn(agent, { sessionId: session.id, message: sent });
     if (ends) {
       game.hold(
         answer.status === 200 && answer.body.finishReason === "cancelled" && answer.body.message === null,
@@ -83,9 +83,9 @@ move(
     }
     game.hold(answer.status === 200, () => `a turn with writes meanwhile answers ${show(answer)}`);
     await adoptLog(game, agent, session);
-    // No message leaves the conversation.
+    // No message is lost from the conversation.
     const shown = new Set(session.path(session.leaf).map((seq) => session.idOf(seq)));
-    for (const { id } of [said, ...written])
+    for (const { id } of [sent, ...written])
       game.hold(shown.has(id), () => `${id} was said while a turn ran, and the conversation has ${[...shown]}`);
     const last = session.events.get(session.leaf);
     game.hold(last.content === `Done ${word}.`, () => `the conversation ends with ${show(last)}`);
@@ -118,15 +118,15 @@ async function adoptLog(game, agent, session) {
 }
 
 /** Adopts the events of a turn: the user's message, its calls and results, and the answer. */
-async function adoptTurn(game, agent, session, said, before, answer) {
+async function adoptTurn(game, agent, session, sent, before, answer) {
   const events = await game.read(agent, "loadEvents", { sessionId: session.id, afterSeq: before.lastSeq, limit: 1000 });
   const [first, ...run] = events;
   game.hold(
-    first?.id === said.id && first.parentId === session.idOf(before.leaf),
+    first?.id === sent.id && first.parentId === session.idOf(before.leaf),
     () => `a turn's log begins with ${show(first)}`,
   );
   game.hold(first.seq === before.lastSeq + 1, () => `a turn's first event has the number ${first.seq}`);
-  session.append(before.leaf, messageEvent(said));
+  session.append(before.leaf, messageEvent(sent));
   let parent = first.id;
   const open = [];
   for (const event of run) {
@@ -161,6 +161,6 @@ async function adoptTurn(game, agent, session, said, before, answer) {
     () => `a turn answers ${show(answer.message)}, and getMessage ${show(single)}`,
   );
   Object.assign(session.usage, { inputTokens: null, outputTokens: null, cost: null });
-  // A turn freezes the prompt that it finds.
+  // A turn freezes the current prompt.
   if (session.memory.frozen === null) session.memory.frozen = undefined;
 }

@@ -110,8 +110,8 @@ def call(operation: str, body: dict[str, Any], agent: str = AGENT) -> None:
 def prepare() -> None:
     """Makes what many requests name: a session with a message, and a block of each kind."""
     call("createSession", {"id": "s"})
-    said = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "I like tea."}]}
-    call("appendMessage", {"sessionId": "s", "message": said})
+    message = {"id": "m", "role": "user", "parts": [{"type": "text", "text": "I like tea."}]}
+    call("appendMessage", {"sessionId": "s", "message": message})
     for label, kind in BLOCKS.items():
         call("defineBlock", {"label": label, "kind": kind})
     call("putSkill", {"label": "docs", "key": "k", "content": "Use the teapot."})
