@@ -62,8 +62,8 @@ const frame = await startFrame({ targets: ["AGENT", "FLOOR"] });
 await fill(frame, { withPeer: false });
 await compareAnswers(frame, { withPeer: false });
 const lanes = LIMITED.flatMap((name) => [
-  { key: `${name}/agent`, target: "AGENT", door: "service", ask: CASES[name].agent },
-  { key: `${name}/floor`, target: "FLOOR", door: "service", ask: CASES[name].floor },
+  { key: `${name}/agent`, target: "AGENT", entryPoint: "service", ask: CASES[name].agent },
+  { key: `${name}/floor`, target: "FLOOR", entryPoint: "service", ask: CASES[name].floor },
 ]);
 const rates = await measure(frame, lanes, ROUNDS);
 await frame.stop();

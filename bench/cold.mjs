@@ -107,17 +107,17 @@ await report(
  */
 async function prepare(target, name = target, { code, wasm = true } = {}) {
   const { source, className, objectBinding } = TARGETS[target];
-  const home = join(folder, name);
-  await mkdir(home);
+  const build = join(folder, name);
+  await mkdir(build);
   const modules = await modulesOf(source);
   if (code) modules["main.mjs"].contents = code();
   if (!wasm) delete modules["index_bg.wasm"];
-  for (const [name, { contents }] of Object.entries(modules)) await writeFile(join(home, name), contents);
+  for (const [name, { contents }] of Object.entries(modules)) await writeFile(join(build, name), contents);
   const listed = Object.entries(modules).map(
     ([name, { type }]) => `(name = "${name}", ${type === "wasm" ? "wasm" : "esModule"} = embed "${name}")`,
   );
   await writeFile(
-    join(home, "config.capnp"),
+    join(build, "config.capnp"),
     `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "main", worker = .main), (name = "disk", disk = (writable = true))],
@@ -138,11 +138,11 @@ const main :Workerd.Worker = (
 );
 `,
   );
-  const compiled = await runFile(WORKERD, ["compile", "--config-only", join(home, "config.capnp")], {
+  const compiled = await runFile(WORKERD, ["compile", "--config-only", join(build, "config.capnp")], {
     encoding: "buffer",
     maxBuffer: 64 * 1024 * 1024,
   });
-  const file = join(home, "config.bin");
+  const file = join(build, "config.bin");
   await writeFile(file, compiled.stdout);
   return file;
 }
@@ -152,8 +152,8 @@ async function coldStart({ config, first }) {
   const storage = join(folder, `storage-${port}`);
   await mkdir(storage, { recursive: true });
   const start = performance.now();
-  const places = [`--socket-addr=http=127.0.0.1:${port}`, `--directory-path=disk=${storage}`];
-  const child = spawn(WORKERD, ["serve", "--binary", "--experimental", ...places, config], {
+  const settings = [`--socket-addr=http=127.0.0.1:${port}`, `--directory-path=disk=${storage}`];
+  const child = spawn(WORKERD, ["serve", "--binary", "--experimental", ...settings, config], {
     stdio: ["ignore", "ignore", "inherit"],
   });
   const exited = once(child, "exit");

@@ -185,7 +185,7 @@ export async function costsOfTurns() {
 }
 
 /** A learning pass that follows a turn has ended by then: the model answers at once. */
-const LOOK_MS = 1_000;
+const LEARNING_MS = 1_000;
 
 /** The cost of a turn of an agent with a block of facts, and of what the agent learns from it. */
 export async function costsOfLearning() {
@@ -196,28 +196,28 @@ export async function costsOfLearning() {
     off: { learn: null },
     '`after: "manual"`': { learn: { into: "facts", after: "manual" } },
     '`after: "idle"`, before the pass': { learn: { into: "facts", after: "idle" } },
-    '`after: "turn"`, with a pass that learns nothing': { learn: { into: "facts", review: "auto" }, look: nothing },
+    '`after: "turn"`, with a pass that learns nothing': { learn: { into: "facts", review: "auto" }, pass: nothing },
     '`after: "turn"`, with a pass that adds a fact': {
       learn: { into: "facts", review: "auto" },
-      look: JSON.stringify({ changes: [fact] }),
+      pass: JSON.stringify({ changes: [fact] }),
     },
   };
   const table = new Map();
   try {
-    for (const [name, { learn, look }] of Object.entries(kinds)) {
+    for (const [name, { learn, pass }] of Object.entries(kinds)) {
       const agent = `that learns: ${name}`;
-      const turn = async (sessionId, look) => {
-        model.next(say("It rains."), ...(look ? [say(look)] : []));
+      const turn = async (sessionId, pass) => {
+        model.next(say("It rains."), ...(pass ? [say(pass)] : []));
         const costs = await server.metered(agent, async () => {
           await chat(server, agent, sessionId, "I like tea.");
-          if (look) await pause(LOOK_MS);
+          if (pass) await pause(LEARNING_MS);
         });
         return costsOf(costs);
       };
       await server.call(agent, "defineBlock", { label: "facts", kind: "searchable" });
       await turn("awake");
       await server.call(agent, "configureAgent", { learn });
-      table.set(name, [await turn("s", look && nothing), await turn("s", look)]);
+      table.set(name, [await turn("s", pass && nothing), await turn("s", pass)]);
     }
     return table;
   } finally {

@@ -32,14 +32,14 @@ for (const target of Object.values(WHO)) {
     for (let m = 0; m < FIRST_MESSAGES; m += 1) await write(target, `c${n}`);
   }
 }
-const taken = Object.fromEntries(Object.keys(WHO).map((name) => [name, { reads: [], writes: [], errors: 0, ms: 0 }]));
+const results = Object.fromEntries(Object.keys(WHO).map((name) => [name, { reads: [], writes: [], errors: 0, ms: 0 }]));
 for (let turn = 0; turn < TURNS; turn += 1) {
-  for (const [name, target] of Object.entries(WHO)) await crowd(target, taken[name]);
+  for (const [name, target] of Object.entries(WHO)) await crowd(target, results[name]);
 }
 connections.destroy();
 await frame.stop();
 
-const rows = Object.entries(taken).map(([name, { reads, writes, errors, ms: time }]) => [
+const rows = Object.entries(results).map(([name, { reads, writes, errors, ms: time }]) => [
   name,
   whole(((reads.length + writes.length) * 1_000) / time),
   ...[reads, writes].flatMap((list) => [ms(quantile(list, 0.5)), ms(quantile(list, 0.99))]),
@@ -60,7 +60,7 @@ await report(
       title: "A hundred agents, sixteen callers",
       unit: "milliseconds of a request; less is better",
       series: ["read p50", "read p99", "append p50", "append p99"],
-      groups: Object.entries(taken).map(([name, { reads, writes }]) => ({
+      groups: Object.entries(results).map(([name, { reads, writes }]) => ({
         name,
         bars: [reads, writes].flatMap((list) => [quantile(list, 0.5), quantile(list, 0.99)]),
       })),

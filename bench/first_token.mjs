@@ -37,9 +37,9 @@ peer.close();
 await frame.stop();
 await model.stop();
 
-const rows = Object.entries(figures).map(([name, taken]) => {
-  const first = taken.map((turn) => turn.first);
-  return [name, ms(median(first)), ms(quantile(first, 0.95)), ms(median(taken.map((turn) => turn.whole)))];
+const rows = Object.entries(figures).map(([name, turns]) => {
+  const first = turns.map((turn) => turn.first);
+  return [name, ms(median(first)), ms(quantile(first, 0.95)), ms(median(turns.map((turn) => turn.whole)))];
 });
 await report(
   "first_token",
@@ -56,11 +56,11 @@ await report(
       title: "Time to the first token",
       unit: "milliseconds, p50 and p95; less is better",
       series: ["p50", "p95"],
-      groups: Object.entries(figures).map(([name, taken]) => ({
+      groups: Object.entries(figures).map(([name, turns]) => ({
         name,
         bars: [0.5, 0.95].map((share) =>
           quantile(
-            taken.map(({ first }) => first),
+            turns.map(({ first }) => first),
             share,
           ),
         ),

@@ -26,7 +26,7 @@ const message = { role: "user", parts: [{ type: "text", text: TEXT }] };
 const batch = { sessionId: "s", events: Array(BATCH).fill(event), messages: Array(BATCH).fill(message) };
 for (const { name, target, write, read } of WHO) {
   const frame = await startFrame({ targets: [target] });
-  const order = { target, door: "service", agent: "isolate", lanes: 8 };
+  const order = { target, entryPoint: "service", agent: "isolate", lanes: 8 };
   const request = (operation, input) => ({ ...order, path: pathOf("isolate", operation), body: JSON.stringify(input) });
   await frame.ask(request("createSession", { id: "s" }));
   const figures = [await residentMib(frame.pid)];

@@ -77,8 +77,8 @@ function plot(sent) {
   const y = (tokens) => top + (height - top - 30) * (1 - tokens / WINDOW);
   const columns = Array.from({ length: Math.min(600, sent.length) }, (_, at, n = Math.min(600, sent.length)) => {
     const part = sent.slice(Math.floor((at * sent.length) / n), Math.floor(((at + 1) * sent.length) / n));
-    const place = x((at * sent.length) / n).toFixed(1);
-    return `M${place} ${y(Math.min(...part)).toFixed(1)}V${(y(Math.max(...part)) - 0.5).toFixed(1)}`;
+    const column = x((at * sent.length) / n).toFixed(1);
+    return `M${column} ${y(Math.min(...part)).toFixed(1)}V${(y(Math.max(...part)) - 0.5).toFixed(1)}`;
   });
   const lines = [0, 2_000, 4_000, 6_000, WINDOW].map(
     (tokens) =>

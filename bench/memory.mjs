@@ -52,7 +52,7 @@ const server = await startServer({
 const CONDITIONS = {
   "whole history": { prepare: sendHistory, ask: askWithHistory },
   "search only": {
-    prepare: tellSessions,
+    prepare: sendSessions,
     ask: (group, question) => askBeside(group, question, found(group, question)),
   },
   "learned memory": {
@@ -195,7 +195,7 @@ async function sendHistory({ name, sessions }) {
 }
 
 /** Each session as its own conversation. */
-async function tellSessions({ name, sessions }, agent = `${name}-sessions`, more = {}) {
+async function sendSessions({ name, sessions }, agent = `${name}-sessions`, more = {}) {
   await configure(agent, more);
   for (const [index, messages] of sessions.entries()) {
     await call(agent, "createSession", { id: `s${index}` });
@@ -211,7 +211,7 @@ async function learnSessions(group) {
   const agent = `${group.name}-learned`;
   await call(agent, "defineBlock", { label: "facts", kind: "searchable", description: "What the user told." });
   const learn = { into: "facts", after: "manual", review: "auto" };
-  await tellSessions(group, agent, { learn });
+  await sendSessions(group, agent, { learn });
   for (const index of group.sessions.keys()) {
     let complete = false;
     while (!complete) {

@@ -13,7 +13,7 @@ const SETTLED_MS = 1_500;
 /** The cost of each operation in a session of `length` messages: `"rows read / rows written"`. */
 export async function costsOfPeer(length) {
   const frame = await startFrame({ targets: ["PEER"], meter: true });
-  const order = { target: "PEER", door: "object", agent: "costs" };
+  const order = { target: "PEER", entryPoint: "object", agent: "costs" };
   const ask = (operation, input = {}) =>
     frame.ask({ ...order, path: pathOf("costs", operation), body: JSON.stringify(input) });
   const table = new Map();

@@ -120,12 +120,12 @@ async function vectorsOf({ groups }) {
   }
   const length = known.values().next().value.length;
   const numbers = new Float32Array(texts.length * length);
-  for (const [place, text] of texts.entries()) {
+  for (const [index, text] of texts.entries()) {
     const vector = known.get(text);
     const norm = Math.hypot(...vector);
     numbers.set(
       vector.map((number) => number / norm),
-      place * length,
+      index * length,
     );
   }
   return Buffer.from(numbers.buffer);

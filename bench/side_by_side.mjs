@@ -89,7 +89,7 @@ export async function fill(frame, { withPeer = true } = {}) {
   const ask = (target, agent, operation, input) =>
     frame.ask({
       target,
-      door: "object",
+      entryPoint: "object",
       agent,
       path: pathOf(agent, operation),
       body: JSON.stringify({ sessionId: "s", ...input }),
@@ -97,7 +97,7 @@ export async function fill(frame, { withPeer = true } = {}) {
   for (const target of ["AGENT", "FLOOR"]) {
     for (const agent of ["written", "events", ...Object.keys(TEXTS)]) {
       const body = JSON.stringify({ id: "s" });
-      await frame.ask({ target, door: "object", agent, path: pathOf(agent, "createSession"), body });
+      await frame.ask({ target, entryPoint: "object", agent, path: pathOf(agent, "createSession"), body });
     }
     if (target === "AGENT") await makeLearning(frame);
     for (let n = 0; n < READ_FROM; n += 100)
@@ -126,7 +126,7 @@ async function makeLearning(frame) {
   for (const [operation, input] of Object.entries(steps))
     await frame.ask({
       target: "AGENT",
-      door: "object",
+      entryPoint: "object",
       agent: "learning",
       path: pathOf("learning", operation),
       body: JSON.stringify(input),
@@ -137,7 +137,13 @@ async function makeLearning(frame) {
 export async function compareAnswers(frame, { withPeer = true } = {}) {
   const answer = async (target, { agent, operation, body }) =>
     JSON.parse(
-      await frame.ask({ target, door: "service", agent, path: pathOf(agent, operation), body: JSON.stringify(body) }),
+      await frame.ask({
+        target,
+        entryPoint: "service",
+        agent,
+        path: pathOf(agent, operation),
+        body: JSON.stringify(body),
+      }),
     );
   for (const [name, { agent, floor, rows, peer = [] }] of Object.entries(CASES)) {
     if (floor === undefined || !/^newest/.test(name)) continue;
@@ -165,7 +171,7 @@ function pageOf(answer) {
 }
 
 /**
- * Measures in rounds. In each round, every lane of `lanes` (`{ key, target, door, ask,
+ * Measures in rounds. In each round, every lane of `lanes` (`{ key, target, entryPoint, ask,
  * path }`) has one slice of time, in another order. Returns the rates of each lane by its
  * key; rates of the same round have the same place.
  */
@@ -176,7 +182,7 @@ export async function measure(frame, lanes, rounds) {
       const { agent = "written", operation, body } = lane.ask;
       const order = {
         target: lane.target,
-        door: lane.door,
+        entryPoint: lane.entryPoint,
         agent,
         path: lane.path ?? pathOf(agent, operation),
         body: body === undefined ? undefined : JSON.stringify(body),

@@ -17,7 +17,7 @@ await compareAnswers(frame);
 const hasCall = await frame
   .ask({
     target: "AGENT",
-    door: "call",
+    entryPoint: "call",
     agent: "written",
     path: pathOf("written", "getSession"),
     body: '{"sessionId":"s"}',
@@ -27,7 +27,7 @@ const hasCall = await frame
     () => false,
   );
 /** Workers RPC is measured as soon as this Worker supports it. */
-const DOORS = {
+const ENTRY_POINTS = {
   floor: ["service", "object"],
   rows: ["service"],
   agent: ["service", "object", ...(hasCall ? ["call", "object-call"] : [])],
@@ -39,9 +39,9 @@ const lanes = [];
 for (const [name, { path, ...asks }] of Object.entries(CASES)) {
   for (const who of ["floor", "rows", "agent", "peer"]) {
     for (const [at, ask] of [asks[who] ?? []].flat().entries()) {
-      for (const door of DOORS[who]) {
-        if (path !== undefined && door.endsWith("call")) continue;
-        lanes.push({ key: `${name}/${who}/${door}/${at}`, target: TARGETS[who], door, ask, path });
+      for (const entryPoint of ENTRY_POINTS[who]) {
+        if (path !== undefined && entryPoint.endsWith("call")) continue;
+        lanes.push({ key: `${name}/${who}/${entryPoint}/${at}`, target: TARGETS[who], entryPoint, ask, path });
       }
     }
   }
@@ -50,8 +50,8 @@ const rates = await measure(frame, lanes, ROUNDS);
 await frame.stop();
 
 /** The rates of all rounds, for the fastest of the ways to send a request. */
-function roundsOf(name, who, door) {
-  const ways = [0, 1].map((at) => rates.get(`${name}/${who}/${door}/${at}`)).filter(Boolean);
+function roundsOf(name, who, entryPoint) {
+  const ways = [0, 1].map((at) => rates.get(`${name}/${who}/${entryPoint}/${at}`)).filter(Boolean);
   return ways.sort((a, b) => median(b) - median(a))[0];
 }
 
@@ -68,7 +68,7 @@ const ratios = [];
 const groups = [];
 const ratioGroups = [];
 for (const [name, { aim }] of Object.entries(CASES)) {
-  const of = (who, door) => roundsOf(name, who, door);
+  const of = (who, entryPoint) => roundsOf(name, who, entryPoint);
   const service = of("agent", "service");
   const object = of("agent", "object");
   const all = [

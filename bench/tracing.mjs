@@ -82,8 +82,8 @@ for (let round = -1; round < ROUNDS; round += 1) {
 if (collector.mistakes.length > 0) throw new Error(collector.mistakes.join("\n"));
 
 /** The mean: the system counts CPU time in hundredths of a second. */
-const cpu = (taken) => `${(taken.reduce((sum, { cpu }) => sum + cpu, 0) / taken.length).toFixed(2)} ms`;
-const rate = (taken) => Math.round(1_000 / median(taken.map(({ took }) => took)));
+const cpu = (rounds) => `${(rounds.reduce((sum, { cpu }) => sum + cpu, 0) / rounds.length).toFixed(2)} ms`;
+const rate = (rounds) => Math.round(1_000 / median(rounds.map(({ took }) => took)));
 const rows = Object.entries(kinds).map(([name, { appends, turns }]) => [
   name,
   cpu(appends),

@@ -203,12 +203,12 @@ async function record({ name, messages, questions, nearness, found: [byWords] })
   const recorded = messages.slice(0, RECORDED_MESSAGES);
   const lines = [];
   for (const [index, { gold }] of questions.entries()) {
-    const place = recorded.findIndex(({ id }) => id === gold);
-    if (place < 0 || lines.length === RECORDED_QUESTIONS) continue;
+    const position = recorded.findIndex(({ id }) => id === gold);
+    if (position < 0 || lines.length === RECORDED_QUESTIONS) continue;
     const scores = new Map(byWords[index].map(({ id, score }) => [id, score]));
     const words = recorded.map(({ id }) => (scores.has(id) ? Math.round(scores.get(id) * 100) : ""));
     const near = nearness[index].slice(0, recorded.length).map((one) => Math.round(one * 10_000));
-    lines.push([place, words.join(","), near.join(",")].join(" "));
+    lines.push([position, words.join(","), near.join(",")].join(" "));
   }
   const folder = new URL("../crates/search/src/recorded/", import.meta.url);
   await mkdir(folder, { recursive: true });

@@ -49,7 +49,7 @@ export async function build() {
 
 async function buildUnlessCurrent() {
   if (isCurrent(sourcesDigest())) return;
-  await withLock(join(LOCAL, "build.lock"), tellOfAnother, async () => {
+  await withLock(join(LOCAL, "build.lock"), reportOtherBuild, async () => {
     // Recorded before compiling: an edit in the meantime is built by the next run.
     const digest = sourcesDigest();
     if (isCurrent(digest)) return;
@@ -91,6 +91,6 @@ function filesUnder(name) {
     .sort();
 }
 
-function tellOfAnother() {
+function reportOtherBuild() {
   console.error("Another build of this clone is running: waiting for it.");
 }

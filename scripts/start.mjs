@@ -35,7 +35,7 @@ export async function main() {
   });
   const address = `http://${HOST}:${port}`;
   untilItAnswers(`${address}/health`, server).then(async (answers) => {
-    if (answers) console.log(welcome(address, await findDoor(address)));
+    if (answers) console.log(welcome(address, await findAccess(address)));
   });
   return await server.ended;
 }
@@ -64,7 +64,7 @@ function wranglerOptions(port) {
 }
 
 /** Checks who has access: sends an unknown operation, which creates no tables in an object. */
-async function findDoor(address) {
+async function findAccess(address) {
   const response = await fetch(`${address}/agents/session-agent/demo/rpc/whoGetsIn`, {
     method: "POST",
     body: "{}",

@@ -38,7 +38,7 @@ import { filesNamed, PARTS_IN_NODE, testsOf } from "./test/files.mjs";
 import { findNamed } from "./test/named.mjs";
 import { envOfTests } from "./test/native.mjs";
 import { runFiles } from "./test/pool.mjs";
-import { tellTimes } from "./test/times.mjs";
+import { printTimes } from "./test/times.mjs";
 import { NODE } from "./wrangler.mjs";
 
 /** What the parts need in addition to the build. */
@@ -114,7 +114,7 @@ async function files(parts, named) {
   const chosen = named.length > 0 ? filesNamed(named, parts) : testsOf(parts);
   if (parts.some(isOfWorker)) await build();
   const done = await runFiles(chosen);
-  tellTimes(done);
+  printTimes(done);
   return sum(done);
 }
 

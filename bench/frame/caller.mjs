@@ -1,7 +1,7 @@
 // The caller: a Worker that binds all others and asks one of them again and again, in the
 // same process. So a figure contains no network, and no client in another process.
 //
-// `POST /run` takes `{ target, door, agent, path, body, lanes }` and either `ms` or
+// `POST /run` takes `{ target, entryPoint, agent, path, body, lanes }` and either `ms` or
 // `times`: how long or how often. The answer is `{ done, ms }`. `POST /ask` asks once and
 // passes the answer on. `$ID` in a body becomes a fresh id in each request, as the
 // caller's own id.
@@ -13,7 +13,7 @@ const ID = '"$ID"';
  * Worker, `object` directly to its object. `call` and `object-call` are the same two by Workers
  * RPC: a text in, a text out, without HTTP.
  */
-const DOORS = {
+const ENTRY_POINTS = {
   service: (env, { target, path }) => {
     const worker = env[target];
     return (body) => overHttp(worker, path, body);
@@ -44,7 +44,7 @@ const operationOf = (path) => path.slice(path.lastIndexOf("/") + 1);
 export default {
   async fetch(request, env) {
     const order = await request.json();
-    const ask = DOORS[order.door](env, order);
+    const ask = ENTRY_POINTS[order.entryPoint](env, order);
     const fill = (body) => (body?.includes(ID) ? body.replace(ID, `"${crypto.randomUUID()}"`) : body);
     try {
       if (new URL(request.url).pathname === "/ask") return new Response(await ask(fill(order.body)));

@@ -2,7 +2,7 @@
 // same settings, the same kind of storage, and one caller that binds all of them.
 //
 //   const frame = await startFrame();
-//   await frame.ask({ target: "FLOOR", door: "service", agent: "a", path: pathOf("a", "createSession"), body: "{}" });
+//   await frame.ask({ target: "FLOOR", entryPoint: "service", agent: "a", path: pathOf("a", "createSession"), body: "{}" });
 //   const { done, ms } = await frame.run({ …, ms: 300, lanes: 8 });
 //   await frame.stop();
 
@@ -82,7 +82,7 @@ class Frame {
   async #order(path, order) {
     const response = await fetch(new URL(path, this.#callerUrl), { method: "POST", body: JSON.stringify(order) });
     const text = await response.text();
-    if (!response.ok) throw new Error(`${order.target} ${order.door}: ${text}`);
+    if (!response.ok) throw new Error(`${order.target} ${order.entryPoint}: ${text}`);
     return text;
   }
 

@@ -89,10 +89,10 @@ function learn(prompt, questions) {
           continue;
         }
         // A tool's text is listed beside the user's, and never replaces it.
-        const place = fact.by === "tool" ? `${key}-by-a-tool` : key;
-        const action = known.has(place) ? "replace" : "add";
+        const entryKey = fact.by === "tool" ? `${key}-by-a-tool` : key;
+        const action = known.has(entryKey) ? "replace" : "add";
         const content = fact.by === "tool" ? fact.text.replace(/^.*? that (?=the )/, "") : fact.text;
-        changes.set(place, { action, key: place, content, events: [event] });
+        changes.set(entryKey, { action, key: entryKey, content, events: [event] });
       }
   return { changes: [...changes.values()] };
 }

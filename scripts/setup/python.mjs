@@ -51,7 +51,7 @@ export async function pythonPackages(
   const digest = createHash("sha256").update(JSON.stringify([packages.requirements, version, platform]));
   const folder = join(cache, "python", digest.digest("hex").slice(0, 16));
   if (!existsSync(folder)) {
-    const problem = await withLock(`${folder}.lock`, tellOfAnother, () => install(python, packages, folder));
+    const problem = await withLock(`${folder}.lock`, reportOtherSetup, () => install(python, packages, folder));
     if (problem) return problem;
   }
   return { python, env: { ...variables, PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: "1", PYTHONUNBUFFERED: "1" } };
@@ -137,6 +137,6 @@ function reason({ killed, stderr = "", message }) {
   return (errors[0] ?? message.split("\n")[0]).replace(/^ERROR:\s*/, "").slice(0, 200);
 }
 
-function tellOfAnother() {
+function reportOtherSetup() {
   console.error("The same Python packages are being installed on this machine: waiting for that.");
 }

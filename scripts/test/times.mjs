@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 const SHOWN = 10;
 
 /** `files`: what `runFiles` gives. */
-export function tellTimes(files) {
+export function printTimes(files) {
   if (process.env.SESSION_AGENT_TIMES) {
     appendFileSync(process.env.SESSION_AGENT_TIMES, files.map((file) => `${JSON.stringify(file)}\n`).join(""));
   }

@@ -196,13 +196,13 @@ const PARTS = [
 
 /** One step of a program, as a function of a service. The times and ids are the same for each service. */
 function stepOf(roll, n) {
-  const place = { appName: `app ${roll(2)}`, userId: `user ${roll(2)}`, sessionId: `session ${roll(3)}` };
+  const ids = { appName: `app ${roll(2)}`, userId: `user ${roll(2)}`, sessionId: `session ${roll(3)}` };
   const delta = () => Object.fromEntries(Array.from({ length: roll(4) }, () => [KEYS[roll(11)], VALUES[roll(8)]]));
   const [state, parts, time] = [delta(), PARTS[roll(9)], 1_790_000_000_000 + n * 1000 - roll(3) * 1500];
   const kind = roll(10);
-  if (kind < 1) return [`delete ${JSON.stringify(place)}`, (service) => service.deleteSession(place)];
+  if (kind < 1) return [`delete ${JSON.stringify(ids)}`, (service) => service.deleteSession(ids)];
   if (kind < 2) {
-    const { userId, ...app } = place;
+    const { userId, ...app } = ids;
     const filter = [{}, { limit: 2 }, { limit: 1, page: 2 }, { limit: 2, offset: 1 }, { offset: 1 }, { limit: 0 }][
       roll(6)
     ];
@@ -223,14 +223,14 @@ function stepOf(roll, n) {
       { afterTimestamp: time - 5000 },
       { numRecentEvents: 4, afterTimestamp: time },
     ];
-    const query = { ...place, config: config[roll(3)] };
+    const query = { ...ids, config: config[roll(3)] };
     return [`get ${JSON.stringify(query)}`, async (service) => plain((await service.getSession(query))?.events)];
   }
   const isRepeated = roll(5) === 0;
   return [
-    `append ${JSON.stringify([place, state, parts])}`,
+    `append ${JSON.stringify([ids, state, parts])}`,
     async (service) => {
-      const session = await service.getOrCreateSession({ ...place, state: roll.initialState });
+      const session = await service.getOrCreateSession({ ...ids, state: roll.initialState });
       const event = createEvent({
         id: isRepeated && session.events.length > 0 ? session.events.at(-1).id : `event ${n}`,
         invocationId: `run ${n}`,
@@ -251,7 +251,7 @@ test("random_programs_match_adks_own_service", async () => {
     const roll = random(seed);
     roll.initialState = { started: seed, "user:a": "at first", "temp:b": 1 };
     const [ours, theirs] = [serviceOf(`program ${seed}`), new InMemorySessionService()];
-    const places = new Map();
+    const sessions = new Map();
     for (let n = 1; n <= 40; n += 1) {
       const [name, step] = stepOf(roll, n);
       const [one, other] = [await step(ours), await step(theirs)];
@@ -259,11 +259,11 @@ test("random_programs_match_adks_own_service", async () => {
     }
     for (const appName of ["app 0", "app 1"])
       for (const { userId, id: sessionId } of (await theirs.listSessions({ appName })).sessions)
-        places.set(`${appName} ${userId} ${sessionId}`, { appName, userId, sessionId });
-    assert.ok(places.size > 2);
+        sessions.set(`${appName} ${userId} ${sessionId}`, { appName, userId, sessionId });
+    assert.ok(sessions.size > 2);
     // A service of another process finds the same.
-    for (const place of places.values()) {
-      const [one, other] = await Promise.all([serviceOf(`program ${seed}`), theirs].map((of) => of.getSession(place)));
+    for (const ids of sessions.values()) {
+      const [one, other] = await Promise.all([serviceOf(`program ${seed}`), theirs].map((of) => of.getSession(ids)));
       if (other.events.length === 0) other.lastUpdateTime = one.lastUpdateTime;
       assert.deepEqual(plain(one), plain(other));
       assert.ok(one.events.every((event) => event[Symbol.for("google.adk.event")]));

@@ -22,7 +22,7 @@ const folders = [];
 after(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true, maxRetries: 5 }))));
 
 /** A home folder for the coding agent, and a working folder with a note. */
-async function workplace() {
+async function makeFolders() {
   const folder = await mkdtemp(join(tmpdir(), "session-agent-coding-"));
   folders.push(folder);
   const [home, work, bin] = ["home", "work", "bin"].map((name) => join(folder, name));
@@ -70,17 +70,17 @@ const CLAUDE = {
 
 /** Claude Code in a folder: sends a prompt, and returns the events to compare. */
 const claude = (model) => async (urls, apiKey) => {
-  const place = await workplace();
+  const folders = await makeFolders();
   const env = { ...CLAUDE, ANTHROPIC_BASE_URL: urls.anthropic, ANTHROPIC_API_KEY: apiKey };
   const ask = async (prompt, ...more) => {
     const args = ["-p", prompt, "--model", model, "--output-format", "stream-json", "--verbose"];
-    const printed = await runIn(place, "claude", [...args, "--allowedTools", "Read,Write", ...more], env);
+    const printed = await runIn(folders, "claude", [...args, "--allowedTools", "Read,Write", ...more], env);
     const events = eventsIn(printed).map(({ type, message, result, is_error, num_turns, stop_reason, usage }) =>
       type === "system" ? [] : { type, message, result, is_error, num_turns, stop_reason, usage },
     );
     return alike(events.flat());
   };
-  return { place, ask };
+  return { folders, ask };
 };
 
 /** Models of Claude Code: an older one, and its default one, to which it sends instructions between messages. */
@@ -93,11 +93,11 @@ for (const model of CLAUDES) {
   test(`claude_code_with_${model}_answers_and_edits_files`, async () => {
     const results = await compare(
       claude(model),
-      async ({ place, ask }) => {
+      async ({ folders, ask }) => {
         const hi = await ask("hi");
         const read = await ask('use Read {"file_path":"note.txt"}');
         const written = await ask('use Write {"file_path":"new.txt","content":"It rains."}');
-        return [hi, read, written, await readFile(join(place.work, "new.txt"), "utf8")];
+        return [hi, read, written, await readFile(join(folders.work, "new.txt"), "utf8")];
       },
       { allow },
     );
@@ -136,37 +136,37 @@ test("the_documented_command_runs", async () => {
     const env = { ...CLAUDE, BASE: baseOf(agent), TOKEN: await tokenOf(agent, { allow }) };
     const command = text.replace(/\bclaude$/m, "claude -p hi");
     assert.notEqual(command, text);
-    assert.equal(await runIn(await workplace(), "/bin/sh", ["-ec", command], env), "Hello, dear friend.\n");
+    assert.equal(await runIn(await makeFolders(), "/bin/sh", ["-ec", command], env), "Hello, dear friend.\n");
     assert.equal((await run(agent, "listSessions", {})).sessions.length, 1);
   }
 });
 
 /** pi in a folder, over one of the APIs. */
 const pi = (api) => async (urls, apiKey) => {
-  const place = await workplace();
-  const settings = join(place.home, ".pi/agent");
+  const folders = await makeFolders();
+  const settings = join(folders.home, ".pi/agent");
   await mkdir(settings, { recursive: true });
   const ours = { baseUrl: urls.openai, apiKey: "OPENAI_API_KEY", api, models: [{ id: "gpt-test" }] };
   await writeFile(join(settings, "models.json"), JSON.stringify({ providers: { ours } }));
   const ask = async (prompt, ...more) => {
     const args = [PI, "--mode", "json", "-p", "--provider", "ours", "--model", "gpt-test", ...more, prompt];
-    const printed = await runIn(place, process.execPath, args, { OPENAI_API_KEY: apiKey, PI_OFFLINE: "1" });
+    const printed = await runIn(folders, process.execPath, args, { OPENAI_API_KEY: apiKey, PI_OFFLINE: "1" });
     // How much of the message an update contains depends on how many updates arrive at once.
     const events = eventsIn(printed).map(({ type, assistantMessageEvent: update, ...event }) =>
       type === "message_update" ? { kind: update.type, delta: update.delta } : { type, ...event },
     );
     return alike(events.filter(({ type }) => type !== "session"));
   };
-  return { place, ask };
+  return { folders, ask };
 };
 
 for (const api of ["openai-completions", "openai-responses"]) {
   test(`pi_over_${api.replace("-", "_")}_answers_and_edits_files`, async () => {
-    const results = await compare(pi(api), async ({ place, ask }) => {
+    const results = await compare(pi(api), async ({ folders, ask }) => {
       const read = await ask('use read {"path":"note.txt"}');
       const hi = await ask("hi", "--continue");
       const written = await ask('use write {"path":"new.txt","content":"It rains."}');
-      return [read, hi, written, await readFile(join(place.work, "new.txt"), "utf8")];
+      return [read, hi, written, await readFile(join(folders.work, "new.txt"), "utf8")];
     });
     assert.match(JSON.stringify(results[0].at(-1)), /It is The lake is blue/);
     assert.equal(results[3], "It rains.");

@@ -14,8 +14,8 @@ import { create, folder, made } from "./created.mjs";
 import { dev, npmRun } from "./packed.mjs";
 
 /** The number of our tables in each object of a project, under `wrangler dev`. */
-async function tablesIn(place) {
-  const state = join(place, ".wrangler/state/v3/do");
+async function tablesIn(project) {
+  const state = join(project, ".wrangler/state/v3/do");
   const files = (await readdir(state, { recursive: true })).filter((name) => /[0-9a-f]{64}\.sqlite$/.test(name));
   return files.map((name) => {
     const db = new DatabaseSync(join(state, name), { readOnly: true });
@@ -31,11 +31,11 @@ const LINKS = ["ai", "zod", "wrangler"];
 const TYPED = [...LINKS, "typescript", "@cloudflare/workers-types"];
 
 test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () => {
-  const { folder: place, remove } = await made("worker", LINKS);
+  const { folder: project, remove } = await made("worker", LINKS);
   try {
-    assert.match(await npmRun(place, "check"), /env\.SESSION_AGENT \(SessionAgent\)/);
-    await passes(place, 2);
-    const server = await dev(place);
+    assert.match(await npmRun(project, "check"), /env\.SESSION_AGENT \(SessionAgent\)/);
+    await passes(project, 2);
+    const server = await dev(project);
     try {
       assert.equal((await (await fetch(`${server.url}/health`)).json()).status, "ok");
       assert.match(await (await fetch(server.url)).text(), /<title>/);
@@ -50,9 +50,9 @@ test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () =
         fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body: "{}" });
       for (const operation of ["listSessions", "getConfig", "getStats"])
         assert.equal((await ask("alice", operation)).status, 200);
-      assert.deepEqual(await tablesIn(place), [0]);
+      assert.deepEqual(await tablesIn(project), [0]);
       assert.equal((await ask("alice", "createSession")).status, 200);
-      assert.ok((await tablesIn(place))[0] > 10);
+      assert.ok((await tablesIn(project))[0] > 10);
     } finally {
       await server.stop();
     }
@@ -62,18 +62,18 @@ test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () =
 });
 
 /** Runs a project's tests. Without `NODE_TEST_CONTEXT`: Node's test runner refuses to run inside itself. */
-async function passes(place, count) {
+async function passes(project, count) {
   const { NODE_TEST_CONTEXT, ...env } = quietly();
   const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], {
-    cwd: place,
+    cwd: project,
     env: { ...env, CI: "1" },
   }).catch((error) => error);
   assert.match(stdout, new RegExp(`^# pass ${count}$`, "m"), `${stdout}\n${stderr}`);
   assert.match(stdout, /^# fail 0$/m, stdout);
 }
 
-const edit = async (place, file, change) => {
-  const path = join(place, file);
+const edit = async (project, file, change) => {
+  const path = join(project, file);
   const text = await readFile(path, "utf8");
   assert.notEqual(change(text), text, file);
   await writeFile(path, change(text));
@@ -84,17 +84,17 @@ const KEYED = `{ specificationVersion: "v4", provider: "keyed", modelId: "keyed"
   doGenerate: () => Promise.reject(new Error("no key")), doStream: () => Promise.reject(new Error("no key")) }`;
 
 test("the_class_passes_its_tests_and_check_and_serves_its_page", async () => {
-  const { folder: place, remove } = await made("class", TYPED);
+  const { folder: project, remove } = await made("class", TYPED);
   try {
-    const checked = await npmRun(place, "check");
+    const checked = await npmRun(project, "check");
     assert.match(checked, /env\.SESSION_AGENT \(Assistant\)/);
     assert.match(checked, /Before you deploy: The login in src\/index\.ts, line \d+, is a placeholder/);
-    await assert.rejects(npmRun(place, "deploy"), ({ stderr }) => /is a placeholder that accepts/.test(stderr));
-    await passes(place, 3);
+    await assert.rejects(npmRun(project, "deploy"), ({ stderr }) => /is a placeholder that accepts/.test(stderr));
+    await passes(project, 3);
 
-    await edit(place, "src/index.ts", (text) => text.replace('return "demo"', `return ${KEYED}`));
-    await passes(place, 3);
-    const server = await dev(place);
+    await edit(project, "src/index.ts", (text) => text.replace('return "demo"', `return ${KEYED}`));
+    await passes(project, 3);
+    const server = await dev(project);
     try {
       assert.match(await (await fetch(server.url)).text(), /<title>/);
       const ask = async (headers) => {
@@ -117,17 +117,19 @@ test("the_class_passes_its_tests_and_check_and_serves_its_page", async () => {
       await server.stop();
     }
     // The compiler refuses a misspelled field or kind of a block.
-    const written = await readFile(join(place, "src/index.ts"), "utf8");
+    const written = await readFile(join(project, "src/index.ts"), "utf8");
     for (const [right, wrong] of [
       ["maxTokens:", "maxToken:"],
       ['kind: "writable"', 'kind: "writeable"'],
     ]) {
-      await edit(place, "src/index.ts", (text) => text.replace(right, wrong));
-      await assert.rejects(npmRun(place, "check"), ({ stdout }) => /src\/index\.ts\(\d+,\d+\): error TS/.test(stdout));
-      await writeFile(join(place, "src/index.ts"), written);
+      await edit(project, "src/index.ts", (text) => text.replace(right, wrong));
+      await assert.rejects(npmRun(project, "check"), ({ stdout }) =>
+        /src\/index\.ts\(\d+,\d+\): error TS/.test(stdout),
+      );
+      await writeFile(join(project, "src/index.ts"), written);
     }
-    await edit(place, "wrangler.toml", (text) => text.replace('"review": "auto"', '"review": "never"'));
-    await assert.rejects(npmRun(place, "check"), ({ stderr }) =>
+    await edit(project, "wrangler.toml", (text) => text.replace('"review": "auto"', '"review": "never"'));
+    await assert.rejects(npmRun(project, "check"), ({ stderr }) =>
       /AGENT_DEFAULTS in wrangler\.toml: `learn/.test(stderr),
     );
   } finally {

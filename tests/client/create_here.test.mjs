@@ -14,11 +14,11 @@ import { ROOT } from "../../scripts/places.mjs";
 import { quietly } from "../../scripts/wrangler.mjs";
 import { wrangler } from "./packed.mjs";
 
-const place = await mkdtemp(join(tmpdir(), "session-agent-create-here-"));
-after(() => rm(place, { recursive: true, force: true }));
+const parent = await mkdtemp(join(tmpdir(), "session-agent-create-here-"));
+after(() => rm(parent, { recursive: true, force: true }));
 
 test("a_project_from_this_clone_installs_offline_and_passes_a_dry_run", async () => {
-  const folder = join(place, "my-agent");
+  const folder = join(parent, "my-agent");
   assert.equal(await createProject(folder, "worker"), 0);
   const manifest = join(folder, "package.json");
   const project = JSON.parse(await readFile(manifest, "utf8"));
@@ -35,7 +35,7 @@ test("a_project_from_this_clone_installs_offline_and_passes_a_dry_run", async ()
 });
 
 test("a_non_empty_folder_is_unchanged", async () => {
-  const folder = join(place, "taken");
+  const folder = join(parent, "taken");
   assert.equal(await createProject(folder, "worker"), 0);
   const before = await readFile(join(folder, "package.json"), "utf8");
   assert.equal(await createProject(folder, "class"), 1);

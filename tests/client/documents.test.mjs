@@ -208,14 +208,14 @@ test("the_programs_and_adapters_type_check", async () => {
 });
 
 test("the_client_type_checks", async () => {
-  const place = join(folder, "client");
+  const project = join(folder, "client");
   // The frameworks are in two folders of packages. Each is compiled with its own sources.
   for (const packages of ["tests/client/node_modules", "tests/node_modules"])
-    await linkPackages(join(ROOT, packages), join(place, "node_modules"));
-  await symlink(join(CLIENT, "src"), join(place, "src"), "dir");
-  for (const file of ["tsconfig.json", "package.json"]) await cp(join(CLIENT, file), join(place, file));
-  const args = [TSC, "--project", place, "--noEmit", "--preserveSymlinks", "--pretty", "false"];
-  const problems = await promisify(execFile)(NODE, args, { cwd: place }).then(
+    await linkPackages(join(ROOT, packages), join(project, "node_modules"));
+  await symlink(join(CLIENT, "src"), join(project, "src"), "dir");
+  for (const file of ["tsconfig.json", "package.json"]) await cp(join(CLIENT, file), join(project, file));
+  const args = [TSC, "--project", project, "--noEmit", "--preserveSymlinks", "--pretty", "false"];
+  const problems = await promisify(execFile)(NODE, args, { cwd: project }).then(
     () => "",
     ({ stdout, message }) => stdout || message,
   );

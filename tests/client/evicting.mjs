@@ -28,13 +28,13 @@ export async function startEvicting() {
   const way = process.env.SUITE_WAY ?? "url";
   const { server, worker, stop } =
     way === "url" ? await startAlone() : await startWithSecond({}, await bundle("forward.mjs"));
-  const place = { way, url: server.url, second: worker };
-  const evicting = { server, place, evictions: 0, stop };
+  const target = { way, url: server.url, second: worker };
+  const evicting = { server, target, evictions: 0, stop };
   const opener = (found) => (name, options) =>
     sessionAgent(found.target, name, { ...(found.fetch && { fetch: found.fetch }), ...options });
-  evicting.openPlain = opener(targetBy(place));
+  evicting.openPlain = opener(targetBy(target));
   evicting.open = opener(
-    targetBy(place, async (agent) => {
+    targetBy(target, async (agent) => {
       evicting.evictions += 1;
       await evict(server, agent);
     }),

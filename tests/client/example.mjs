@@ -8,15 +8,15 @@ import { setTimeout as wait } from "node:timers/promises";
 import { ROOT } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startModel } from "../workerd/model_server.mjs";
-import { takePort } from "../workerd/ports.mjs";
+import { reservePort } from "../workerd/ports.mjs";
 
 const START_MS = 240_000;
 
 /** Runs `npm start` of an example while `work` uses its URL. */
 export async function withExample(name, work, env = {}) {
-  const taken = await takePort();
-  const { port } = taken.address();
-  taken.close();
+  const reserved = await reservePort();
+  const { port } = reserved.address();
+  reserved.close();
   const child = spawn(NODE, [join(ROOT, "scripts/run.cjs"), "example", name], {
     cwd: join(ROOT, "examples", name),
     env: { ...process.env, ...env, PORT: `${port}` },

@@ -6,8 +6,8 @@ import { sessionAgent } from "session-agent";
 import { SessionAgentSaver } from "session-agent/langgraph";
 import { targetBy } from "./evicting_target.mjs";
 
-const { SUITE_PLACE, SUITE_CONTROL } = process.env;
-const { target, fetch: evictingFetch } = targetBy(JSON.parse(SUITE_PLACE), (agent) =>
+const { SUITE_TARGET, SUITE_CONTROL } = process.env;
+const { target, fetch: evictingFetch } = targetBy(JSON.parse(SUITE_TARGET), (agent) =>
   fetch(`${SUITE_CONTROL}/${encodeURIComponent(agent)}`, { method: "POST" }),
 );
 

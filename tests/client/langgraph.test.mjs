@@ -27,7 +27,7 @@ test("langgraphs_conformance_suite_passes", async (context) => {
   const control = await listenForEvictions(evicting);
   const env = {
     ...process.env,
-    SUITE_PLACE: JSON.stringify(evicting.place),
+    SUITE_TARGET: JSON.stringify(evicting.target),
     SUITE_CONTROL: control.url,
     NO_COLOR: "1",
   };

@@ -29,7 +29,7 @@ const npm = (cwd, ...args) =>
   runFile("npm", [...args, "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps"], { cwd, env });
 
 /** A folder with a package.json, and with a copy of the package in it if it is a workspace. */
-async function place(name, more = {}) {
+async function makeProject(name, more = {}) {
   const made = join(folder, name);
   await mkdir(made);
   await writeFile(join(made, "package.json"), JSON.stringify({ name, private: true, type: "module", ...more }));
@@ -54,9 +54,9 @@ async function uses(at) {
 }
 
 test("a_linked_package_is_refused_with_advice", async () => {
-  const clone = await place("clone");
+  const clone = await makeProject("clone");
   await copyTo(join(clone, "packages/session-agent"));
-  const user = await place("user");
+  const user = await makeProject("user");
   for (const args of [
     ["install", "../clone/packages/session-agent"],
     ["link", "../clone/packages/session-agent"],
@@ -74,7 +74,7 @@ test("a_linked_package_is_refused_with_advice", async () => {
 });
 
 test("an_example_in_the_repository_uses_a_linked_client", async () => {
-  const example = await place("clone/examples");
+  const example = await makeProject("clone/examples");
   await npm(example, "install", "../packages/session-agent");
   await writeFile(
     join(example, "client.mjs"),
@@ -84,7 +84,7 @@ test("an_example_in_the_repository_uses_a_linked_client", async () => {
 });
 
 test("an_adapter_resolves_the_projects_packages_from_the_archive", async () => {
-  const sources = await place("sources");
+  const sources = await makeProject("sources");
   const { folder: made, remove } = await project(sources);
   try {
     await addFramework(made);
@@ -95,7 +95,7 @@ test("an_adapter_resolves_the_projects_packages_from_the_archive", async () => {
 });
 
 test("an_adapter_resolves_the_projects_packages_in_a_workspace", async () => {
-  const root = await place("root", { workspaces: ["packages/*"] });
+  const root = await makeProject("root", { workspaces: ["packages/*"] });
   await copyTo(join(root, "packages/session-agent"));
   await npm(root, "install");
   await addFramework(root);

@@ -12,7 +12,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { CLIENT, ROOT } from "../../scripts/places.mjs";
 import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
-import { takePort } from "../workerd/ports.mjs";
+import { reservePort } from "../workerd/ports.mjs";
 
 const runFile = promisify(execFile);
 const START_MS = 120_000;
@@ -47,7 +47,7 @@ export async function project(sources, links = [], parent = undefined) {
     const to = join(folder, "node_modules", name);
     await mkdir(dirname(to), { recursive: true });
     const [found] = ["tests/node_modules", "tests/client/node_modules", "node_modules"]
-      .map((place) => join(ROOT, place, name))
+      .map((folder) => join(ROOT, folder, name))
       .filter(existsSync);
     await symlink(found, to, "dir");
     await linkPrograms(found, join(folder, "node_modules/.bin"));
@@ -87,9 +87,9 @@ export async function wrangler(folder, ...args) {
 
 /** `npm run dev` of a project, or `wrangler dev` if it has no such script: `{ url, stop, output }`. */
 export async function dev(folder, ...args) {
-  const taken = await takePort();
-  const { port } = taken.address();
-  taken.close();
+  const reserved = await reservePort();
+  const { port } = reserved.address();
+  reserved.close();
   const { scripts } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
   const [program, ...first] =
     scripts?.dev === undefined ? [NODE, wranglerOf(folder), "dev", "--local"] : ["npm", "run", "dev", "--"];

@@ -23,8 +23,8 @@ after(async () => {
 // Other runs on this machine are not discovered.
 process.env.WRANGLER_REGISTRY_PATH = join(folder, "registry");
 
-async function starting(place, ...args) {
-  const server = await dev(place, ...args);
+async function starting(project, ...args) {
+  const server = await dev(project, ...args);
   stops.push(server.stop);
   return server;
 }
@@ -42,10 +42,10 @@ const MAIN = [
 ].join("\n");
 
 async function writeAll(name, files) {
-  const place = join(folder, name);
-  await mkdir(place, { recursive: true });
-  for (const [file, text] of Object.entries(files)) await writeFile(join(place, file), text);
-  return place;
+  const project = join(folder, name);
+  await mkdir(project, { recursive: true });
+  for (const [file, text] of Object.entries(files)) await writeFile(join(project, file), text);
+  return project;
 }
 
 /** A user's Worker that binds Session Agent, as deployed. */
@@ -109,7 +109,7 @@ before(async () => {
   // logs in.
   const shipped = await writeShipped("session-agent-beside", { ai: false });
   const own = await writeOwn("mine-beside", caller, "session-agent-beside");
-  const configurations = [own, shipped].flatMap((place) => ["-c", join(place, "wrangler.toml")]);
+  const configurations = [own, shipped].flatMap((project) => ["-c", join(project, "wrangler.toml")]);
   const both = await starting(own, ...configurations, "--persist-to", join(folder, "state three"));
   setups["wrangler dev -c mine -c shipped"] = { caller: both.url, agents: both.url };
 });

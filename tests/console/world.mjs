@@ -22,7 +22,7 @@ class Agent {
   running = null;
   queue = [];
   /** The messages that it has accepted, in this order. */
-  taken = [];
+  accepted = [];
   seq = 0;
 
   add(id, role, parts, parent) {
@@ -87,7 +87,7 @@ class Agent {
     };
     const named = turn.after ?? (turn.trigger ? turn.messageId : message.role === "assistant" ? message.id : undefined);
     if (named !== undefined && !this.nodes.has(named)) return say({ type: "failed", ...refused("not_found") });
-    if (isNew) this.taken.push(message.id);
+    if (isNew) this.accepted.push(message.id);
     say({ type: "accepted" });
     if (this.running !== null) return void this.queue.push(turn);
     this.begin(turn);
@@ -168,7 +168,7 @@ class Agent {
     const turn = this.queue.find(({ message }) => message.id === messageId);
     if (turn === undefined) return;
     this.queue = this.queue.filter((other) => other !== turn);
-    this.taken = this.taken.filter((id) => id !== messageId);
+    this.accepted = this.accepted.filter((id) => id !== messageId);
     for (const say of turn.listeners) {
       say({ type: "chunk", chunk: { type: "abort" } });
       say({ type: "over" });
@@ -198,7 +198,7 @@ const ARRIVALS = {
     if (agent.running !== null) return say({ type: "failed", ...refused("turn_in_progress") });
     if (!agent.nodes.has(message.id)) {
       agent.add(message.id, "user", message.parts, null);
-      agent.taken.push(message.id);
+      agent.accepted.push(message.id);
     }
     say({ type: "done" });
   },
@@ -404,13 +404,13 @@ export class World {
       const { outcome } = this.tickets.get(ticket);
       assert.equal(
         outcome,
-        agent.taken.includes(id),
-        `${id}: the reader was told ${outcome}, and the agent has taken ${agent.taken}`,
+        agent.accepted.includes(id),
+        `${id}: the reader was told ${outcome}, and the agent has taken ${agent.accepted}`,
       );
     }
-    const sent = this.sends.map(({ id }) => id).filter((id) => agent.taken.includes(id) && !this.unwanted.has(id));
+    const sent = this.sends.map(({ id }) => id).filter((id) => agent.accepted.includes(id) && !this.unwanted.has(id));
     assert.deepEqual(
-      agent.taken.filter((id) => sent.includes(id)),
+      agent.accepted.filter((id) => sent.includes(id)),
       sent,
       "the agent has the messages in another order",
     );

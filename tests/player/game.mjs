@@ -48,7 +48,7 @@ export class Game {
     return `w${this.#named.toString(36)}q`;
   }
 
-  #tell(agent, operation, body, answer) {
+  #recordRequest(agent, operation, body, answer) {
     this.requests += 1;
     this.trace.push({
       agent: this.driver.agentName(agent),
@@ -65,7 +65,7 @@ export class Game {
 
   async #send(agent, operation, body, options) {
     const answer = await this.driver.request(agent, operation, body, options);
-    this.#tell(agent, operation, body, answer);
+    this.#recordRequest(agent, operation, body, answer);
     return answer;
   }
 
@@ -192,7 +192,7 @@ export class Game {
   async exported(agent, sessionId) {
     for (;;) {
       const answer = await this.driver.exportSession(agent, sessionId);
-      this.#tell(agent, "export", sessionId, { ...answer, body: show(answer.body) });
+      this.#recordRequest(agent, "export", sessionId, { ...answer, body: show(answer.body) });
       if (answer.status === 0 || (answer.status === 200 && !answer.body.includes('\n{"type":"end"'))) {
         this.hold(this.driver.can.kill, () => `an export ends early: ${show(answer.body.slice(-200))}`);
         continue;
@@ -203,7 +203,7 @@ export class Game {
 
   async imported(agent, sessionId, file, options) {
     const answer = await this.driver.importSession(agent, sessionId, file, options);
-    this.#tell(agent, "import", { sessionId, file: show(file) }, answer);
+    this.#recordRequest(agent, "import", { sessionId, file: show(file) }, answer);
     return answer;
   }
 
@@ -241,10 +241,10 @@ export class Game {
   #reply(request) {
     const wrong = unpaired(request.messages, SHAPES.openai);
     if (wrong !== null) this.#badInput = `a model was asked with ${wrong}: ${show(request.messages)}`;
-    const { dies, steps, calls, word, done } = wishOf(request);
+    const { crashesAt, steps, calls, word, done } = instructionsOf(request);
     const key = `${word} ${done}`;
-    if (dies !== undefined && Number(dies) === done && !this.died.has(key) && this.driver.can.fault) {
-      this.died.add(key);
+    if (crashesAt !== undefined && Number(crashesAt) === done && !this.crashed.has(key) && this.driver.can.fault) {
+      this.crashed.add(key);
       return { silent: true };
     }
     const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
@@ -280,28 +280,28 @@ export class Game {
       ].join(""),
     };
   }
-  died = new Set();
+  crashed = new Set();
 }
 
 /**
  * The instructions in the newest user text that has some, and how many steps have been completed
  * since.
  */
-function wishOf({ messages }) {
+function instructionsOf({ messages }) {
   const text = ({ role, content }) => (role === "user" ? JSON.stringify(content) : "");
-  const at = messages.findLastIndex((message) => WISH.test(text(message)));
-  const [, steps = 0, calls = 1, word = ""] = at < 0 ? [] : text(messages[at]).match(WISH);
-  const [, dies] = at < 0 ? [] : (text(messages[at]).match(/dies at (\d)/) ?? []);
+  const at = messages.findLastIndex((message) => INSTRUCTIONS.test(text(message)));
+  const [, steps = 0, calls = 1, word = ""] = at < 0 ? [] : text(messages[at]).match(INSTRUCTIONS);
+  const [, crashesAt] = at < 0 ? [] : (text(messages[at]).match(/dies at (\d)/) ?? []);
   const done = messages
     .slice(at + 1)
     .filter(({ role, tool_calls }) => role === "assistant" && tool_calls?.length > 0).length;
-  return { dies, steps, calls, word, done };
+  return { crashesAt, steps, calls, word, done };
 }
 
-const WISH = /(\d) steps of (\d) calls (\w+)/;
+const INSTRUCTIONS = /(\d) steps of (\d) calls (\w+)/;
 
 function stepOf(request) {
-  const { word, done } = wishOf(request);
+  const { word, done } = instructionsOf(request);
   return `${word} ${done}`;
 }
 

@@ -92,13 +92,13 @@ for (const [name, { prepare, act, apply }] of Object.entries(WRITES)) {
     await prepare?.(calm);
     const began = performance.now();
     await calm.take(0, name, {}, apply, await act(calm));
-    const takes = performance.now() - began;
+    const durationMs = performance.now() - began;
     await calm.audit(0);
 
     for (const point of POINTS) {
       const game = await deal();
       await prepare?.(game);
-      const kill = driver.killAfter(takes * point);
+      const kill = driver.killAfter(durationMs * point);
       const answer = await act(game);
       await kill;
       const before = { ...game.settled };
@@ -115,10 +115,10 @@ test("a_first_search_is_complete_wherever_the_runtime_is_killed", async () => {
   const calm = await deal();
   const began = performance.now();
   await findAll(calm);
-  const takes = performance.now() - began;
+  const durationMs = performance.now() - began;
   for (const point of POINTS) {
     const game = await deal();
-    const kill = driver.killAfter(takes * point);
+    const kill = driver.killAfter(durationMs * point);
     const answer = await driver.request(0, "search", { query: "event", limit: 1 });
     await kill;
     count("search", answer.status === 200 ? "acknowledged" : "interrupted");

@@ -164,17 +164,17 @@ export class SessionModel {
 
   /** Appends events as the operation of that name; returns what it should answer. */
   appendEvents(events, parentId, answer) {
-    let place = parentId === undefined ? this.leaf : parentId === null ? 0 : this.seqOf(parentId);
+    let parent = parentId === undefined ? this.leaf : parentId === null ? 0 : this.seqOf(parentId);
     const outcomes = events.map((event, at) => {
       const known = event.id === undefined ? 0 : this.seqOf(event.id);
       if (known !== 0) {
-        if (parentId !== undefined) place = known;
+        if (parentId !== undefined) parent = known;
         return { id: event.id, seq: known, inserted: false };
       }
       const { parentId: own, ...fields } = event;
-      if (own !== undefined) place = own === null ? 0 : this.seqOf(own);
-      place = this.append(place, { content: "", ...fields, id: event.id ?? answer?.events[at]?.id ?? null });
-      return { id: this.idOf(place), seq: place, inserted: true };
+      if (own !== undefined) parent = own === null ? 0 : this.seqOf(own);
+      parent = this.append(parent, { content: "", ...fields, id: event.id ?? answer?.events[at]?.id ?? null });
+      return { id: this.idOf(parent), seq: parent, inserted: true };
     });
     return { events: outcomes, leafId: this.idOf(this.leaf) };
   }

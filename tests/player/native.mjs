@@ -66,10 +66,10 @@ class Native {
     child.stderr.on("data", (data) => (this.#errors = (this.#errors + data).slice(-4_000)));
     child.stdin.on("error", () => {});
     this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-    await this.#hear();
+    await this.#receive();
   }
 
-  async #hear() {
+  async #receive() {
     for (;;) {
       const { value, done } = await this.#lines.next();
       if (done) throw new Error(`the native agents ended: ${this.#errors}`);
@@ -78,7 +78,7 @@ class Native {
     }
   }
 
-  #tell(line) {
+  #send(line) {
     this.#process.stdin.write(`${JSON.stringify(line)}\n`);
   }
 
@@ -90,11 +90,11 @@ class Native {
   }
 
   async #askNext(line) {
-    this.#tell(line);
+    this.#send(line);
     for (;;) {
-      const reply = await this.#hear();
+      const reply = await this.#receive();
       if (reply.ask === undefined) return reply;
-      this.#tell(this.#replyTo(reply.ask));
+      this.#send(this.#replyTo(reply.ask));
     }
   }
 

@@ -127,11 +127,11 @@ if (oldest?.python) {
   for (const [n, { python, env }] of chosen.entries()) {
     const { version } = found[n];
     test(`python_${version.join("_")}`, async (t) => {
-      const place = join(folder, `python-${n}`);
-      const own = join(place, "bin", "python");
-      const packages = join(place, "lib", `python${version.join(".")}`, "site-packages");
+      const environment = join(folder, `python-${n}`);
+      const own = join(environment, "bin", "python");
+      const packages = join(environment, "lib", `python${version.join(".")}`, "site-packages");
       await t.test("the_wheel_installs_into_an_empty_environment", async () => {
-        await run(python, ["-m", "venv", "--without-pip", place]);
+        await run(python, ["-m", "venv", "--without-pip", environment]);
         const wheel = readdirSync(join(folder, "dist")).find((name) => name.endsWith(".whl"));
         const install = ["install", "--quiet", "--no-index", "--no-deps", "--no-compile", join(folder, "dist", wheel)];
         await run(python, ["-m", "pip", "--python", own, ...install]);
@@ -187,24 +187,24 @@ for name in ("langgraph", "openai_agents"):
 
   // The sources as they are installed, and a caller's program.
   test("the_types_check_strictly", async () => {
-    const place = join(folder, "typed");
-    mkdirSync(place);
+    const project = join(folder, "typed");
+    mkdirSync(project);
     const packages = join(folder, "python-0", "lib", `python${found[0].version.join(".")}`, "site-packages");
-    cpSync(join(packages, "session_agent"), join(place, "session_agent"), { recursive: true });
-    cpSync(join(HERE, "typed.py"), join(place, "typed.py"));
+    cpSync(join(packages, "session_agent"), join(project, "session_agent"), { recursive: true });
+    cpSync(join(HERE, "typed.py"), join(project, "typed.py"));
     const settings = {
       include: ["."],
       typeCheckingMode: "strict",
       pythonVersion: "3.11",
       extraPaths: [oldest.env.PYTHONPATH],
     };
-    writeFileSync(join(place, "pyrightconfig.json"), JSON.stringify(settings));
+    writeFileSync(join(project, "pyrightconfig.json"), JSON.stringify(settings));
     const output = await run(NODE, [
       PYRIGHT,
       "--pythonpath",
       join(folder, "python-0", "bin", "python"),
       "--project",
-      place,
+      project,
     ]);
     assert.match(output, /^0 errors, 0 warnings/m);
   });

@@ -125,7 +125,7 @@ test("an_old_node_is_reported_before_anything_is_created", async (t) => {
   t.after(() => rm(folder, { recursive: true, force: true }));
   const old = (version) =>
     `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } });`;
-  for (const [version, isTaken] of [
+  for (const [version, isAccepted] of [
     ["20.20.2", false],
     ["22.11.0", false],
     [node.worker, true],
@@ -139,9 +139,9 @@ test("an_old_node_is_reported_before_anything_is_created", async (t) => {
       { cwd: folder },
     );
     const { code = 0, stderr } = await running.catch((error) => error);
-    assert.equal(code, isTaken ? 0 : 1, `${version}: ${stderr}`);
-    assert.equal((await readdir(folder)).includes(`made-${version}`), isTaken);
-    if (!isTaken)
+    assert.equal(code, isAccepted ? 0 : 1, `${version}: ${stderr}`);
+    assert.equal((await readdir(folder)).includes(`made-${version}`), isAccepted);
+    if (!isAccepted)
       assert.match(
         stderr,
         new RegExp(`^Session Agent .* needs Node ${node.worker} or later, and this is Node ${version}\\. .*\\.\\n$`),

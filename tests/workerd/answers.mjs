@@ -90,16 +90,16 @@ export class Answers {
   holdAnswer(name, body) {
     const operation = this.#operations.find((one) => one.name === name);
     if (operation?.answer === undefined) throw new Error(`openapi.json has no answer of \`${name}\``);
-    this.#tell(name, operation.answer, body);
+    this.#throwIfDifferent(name, operation.answer, body);
   }
 
   /** Checks an error's answer. */
   holdError(name, body) {
     const operation = this.#operations.find((one) => one.name === name);
-    this.#tell(name, operation?.refusal ?? ANY_ERROR, body);
+    this.#throwIfDifferent(name, operation?.refusal ?? ANY_ERROR, body);
   }
 
-  #tell(name, schema, body) {
+  #throwIfDifferent(name, schema, body) {
     const wrong = this.find(schema, body);
     if (wrong !== undefined)
       throw new Error(`${name} returned an answer that openapi.json does not describe. ${wrong}`);

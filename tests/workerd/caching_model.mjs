@@ -17,7 +17,7 @@ import { createServer } from "node:http";
 const LEAST = 1_024;
 const STEP = 128;
 const MOST_MARKS = 4;
-const LOOK_BACK = 20;
+const MAX_MARK_DISTANCE = 20;
 
 export async function startCachingModel() {
   const model = new CachingModel();
@@ -82,7 +82,7 @@ class CachingModel {
         .join("");
     let longest = 0;
     for (const mark of marks) {
-      for (let end = mark; end >= 0 && end > mark - LOOK_BACK; end -= 1) {
+      for (let end = mark; end >= 0 && end > mark - MAX_MARK_DISTANCE; end -= 1) {
         const known = prefix(end);
         if (this.#cached.has(known)) longest = Math.max(longest, tokens(known));
       }

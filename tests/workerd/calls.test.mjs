@@ -6,7 +6,7 @@ import { after, afterEach, describe, test } from "node:test";
 import { call, startChatServer } from "./chat_server.mjs";
 import { allOf, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
-import { callTool, callTools, gate, say, holdBack } from "./model_server.mjs";
+import { callTool, callTools, gate, say, delayHead } from "./model_server.mjs";
 import { answerInChunks, startWorkersAi } from "./servers/workers_ai.mjs";
 import { startTools } from "./tool_server.mjs";
 
@@ -253,7 +253,7 @@ describe("a_model", async () => {
   }
 
   for (const [moment, answer] of [
-    ["before_its_answers_head", (at) => holdBack(at, say("Hello."))],
+    ["before_its_answers_head", (at) => delayHead(at, say("Hello."))],
     ["in_the_middle_of_its_answer", (at) => say("Hel", at, "lo.")],
   ]) {
     test(`has_its_call_aborted_when_the_turn_is_cancelled_${moment}`, async () => {
@@ -271,7 +271,7 @@ describe("a_model", async () => {
   test("is_one_of_at_most_five_calls_awaiting_headers", async () => {
     const before = model.requests.length;
     const gates = Array.from({ length: 8 }, gate);
-    model.next(...gates.map((at) => holdBack(at, say("Hello."))));
+    model.next(...gates.map((at) => delayHead(at, say("Hello."))));
     const turns = gates.map((_, n) => submit(server, "heads", `s${n}`, "Go.").then(allOf));
     await model.untilRequests(before + MOST_AT_ONCE);
     await Promise.all(gates.slice(0, MOST_AT_ONCE).map(({ reached }) => reached));

@@ -61,12 +61,12 @@ class Collector {
   }
 
   /** Nothing listens at this URL. */
-  async leave() {
+  async stopListening() {
     this.#server.closeAllConnections();
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  async comeBack() {
+  async listenAgain() {
     this.#server.listen(Number(new URL(this.url).port), "127.0.0.1");
     await once(this.#server, "listening");
   }
@@ -111,7 +111,7 @@ class Collector {
   }
 
   /** Waits until a client aborted the endless response; returns the bytes sent. */
-  async gaveUp() {
+  async floodEnded() {
     await once(this.#changes, "closed");
     return this.flooded;
   }

@@ -92,9 +92,9 @@ async function useAll(agent, labels) {
   assert.doesNotMatch(prompt, /unavailable/);
 }
 
-async function define(agent, home, kinds) {
+async function define(agent, backend, kinds) {
   for (const [label, kind] of Object.entries(kinds)) {
-    await ok(agent, "defineBlock", { label, kind, modelWrites: true, source: home(label) });
+    await ok(agent, "defineBlock", { label, kind, modelWrites: true, source: backend(label) });
   }
 }
 
@@ -162,8 +162,9 @@ test("an_invalid_backend_response_affects_only_its_block", async () => {
   await ok("dora", "defineBlock", { label: "own", kind: "readonly", defaultContent: "You are kind." });
   const kinds = { text: "writable", entries: "searchable", documents: "loadable" };
   for (const name of Object.keys(NONSENSE)) {
-    const home = { service: name.toUpperCase() };
-    for (const [label, kind] of Object.entries(kinds)) await ok("dora", "defineBlock", { label, kind, source: home });
+    const backend = { service: name.toUpperCase() };
+    for (const [label, kind] of Object.entries(kinds))
+      await ok("dora", "defineBlock", { label, kind, source: backend });
     for (const [operation, input] of [
       ["getBlock", { label: "text" }],
       ["getBlock", { label: "documents" }],

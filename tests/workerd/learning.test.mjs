@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { call, startChatServer } from "./chat_server.mjs";
-import { gate, say, holdBack } from "./model_server.mjs";
+import { gate, say, delayHead } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();
 after(stop);
@@ -41,7 +41,7 @@ const proposals = async (agent) => (await call(server, agent, "getProposals", {}
 
 /** The answers until the kill, which happens at `at`. */
 const POINTS = {
-  before_the_models_response_headers: (at, text) => holdBack(at, say(text)),
+  before_the_models_response_headers: (at, text) => delayHead(at, say(text)),
   before_the_models_first_byte: (at, text) => say(at, text),
   during_the_models_answer: (at, text) => say(text.slice(0, 40), at, text.slice(40)),
   before_the_end_of_the_models_answer: (at, text) => say(text, at),

@@ -151,7 +151,7 @@ export function callTools(...calls) {
 }
 
 /** An answer with a text that never ends. */
-export function sayEndlessly(text) {
+export function sayWithoutEnd(text) {
   function* pieces() {
     for (;;) yield { delta: { content: text } };
   }
@@ -171,7 +171,7 @@ function promise() {
 }
 
 /** An answer whose head is sent when the gate is opened. */
-export function holdBack(at, answer) {
+export function delayHead(at, answer) {
   return { ...answer, head: at };
 }
 

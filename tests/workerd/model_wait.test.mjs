@@ -334,12 +334,12 @@ test("other_tabs_receive_the_running_turn", async () => {
       });
       check();
     });
-  const [hearsOne, hearsTwo] = [receives("One "), receives("two.")];
+  const [receivesOne, receivesTwo] = [receives("One "), receives("two.")];
   await new Promise((resolve) => socket.addEventListener("open", resolve));
   const first = await readUntil(await send(server, "tabs"), "One ");
-  await hearsOne;
+  await receivesOne;
   at.open();
-  await hearsTwo;
+  await receivesTwo;
   assert.equal(typesOf(await first.rest()).at(-1), "finish");
   socket.close();
 });

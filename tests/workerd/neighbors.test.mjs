@@ -40,7 +40,7 @@ function nameBeside(taken) {
   for (let n = 0; ; n += 1) if (row(`b${n}`) === row(taken)) return `b${n}`;
 }
 
-async function addNeighbors(agent) {
+async function addOtherSessions(agent) {
   for (const id of ["a", "r", "ss", "z"]) {
     await addSession(agent, id);
     const { token } = (await ok(agent, "mintToken", { sessionId: id, expiresIn: 600 })).body;
@@ -93,7 +93,7 @@ const REQUESTS = [
 ];
 
 async function answersOf(agent, isBeside) {
-  if (isBeside) await addNeighbors(agent);
+  if (isBeside) await addOtherSessions(agent);
   await addSession(agent, "s");
   if (isBeside) await addSession(agent, "zz");
   const { token } = (await ok(agent, "mintToken", { sessionId: "s", expiresIn: 600 })).body;

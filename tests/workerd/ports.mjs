@@ -8,7 +8,7 @@ const FROM = 20_000;
 const COUNT = 12_000;
 
 /** Listens on a free port. After closing this server, the caller may use the port, or one after it. */
-export async function takePort() {
+export async function reservePort() {
   for (;;) {
     const server = createServer().listen(FROM + Math.floor(Math.random() * COUNT), "127.0.0.1");
     try {

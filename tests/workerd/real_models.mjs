@@ -44,8 +44,8 @@ export async function startRealModel(name) {
   // program with it.
   const server = spawn(found.python, [program], { env: found.env, stdio: ["pipe", "pipe", "pipe"] });
   const ended = once(server, "close");
-  let complaints = "";
-  server.stderr.setEncoding("utf8").on("data", (text) => (complaints = (complaints + text).slice(-2_000)));
+  let errorOutput = "";
+  server.stderr.setEncoding("utf8").on("data", (text) => (errorOutput = (errorOutput + text).slice(-2_000)));
   const stop = async () => {
     server.stdin.end();
     server.kill();
@@ -55,7 +55,7 @@ export async function startRealModel(name) {
   if (line === null) {
     await stop();
     // The packages are installed but not for this machine, or the program gets no port.
-    const because = `it does not start (${complaints.trim().split("\n").at(-1) || "it says nothing"})`;
+    const because = `it does not start (${errorOutput.trim().split("\n").at(-1) || "it says nothing"})`;
     return skipped(packages, { because, help: `see what \`${found.python} ${program}\` says` });
   }
   return { url: JSON.parse(line).url, stop, skip: false };

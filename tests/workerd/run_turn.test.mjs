@@ -55,10 +55,10 @@ test("a_turn_is_answered_over_http_rpc_and_a_socket", async () => {
       JSON.parse(await server.rpc("doors", "runTurn", [JSON.stringify(asks(text))], { via: "object" })),
     socket: async (text) => await client.call("runTurn", [asks(text)]),
   };
-  for (const [door, ask] of Object.entries(entryPoints)) {
-    model.next(say("Hello ", `${door}.`));
-    const ran = await ask(door);
-    assert.equal(textOf(ran.message), `Hello ${door}.`);
+  for (const [entryPoint, ask] of Object.entries(entryPoints)) {
+    model.next(say("Hello ", `${entryPoint}.`));
+    const ran = await ask(entryPoint);
+    assert.equal(textOf(ran.message), `Hello ${entryPoint}.`);
     const { prompt_tokens: inputTokens, completion_tokens: outputTokens } = USAGE;
     assert.deepEqual(
       { ...ran, message: null },
@@ -69,7 +69,7 @@ test("a_turn_is_answered_over_http_rpc_and_a_socket", async () => {
         steps: 1,
       },
     );
-    assert.deepEqual(await ask(door), ran, "the same answer again");
+    assert.deepEqual(await ask(entryPoint), ran, "the same answer again");
   }
   await server.evict("doors", { webSockets: "hibernate" });
   assert.equal(textOf((await runTurn("doors", "http")).body.message), "Hello http.");

@@ -69,8 +69,8 @@ test("turns_over_the_minute_limit_are_refused_even_after_an_eviction_and_a_crash
   await configure("pace", { turnsPerMinute: 2 });
   await isAnswered("pace", "one");
   await isAnswered("pace", "two");
-  for (const dies of [() => {}, () => server.evict("pace"), () => server.kill9()]) {
-    await dies();
+  for (const restart of [() => {}, () => server.evict("pace"), () => server.kill9()]) {
+    await restart();
     const seconds = await isRefused("pace", "three", "turnsPerMinute");
     assert.ok(seconds >= 1 && seconds <= 60, String(seconds));
   }

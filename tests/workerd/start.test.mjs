@@ -13,15 +13,15 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPENAPI, ROOT } from "../../scripts/places.mjs";
 import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
-import { takePort } from "./ports.mjs";
+import { reservePort } from "./ports.mjs";
 
 const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
 const state = mkdtempSync(join(tmpdir(), "session-agent-start-"));
 after(() => rmSync(state, { recursive: true, force: true }));
 
 test("npm_start_skips_a_taken_port_prints_its_url_and_ends_on_a_signal", async () => {
-  const taken = await takePort();
-  const { port } = taken.address();
+  const reserved = await reservePort();
+  const { port } = reserved.address();
 
   const npmStart = spawn(process.execPath, [RUN, "start"], {
     env: { ...process.env, PORT: String(port), SESSION_AGENT_STATE: state },
@@ -29,8 +29,8 @@ test("npm_start_skips_a_taken_port_prints_its_url_and_ends_on_a_signal", async (
   });
   const ended = once(npmStart, "exit");
   try {
-    const { address, door } = await banner(npmStart.stdout);
-    assert.match(door, /^open to everyone on this machine, /);
+    const { address, access } = await banner(npmStart.stdout);
+    assert.match(access, /^open to everyone on this machine, /);
     assert.notEqual(address, `http://127.0.0.1:${port}`);
     assert.equal((await fetch(`${address}/health`)).status, 200);
     // wrangler serves the static files here, in place of the platform.
@@ -49,12 +49,12 @@ test("npm_start_skips_a_taken_port_prints_its_url_and_ends_on_a_signal", async (
   } finally {
     npmStart.kill("SIGTERM");
     await ended;
-    taken.close();
+    reserved.close();
   }
 });
 
 test("wrangler_dev_in_the_clone_names_the_command_to_run", async () => {
-  const port = await takePort();
+  const port = await reservePort();
   const options = ["dev", "--port", `${port.address().port}`, "--inspector-port", "0"];
   port.close();
   const child = spawn(NODE, [WRANGLER, ...options], {
@@ -90,8 +90,8 @@ test("npm_start_mentions_a_configured_secret", async () => {
   });
   const ended = once(npmStart, "exit");
   try {
-    const { door } = await banner(npmStart.stdout);
-    assert.match(door, /^requires a token, because SESSION_AGENT_TOKEN is set /);
+    const { access } = await banner(npmStart.stdout);
+    assert.match(access, /^requires a token, because SESSION_AGENT_TOKEN is set /);
   } finally {
     npmStart.kill("SIGTERM");
     await ended;
@@ -114,7 +114,7 @@ async function banner(output) {
     address ??= line.match(/^Session Agent is running at (http:\S+)$/)?.[1];
     if (address && line.startsWith("  ")) {
       output.resume();
-      return { address, door: line.trim() };
+      return { address, access: line.trim() };
     }
   }
   throw new Error("it ended without saying where it answers");

@@ -63,7 +63,7 @@ class Tab {
     const tab = this;
     function Chat() {
       Object.assign(tab, hooks());
-      tab.#tell();
+      tab.#notify();
       return null;
     }
     const onError = (error) => this.errors.push(error);
@@ -101,7 +101,7 @@ class Tab {
     this.onClose();
   }
 
-  #tell() {
+  #notify() {
     // After the rendering and its effects.
     setImmediate(() => this.#listeners.forEach((check) => check()));
   }

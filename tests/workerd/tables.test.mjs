@@ -182,9 +182,9 @@ test("the_figures_of_search_match_the_benchmark", async () => {
   const lines = second.match(/^\| by .*$/gm);
   assert.equal(lines.length, 3);
   for (const line of lines) {
-    const [, , talkFirst, talkTen, lettersFirst, lettersTen] = line.split("|").map((cell) => cell.trim());
+    const [, , talksFirst, talksTen, lettersFirst, lettersTen] = line.split("|").map((cell) => cell.trim());
     for (const [first, ten] of [
-      [talkFirst, talkTen],
+      [talksFirst, talksTen],
       [lettersFirst, lettersTen],
     ]) {
       assert.match(measured, new RegExp(`\\| ${first} / [\\d.]+ / ${ten} \\|`), line);

@@ -173,10 +173,10 @@ test("an_mcp_message_may_carry_its_trace", async () => {
 test("a_slow_hostile_or_unavailable_collector_does_not_affect_a_turn", async () => {
   for (const mode of [...Object.keys(MODES), "flood", "away"]) {
     const agent = `receiver-${mode}`;
-    if (mode === "away") await collector.leave();
+    if (mode === "away") await collector.stopListening();
     else collector.mode = mode;
     model.next(say("One."), say("Two."), say("Three."));
-    const gaveUp = mode === "flood" ? collector.gaveUp() : 0;
+    const floodEnded = mode === "flood" ? collector.floodEnded() : 0;
     const began = performance.now();
     assert.equal((await allOf(await begin(agent, "u1", { traceparent }))).text, "One.");
     // The next turns run in spite of the collector: none waits for it.
@@ -191,8 +191,8 @@ test("a_slow_hostile_or_unavailable_collector_does_not_affect_a_turn", async () 
       ["stop", "stop", "stop"],
     );
     // Only the part in the socket's buffers, not at the collector.
-    assert.ok((await gaveUp) < 32 << 20, `${collector.flooded} bytes`);
-    if (mode === "away") await collector.comeBack();
+    assert.ok((await floodEnded) < 32 << 20, `${collector.flooded} bytes`);
+    if (mode === "away") await collector.listenAgain();
     // The collector is paused, and redirects are not followed.
     else assert.equal(collector.requestsWith(agent).length, 1, mode);
     assert.ok(collector.requests.every(({ url }) => url === "/v1/traces"));
@@ -202,11 +202,11 @@ test("a_slow_hostile_or_unavailable_collector_does_not_affect_a_turn", async () 
 
 test("a_turn_ended_by_crashes_is_recorded_with_its_code_and_trace", async () => {
   await call(server, "killed", "createSession", { id: "s" });
-  for (let life = 0; life < 3; life += 1) {
+  for (let activation = 0; activation < 3; activation += 1) {
     const at = gate();
     model.next(say("One ", at, "two."));
     const requestCount = model.requests.length + 1;
-    if (life === 0)
+    if (activation === 0)
       void begin("killed", "u1", { traceparent }).then(
         (response) => response.body?.cancel(),
         () => {},

@@ -158,9 +158,9 @@ const POINTS = {
 
 for (const [name, point] of Object.entries(POINTS)) {
   test(`killed_${name}`, async () => {
-    const { agent, callsBefore, goOn } = await killedAt(name, point);
+    const { agent, callsBefore, resumeModel } = await killedAt(name, point);
     // The model answers after the client has reconnected.
-    const chat = openChat(agent, { messages: await getMessages(agent), onAnswer: goOn });
+    const chat = openChat(agent, { messages: await getMessages(agent), onAnswer: resumeModel });
     await chat.resumeStream();
     assert.equal(chat.error, undefined);
     assert.deepEqual(
@@ -282,8 +282,8 @@ test("killed_with_many_turns_all_finish_and_another_request_is_served_at_once", 
 });
 
 test("killed_between_chunks_without_a_request_the_alarm_finishes_the_turn", async () => {
-  const { agent, callsBefore, goOn } = await killedAt("alone", POINTS.between_chunks_of_text);
-  goOn();
+  const { agent, callsBefore, resumeModel } = await killedAt("alone", POINTS.between_chunks_of_text);
+  resumeModel();
   const answered = model.requests.length;
   await until(
     () => model.requests.length > answered,
@@ -374,11 +374,11 @@ test("killed_repeatedly_the_turn_is_closed_with_an_error", async () => {
 });
 
 test("killed_and_then_sent_another_turn_the_first_is_finished_before_it", async () => {
-  const { agent, goOn } = await killedAt("impatient", POINTS.between_chunks_of_text);
+  const { agent, resumeModel } = await killedAt("impatient", POINTS.between_chunks_of_text);
   const other = await post(agent, "And now?");
   assert.equal(other.status, 409);
   assert.equal((await other.json()).error.code, "turn_in_progress");
-  goOn();
+  resumeModel();
   await isOver(agent);
   model.next(say("Now."));
   const next = await post(agent, "And now?");
@@ -578,7 +578,7 @@ async function killedAt(name, point) {
   if (point.asks) void chat.addToolApprovalResponse({ id: callsIn(chat.messages[1])[0].approval.id, approved: true });
   else void chat.sendMessage({ text: "Go." });
   await (point.when ? reaches(chat, (chat) => chat.messages.length > 1 && point.when(chat)) : at.reached);
-  return { agent, callsBefore, goOn: await kill(point) };
+  return { agent, callsBefore, resumeModel: await kill(point) };
 }
 
 async function prepare(agent) {

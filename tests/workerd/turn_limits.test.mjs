@@ -6,7 +6,7 @@ import { connect as connectTcp } from "node:net";
 import { after, afterEach, test } from "node:test";
 import { AgentClient } from "agents/client";
 import { call, history, startChatServer } from "./chat_server.mjs";
-import { callTool, callTools, gate, say, sayEndlessly } from "./model_server.mjs";
+import { callTool, callTools, gate, say, sayWithoutEnd } from "./model_server.mjs";
 import { startTools } from "./tool_server.mjs";
 
 const MIB = 2 ** 20;
@@ -107,7 +107,7 @@ test("a_client_that_disconnects_at_once_finds_its_answer_later", async () => {
 
 test("an_endless_model_answer_is_stopped_and_its_text_kept", async () => {
   await server.peakMemory();
-  model.next(sayEndlessly("and on ".repeat(1_000)));
+  model.next(sayWithoutEnd("and on ".repeat(1_000)));
   const { type, errorText } = lastOf(await turn("endless"));
   assert.equal(type, "error");
   assert.match(errorText, /exceeded the limit of one turn/);

@@ -1,13 +1,13 @@
 // Moves that add summaries, remove them, and compact.
 
 import { show } from "../compare.mjs";
-import { move, place, withSession } from "./kit.mjs";
+import { move, somePosition, withSession } from "./kit.mjs";
 
 move(
   3,
   "addCompaction",
   withSession(async (game, dice, { agent, session, of }) => {
-    const to = place(dice, session);
+    const to = somePosition(dice, session);
     if (to === 0 || session.overlays.length > 20) return;
     const from = dice.pick(session.path(to));
     const summary = `Summary ${game.word()}`;
@@ -34,7 +34,7 @@ move(
   1,
   "addCompaction across paths",
   withSession(async (game, dice, { agent, session }) => {
-    const to = place(dice, session);
+    const to = somePosition(dice, session);
     const others = to === 0 ? [] : [...session.events.keys()].filter((seq) => !session.path(to).includes(seq));
     if (others.length === 0) return;
     const body = {

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { show } from "../compare.mjs";
-import { MAX_EVENTS, MAX_SESSIONS, message, move, place, someSession, textFor, withSession } from "./kit.mjs";
+import { MAX_EVENTS, MAX_SESSIONS, message, move, somePosition, someSession, textFor, withSession } from "./kit.mjs";
 import { clear, messageEvent } from "./messages.mjs";
 
 function newEvents(game, dice) {
@@ -109,7 +109,7 @@ move(
   5,
   "appendEvents to a place",
   withSession(async (game, dice, at) => {
-    const seq = place(dice, at.session);
+    const seq = somePosition(dice, at.session);
     await appendEvents(game, dice, at, { parentId: dice.one(8) ? null : at.session.idOf(seq) });
   }),
 );

@@ -47,7 +47,7 @@ export const textFor = (game, dice) => `${game.word()}${dice.pick(FILLERS)}`;
 export const message = (id, role, text, more = []) => ({ id, role, parts: [{ type: "text", text }, ...more] });
 
 /** An event that another event may follow; 0: none. */
-export function place(dice, session) {
+export function somePosition(dice, session) {
   return session.events.size === 0 ? 0 : dice.pick([...session.events.keys()]);
 }
 

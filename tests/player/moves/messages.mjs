@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { show } from "../compare.mjs";
 import { textOf } from "../model.mjs";
-import { MAX_EVENTS, message, messageStarts, move, place, textFor, withSession } from "./kit.mjs";
+import { MAX_EVENTS, message, messageStarts, move, somePosition, textFor, withSession } from "./kit.mjs";
 
 move(
   5,
@@ -21,7 +21,7 @@ move(
           : [];
     const long = dice.one(40) ? ` ${"long ".repeat(dice.one(3) ? 450_000 : 20_000)}` : "";
     const sent = message(id, role, textFor(game, dice) + long, parts);
-    const parent = dice.one(3) ? place(dice, session) : undefined;
+    const parent = dice.one(3) ? somePosition(dice, session) : undefined;
     const parentId = parent === undefined ? undefined : session.idOf(parent);
     const operation = dice.one(3) ? "upsertMessage" : "appendMessage";
     const body = { sessionId: session.id, message: sent, ...(parentId !== undefined && { parentId }) };

@@ -5,13 +5,13 @@ import { show } from "../compare.mjs";
 import { AGENTS } from "../game.mjs";
 import { callsOf, textOf } from "../model.mjs";
 import { SHAPES, unpaired } from "../pairs.mjs";
-import { move, place, withSession } from "./kit.mjs";
+import { move, somePosition, withSession } from "./kit.mjs";
 
 move(
   6,
   "read a session",
   withSession(async (game, dice, { agent, session }) => {
-    const seq = dice.one(2) ? session.leaf : place(dice, session) || session.leaf;
+    const seq = dice.one(2) ? session.leaf : somePosition(dice, session) || session.leaf;
     if (seq === 0) {
       const { messages } = await game.read(agent, "getHistory", { sessionId: session.id });
       return game.hold(messages.length === 0, () => `an empty session shows ${show(messages)}`);
@@ -92,7 +92,7 @@ move(
   5,
   "buildWorkingContext",
   withSession(async (game, dice, { agent, session }) => {
-    const seq = dice.one(2) ? session.leaf : place(dice, session) || session.leaf;
+    const seq = dice.one(2) ? session.leaf : somePosition(dice, session) || session.leaf;
     const format = dice.pick([undefined, "openai", "anthropic", "workers-ai"]);
     const limit = 1 + dice.roll(dice.one(2) ? 6 : 60);
     const maxTokens = dice.one(2) ? 1_500 + dice.roll(6_000) : undefined;

@@ -2,7 +2,7 @@
 
 import { show } from "../compare.mjs";
 import { AGENTS } from "../game.mjs";
-import { MAX_SESSIONS, createSession, message, move, place, withSession } from "./kit.mjs";
+import { MAX_SESSIONS, createSession, message, move, somePosition, withSession } from "./kit.mjs";
 
 move(3, "createSession", async (game, dice) => {
   const agent = dice.roll(AGENTS);
@@ -94,7 +94,7 @@ move(
   "forkSession",
   withSession(async (game, dice, { agent, session, of }) => {
     if (game.agents[agent].sessions.length >= MAX_SESSIONS) return await deleteSession(game, dice, agent, session);
-    const at = dice.one(2) ? 0 : place(dice, session);
+    const at = dice.one(2) ? 0 : somePosition(dice, session);
     const body = {
       sessionId: session.id,
       ...(at > 0 && { atId: session.idOf(at) }),
@@ -117,7 +117,7 @@ move(
   2,
   "setLeaf",
   withSession(async (game, dice, { agent, session, of }) => {
-    const seq = place(dice, session);
+    const seq = somePosition(dice, session);
     if (seq === 0 || dice.one(8)) {
       return await game.write(agent, "setLeaf", { sessionId: session.id, id: "nobody" }, () => {}, {
         refused: ["message_not_found"],

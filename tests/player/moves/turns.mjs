@@ -17,8 +17,8 @@ move(
 async function runTurn(game, dice, { agent, session }) {
   const word = game.word();
   const steps = dice.roll(3);
-  const dies = dice.one(4) ? ` dies at ${dice.roll(steps + 1)}` : "";
-  const sent = message(`t${game.word()}`, "user", `${steps} steps of ${1 + dice.roll(2)} calls ${word}${dies}`);
+  const crash = dice.one(4) ? ` dies at ${dice.roll(steps + 1)}` : "";
+  const sent = message(`t${game.word()}`, "user", `${steps} steps of ${1 + dice.roll(2)} calls ${word}${crash}`);
   const before = { leaf: session.leaf, lastSeq: session.lastSeq };
   const body = { sessionId: session.id, message: sent };
   const answer = await game.turn(agent, body);
@@ -49,7 +49,7 @@ move(
         return await game.write(agent, "deleteSession", { sessionId: session.id }, (model) => model.delete(session.id));
       for (let times = 1 + dice.roll(2); times > 0; times -= 1) {
         const olds = [...session.events.keys()];
-        const alone = olds.filter((seq) => !session.isRun(seq) && session.events.get(seq).action !== "compaction");
+        const singles = olds.filter((seq) => !session.isRun(seq) && session.events.get(seq).action !== "compaction");
         if (olds.length > 0 && dice.one(4)) {
           const seq = dice.pick(olds);
           await game.write(agent, "deleteEvents", { sessionId: session.id, eventIds: [session.idOf(seq)] }, (model) =>
@@ -57,8 +57,8 @@ move(
           );
           continue;
         }
-        if (alone.length > 0 && dice.one(4)) {
-          const seq = dice.pick(alone);
+        if (singles.length > 0 && dice.one(4)) {
+          const seq = dice.pick(singles);
           const other = message(session.idOf(seq), session.view([seq]).role, textFor(game, dice));
           await game.write(agent, "updateMessage", { sessionId: session.id, message: other }, (model) =>
             of(model).replace([seq], other),
