@@ -4,7 +4,7 @@
 //
 //   npm run bench -- check
 
-import { close, fromCheck } from "../scripts/counts.mjs";
+import { close, fromCheck } from "../scripts/test_counts.mjs";
 import { startServer } from "../tests/workerd/harness.mjs";
 import { costsInASessionOf, costsOfTurns } from "./costs.mjs";
 import { startFrame } from "./frame/frame.mjs";

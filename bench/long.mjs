@@ -4,7 +4,7 @@
 //   npm run bench -- long
 
 import { createRequire } from "node:module";
-import { WINDOW, talk } from "../tests/workerd/long_talk.mjs";
+import { WINDOW, talk } from "../tests/workerd/long_conversation.mjs";
 import { report, table, whole } from "./frame/report.mjs";
 import { quantile } from "./frame/stats.mjs";
 

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
-import { ROOT } from "../scripts/places.mjs";
+import { ROOT } from "../scripts/paths.mjs";
 import { modulesOf } from "./frame/frame.mjs";
 import { bars, report, table, whole } from "./frame/report.mjs";
 

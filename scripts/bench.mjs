@@ -4,11 +4,11 @@
 
 import { join } from "node:path";
 import { build } from "./build.mjs";
-import { ROOT, withPackages } from "./places.mjs";
+import { ROOT, withPackages } from "./paths.mjs";
 import { run } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { benchPackages, clientTestPackages, testPackages } from "./setup/packages.mjs";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 import { NODE } from "./wrangler.mjs";
 
 export const BENCHES = ["size", "speed", "rows", "search", "first_token", "isolate", "crowd", "cold", "long"];
@@ -28,7 +28,7 @@ export const BY_NAME = [
 export async function main(names) {
   const unknown = names.find((name) => ![...BENCHES, ...BY_NAME].includes(name));
   if (unknown !== undefined)
-    throw new Stop(`There is no bench \`${unknown}\`: ${[...BENCHES, ...BY_NAME].join(", ")}.`);
+    throw new UserError(`There is no bench \`${unknown}\`: ${[...BENCHES, ...BY_NAME].join(", ")}.`);
   // The check measures no peer.
   const isLong = names.length === 0 || names.includes("long");
   // The long conversation counts with a tokenizer that the client's tests bring.

@@ -12,7 +12,7 @@ import { writeLlms } from "./build/llms.mjs";
 import { PACKAGED, packWorker } from "./build/package.mjs";
 import { buildSite, SITE } from "./build/site.mjs";
 import { buildWorker } from "./build/worker.mjs";
-import { BUILD, DISTRICTS, LOCAL, ROOT } from "./places.mjs";
+import { BUILD, DISTRICTS, LOCAL, ROOT } from "./paths.mjs";
 import { outputOf } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { BINDGEN_SOURCES } from "./setup/bindgen.mjs";

@@ -6,10 +6,10 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
-import { CLIENT, ROOT } from "./places.mjs";
+import { CLIENT, ROOT } from "./paths.mjs";
 import { run } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 import { NODE, quietly } from "./wrangler.mjs";
 
 const CREATE = join(ROOT, "packages", "create-session-agent", "index.js");
@@ -36,7 +36,7 @@ export function readArguments(args, from = process.env.INIT_CWD ?? process.cwd()
   } catch {
     // An unknown option: the usage is more helpful than Node's own message.
   }
-  throw new Stop(USAGE);
+  throw new UserError(USAGE);
 }
 
 /** Creates the project from a template, with the package of this clone. Expects a current build. */
@@ -46,7 +46,7 @@ export async function createProject(folder, template) {
   const packages = join(folder, PACKAGES);
   mkdirSync(packages);
   const packed = await run("npm", ["pack", CLIENT, "--silent", "--pack-destination", packages], { env: quietly() });
-  if (packed !== 0) throw new Stop("The package could not be packed: see the reason above.");
+  if (packed !== 0) throw new UserError("The package could not be packed: see the reason above.");
   const [archive] = readdirSync(packages);
   const manifest = join(folder, "package.json");
   const project = JSON.parse(readFileSync(manifest, "utf8"));

@@ -12,12 +12,12 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "./build.mjs";
-import { BUILD, LOCAL, ROOT } from "./places.mjs";
+import { BUILD, LOCAL, ROOT } from "./paths.mjs";
 import { run, startServer } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { packagesOfExample } from "./setup/packages.mjs";
 import { portFrom } from "./start.mjs";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
 
 export const FIRST_PORT = "8788";
@@ -26,7 +26,7 @@ const PASSED_ON = ["MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_
 export async function main([name]) {
   const examples = join(ROOT, "examples");
   const names = readdirSync(examples).filter((one) => existsSync(join(examples, one, "package.json")));
-  if (!names.includes(name)) throw new Stop(`There is no such example: ${names.join(", ")}.`);
+  if (!names.includes(name)) throw new UserError(`There is no such example: ${names.join(", ")}.`);
   const folder = join(examples, name);
   await setUp(packagesOfExample(folder));
   await build();
@@ -59,7 +59,7 @@ export async function main([name]) {
 async function buildPage(folder) {
   if (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).scripts.build === undefined) return;
   const code = await run("npm", ["run", "--silent", "build"], { cwd: folder, env: quietly() });
-  if (code !== 0) throw new Stop("The example's page could not be built: see the reason above.");
+  if (code !== 0) throw new UserError("The example's page could not be built: see the reason above.");
 }
 
 /** Session Agent's configuration for this run: the production one's bindings, a secret, and the example's tools. */

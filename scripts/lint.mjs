@@ -10,14 +10,14 @@
 //   npm run lint -- write     applies the fixes of Biome and rustfmt
 
 import { basename, join } from "node:path";
-import { close, fromCheck } from "./counts.mjs";
+import { close, fromCheck } from "./test_counts.mjs";
 import { withLock } from "./lock.mjs";
-import { ROOT } from "./places.mjs";
+import { ROOT } from "./paths.mjs";
 import { outputOf, run } from "./processes.mjs";
 import { setUpOnly } from "./setup.mjs";
 import { lintPackages, packages } from "./setup/packages.mjs";
 import { RUSTUP_LOCK, wasmTarget } from "./setup/wasm_target.mjs";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 
 const BIOME = join(ROOT, "tools/lint/node_modules/.bin/biome");
 const WEB = [
@@ -55,7 +55,7 @@ const CHECKS = [
 
 export async function main([what]) {
   if (![undefined, "web", "prose", "no-tests", "write"].includes(what))
-    throw new Stop("`npm run lint` takes `web`, `prose`, `no-tests`, `write` or no argument.");
+    throw new UserError("`npm run lint` takes `web`, `prose`, `no-tests`, `write` or no argument.");
   if (what === "prose") return close([await proseChecked()]);
   await setUpOnly(lintPackages);
   if (what === "web") return close(await checked(BIOME, WEB));
@@ -105,6 +105,8 @@ async function addMissingComponents() {
     () => run("rustup", ["component", "add", ...components]),
   );
   if (code !== 0) {
-    throw new Stop(`Linting needs ${components.join(" and ")}: add what your Rust calls them, then run this again.`);
+    throw new UserError(
+      `Linting needs ${components.join(" and ")}: add what your Rust calls them, then run this again.`,
+    );
   }
 }

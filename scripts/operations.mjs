@@ -7,7 +7,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { OPENAPI, ROOT } from "./places.mjs";
+import { OPENAPI, ROOT } from "./paths.mjs";
 
 /** The file that this script writes. */
 export const GENERATED = "docs/operations.md";

@@ -1,7 +1,7 @@
 // Runs child processes that stop together with this process.
 
 import { spawn, spawnSync } from "node:child_process";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 };
 const GRACE_MS = 5_000;
@@ -79,7 +79,9 @@ async function endOf(child, stop = passOn) {
     const code = await untilEnd;
     return isStopping ? await new Promise(() => {}) : code;
   } catch (error) {
-    throw error.code === "ENOENT" ? new Stop(`\`${child.spawnfile}\` could not be started: no such program.`) : error;
+    throw error.code === "ENOENT"
+      ? new UserError(`\`${child.spawnfile}\` could not be started: no such program.`)
+      : error;
   } finally {
     running.delete(stopIt);
   }

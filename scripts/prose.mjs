@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { findingsIn } from "./prose/rules.mjs";
 import { textsOf } from "./prose/texts.mjs";
-import { ROOT } from "./places.mjs";
+import { ROOT } from "./paths.mjs";
 
 /** The files with texts, as git knows them. */
 const COVERED = [

@@ -10,12 +10,12 @@ import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
-import { close, fromCheck } from "./counts.mjs";
-import { BUILD, CLIENT, ROOT } from "./places.mjs";
+import { close, fromCheck } from "./test_counts.mjs";
+import { BUILD, CLIENT, ROOT } from "./paths.mjs";
 import { outputOf, run, runAside } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { pythonPackages } from "./setup/python.mjs";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 
 const NPM_PACKAGES = [CLIENT, join(ROOT, "packages", "create-session-agent")];
 const CRATE = "session-agent-client";
@@ -48,12 +48,12 @@ export function readArguments(args) {
   try {
     read = parseArgs({ args, options: { "dry-run": { type: "boolean", default: false } }, allowPositionals: true });
   } catch {
-    throw new Stop(USAGE);
+    throw new UserError(USAGE);
   }
   const dryRun = read.values["dry-run"];
   const registries = read.positionals.length === 0 && dryRun ? Object.keys(REGISTRIES) : read.positionals;
   const isKnown = registries.every((name) => Object.hasOwn(REGISTRIES, name));
-  if (!isKnown || registries.length === 0 || (registries.length > 1 && !dryRun)) throw new Stop(USAGE);
+  if (!isKnown || registries.length === 0 || (registries.length > 1 && !dryRun)) throw new UserError(USAGE);
   return { registries, dryRun };
 }
 
@@ -73,14 +73,16 @@ export function sharedVersion() {
   const [first, ...others] = new Set(Object.values(versions));
   if (others.length === 0 && first !== undefined) return first;
   const list = Object.entries(versions).map(([file, version]) => `${file}: ${version}`);
-  throw new Stop(`The packages have different versions. Write the same version into each file:\n${list.join("\n")}`);
+  throw new UserError(
+    `The packages have different versions. Write the same version into each file:\n${list.join("\n")}`,
+  );
 }
 
 function mustBeReady(version) {
   const changes = outputOf("git", ["-C", ROOT, "status", "--porcelain"]);
-  if (changes !== "") throw new Stop("There are uncommitted changes. Commit them, then release.");
+  if (changes !== "") throw new UserError("There are uncommitted changes. Commit them, then release.");
   const problem = problemWithChangelog(readFileSync(join(ROOT, "CHANGELOG.md"), "utf8"), version);
-  if (problem !== null) throw new Stop(problem);
+  if (problem !== null) throw new UserError(problem);
 }
 
 /** Why a changelog isn't ready for the release of this version, or `null`. */
@@ -113,7 +115,8 @@ async function toPypi(dryRun) {
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"));
   const found = await pythonPackages({ title: "what publishes a Python package", requirements }, { variables: {} });
-  if (found.because) throw new Stop(`The Python package can't be built: ${found.because}. To fix this, ${found.help}.`);
+  if (found.because)
+    throw new UserError(`The Python package can't be built: ${found.because}. To fix this, ${found.help}.`);
   const env = { ...process.env, ...found.env };
   const folder = join(BUILD, "pypi");
   rmSync(folder, { recursive: true, force: true });

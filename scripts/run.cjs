@@ -30,8 +30,8 @@ import("./" + process.argv[2] + ".mjs")
       if (process.env.WRANGLER_COMMAND === "dev" && !process.env.SESSION_AGENT_START) console.error(INSTEAD);
     },
     function (error) {
-      // The message of a `Stop` is for the reader; anything else is a bug.
-      console.error(error.name === "Stop" ? error.message : error);
+      // The message of a `UserError` is for the reader; anything else is a bug.
+      console.error(error.name === "UserError" ? error.message : error);
       process.exitCode = 1;
     },
   );

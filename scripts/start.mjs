@@ -13,9 +13,9 @@ import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { build } from "./build.mjs";
 import { localDefaults } from "./local_defaults.mjs";
-import { LOCAL, ROOT } from "./places.mjs";
+import { LOCAL, ROOT } from "./paths.mjs";
 import { setUp } from "./setup.mjs";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 import { startServer } from "./processes.mjs";
 import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
 
@@ -95,7 +95,7 @@ export function portFrom(text) {
   if (!text) return FIRST_PORT;
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new Stop(`PORT must be a number from 1 to 65535, not \`${text}\`.`);
+    throw new UserError(`PORT must be a number from 1 to 65535, not \`${text}\`.`);
   }
   return port;
 }
@@ -105,7 +105,7 @@ async function freePort(wanted) {
   for (let port = wanted; port < wanted + PORTS_TRIED && port <= 65_535; port++) {
     if (await isFree(port)) return port;
   }
-  throw new Stop(`No free port was found, starting at ${wanted}. Set PORT to a free one.`);
+  throw new UserError(`No free port was found, starting at ${wanted}. Set PORT to a free one.`);
 }
 
 function isFree(port) {

@@ -20,8 +20,8 @@
 
 import { join } from "node:path";
 import { build } from "./build.mjs";
-import { close, fromCargo, fromCheck, sum } from "./counts.mjs";
-import { ROOT, withPackages } from "./places.mjs";
+import { close, fromCargo, fromCheck, sum } from "./test_counts.mjs";
+import { ROOT, withPackages } from "./paths.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import {
@@ -33,7 +33,7 @@ import {
   generatorPackages,
   versionPackages,
 } from "./setup/packages.mjs";
-import { Stop } from "./stop.mjs";
+import { UserError } from "./user_error.mjs";
 import { filesNamed, PARTS_IN_NODE, testsOf } from "./test/files.mjs";
 import { findNamed } from "./test/named.mjs";
 import { envOfTests } from "./test/native.mjs";
@@ -75,10 +75,10 @@ export function partsOf(args) {
   const [parts, rest] = other < 0 ? [args, []] : [args.slice(0, other), args.slice(other)];
   if (parts.length === 0) {
     const named = findNamed(args);
-    if (named === null) throw new Stop(unknown(args));
+    if (named === null) throw new UserError(unknown(args));
     return named;
   }
-  if (parts.length > 1 && rest.length > 0) throw new Stop(`There is no part \`${rest[0]}\`: ${PARTS.join(", ")}.`);
+  if (parts.length > 1 && rest.length > 0) throw new UserError(`There is no part \`${rest[0]}\`: ${PARTS.join(", ")}.`);
   return { parts, rest };
 }
 
@@ -96,7 +96,7 @@ async function orFailed(run) {
   try {
     return await run();
   } catch (error) {
-    console.error(error instanceof Stop ? error.message : error);
+    console.error(error instanceof UserError ? error.message : error);
     return { passed: 0, failed: 1 };
   }
 }

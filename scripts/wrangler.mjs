@@ -1,7 +1,7 @@
 // Runs wrangler: with a Node that it supports, quietly, and without telemetry.
 
 import { join } from "node:path";
-import { BIN, LOCAL, NODE_MODULES, withPackages } from "./places.mjs";
+import { BIN, LOCAL, NODE_MODULES, withPackages } from "./paths.mjs";
 import versions from "./node_version.cjs";
 
 export const WRANGLER = join(NODE_MODULES, "wrangler", "bin", "wrangler.js");

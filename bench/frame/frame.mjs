@@ -12,7 +12,7 @@ import { access, constants, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 
 const FRAME = join(ROOT, "bench/frame");

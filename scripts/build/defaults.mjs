@@ -9,8 +9,8 @@ import {
   findTextFault,
   findVariableFault,
 } from "../../packages/session-agent/bin/defaults.mjs";
-import { BUILD, OPENAPI, ROOT } from "../places.mjs";
-import { Stop } from "../stop.mjs";
+import { BUILD, OPENAPI, ROOT } from "../paths.mjs";
+import { UserError } from "../user_error.mjs";
 
 const FILE = "agent-defaults.json";
 
@@ -46,7 +46,7 @@ function readDefaults(file) {
   const text = readFileSync(file, "utf8");
   const bytes = Buffer.byteLength(text);
   if (bytes > MAX_FILE_BYTES)
-    throw new Stop(
+    throw new UserError(
       `${FILE} has ${bytes} bytes; at most ${MAX_FILE_BYTES} are read. Keep long texts in a bucket, as a block's \`source\`.`,
     );
   stopAt(findTextFault(FILE, text, readApi()));
@@ -54,5 +54,5 @@ function readDefaults(file) {
 }
 
 function stopAt(fault) {
-  if (fault !== undefined) throw new Stop(fault);
+  if (fault !== undefined) throw new UserError(fault);
 }

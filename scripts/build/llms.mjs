@@ -4,7 +4,7 @@
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join, posix } from "node:path";
-import { ROOT } from "../places.mjs";
+import { ROOT } from "../paths.mjs";
 import { PACKAGED } from "./package.mjs";
 import { SITE } from "./site.mjs";
 

@@ -3,7 +3,7 @@
 
 import { copyFileSync, cpSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BUILD, CLIENT, ROOT } from "../places.mjs";
+import { BUILD, CLIENT, ROOT } from "../paths.mjs";
 
 /** The content of the package's folder, ignored by git. */
 export const PACKAGED = join(CLIENT, "worker");

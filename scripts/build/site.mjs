@@ -3,7 +3,7 @@
 
 import { copyFileSync, cpSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { BUILD, CLIENT, OPENAPI, ROOT } from "../places.mjs";
+import { BUILD, CLIENT, OPENAPI, ROOT } from "../paths.mjs";
 
 export const SITE = join(BUILD, "site");
 

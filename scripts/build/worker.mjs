@@ -14,9 +14,9 @@
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bindgen } from "../setup/bindgen.mjs";
-import { BIN, BUILD, OPENAPI, ROOT, withPackages } from "../places.mjs";
+import { BIN, BUILD, OPENAPI, ROOT, withPackages } from "../paths.mjs";
 import { outputOf, run } from "../processes.mjs";
-import { Stop } from "../stop.mjs";
+import { UserError } from "../user_error.mjs";
 import { bundlePackaged } from "./package.mjs";
 
 const TARGET = "wasm32-unknown-unknown";
@@ -72,7 +72,7 @@ function compiled() {
     "--manifest-path",
     join(ROOT, "Cargo.toml"),
   ]);
-  if (metadata === null) throw new Stop("`cargo metadata` failed: run it here to see why.");
+  if (metadata === null) throw new UserError("`cargo metadata` failed: run it here to see why.");
   return join(JSON.parse(metadata).target_directory, TARGET, "release", "session_agent.wasm");
 }
 
@@ -96,7 +96,7 @@ function importAsWorkersDo(file) {
   const [proposed, understood] = ["import source wasmModule from ", "import wasmModule from "];
   const code = readFileSync(file, "utf8");
   if (!code.includes(proposed))
-    throw new Stop(
+    throw new UserError(
       `bindgen wrote no \`${proposed.trim()}\`: scripts/build/worker.mjs has to learn what it writes now.`,
     );
   writeFileSync(file, code.replace(proposed, understood));
@@ -129,5 +129,5 @@ async function bundle() {
 
 async function step(program, args, more = {}) {
   const code = await run(program, args, { cwd: ROOT, env: { ...withPackages(), ...more } });
-  if (code !== 0) throw new Stop("The build failed: see the reason above.");
+  if (code !== 0) throw new UserError("The build failed: see the reason above.");
 }

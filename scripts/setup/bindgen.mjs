@@ -6,9 +6,9 @@
 import { createHash } from "node:crypto";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { CACHE, lockedCrate, ROOT } from "../places.mjs";
+import { CACHE, lockedCrate, ROOT } from "../paths.mjs";
 import { run } from "../processes.mjs";
-import { Stop } from "../stop.mjs";
+import { UserError } from "../user_error.mjs";
 
 const CRATE = join(ROOT, "tools", "bindgen");
 const TARGET = join(CACHE, "target");
@@ -33,7 +33,7 @@ export const bindgen = {
     const args = ["install", "--path", CRATE, "--locked", "--force", "--no-track", "--root", folder()];
     const code = await run("cargo", args, { cwd: CRATE, env: environment() });
     if (code !== 0)
-      throw new Stop(
+      throw new UserError(
         "Compiling tools/bindgen failed (see the reason above). This step needs network access the first time.",
       );
     // Kept until here, so that a resumed setup compiles little.
@@ -44,7 +44,7 @@ export const bindgen = {
 export function checkBindgenVersion() {
   const library = lockedCrate("wasm-bindgen");
   const problem = problemWithVersions(library, lockedCrate("wasm-bindgen-cli-support", CRATE));
-  if (problem) throw new Stop(problem);
+  if (problem) throw new UserError(problem);
 }
 
 /** The library and the program use a private format that changes with each version. */

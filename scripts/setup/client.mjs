@@ -8,9 +8,9 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { render } from "../client.mjs";
-import { CLIENT, LOCAL, OPENAPI, ROOT, TSC } from "../places.mjs";
+import { CLIENT, LOCAL, OPENAPI, ROOT, TSC } from "../paths.mjs";
 import { run } from "../processes.mjs";
-import { Stop } from "../stop.mjs";
+import { UserError } from "../user_error.mjs";
 
 const SOURCES = join(CLIENT, "src");
 const DIST = join(CLIENT, "dist");
@@ -40,7 +40,7 @@ export const client = {
       const code = await run(process.execPath, [TSC, "--project", CLIENT, "--noCheck", ...part, "--outDir", next], {
         cwd: ROOT,
       });
-      if (code !== 0) throw new Stop("The client could not be compiled: see the reason above.");
+      if (code !== 0) throw new UserError("The client could not be compiled: see the reason above.");
     }
     writeFileSync(join(next, ".sources.sha256"), written);
     // Replaced atomically: other processes import these files.

@@ -2,9 +2,9 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
-import { LOCAL, ROOT } from "../places.mjs";
+import { LOCAL, ROOT } from "../paths.mjs";
 import { run } from "../processes.mjs";
-import { Stop } from "../stop.mjs";
+import { UserError } from "../user_error.mjs";
 
 /** What building, serving and deploying need. */
 export const packages = packagesIn(
@@ -90,11 +90,11 @@ function packagesIn(folder, title) {
     async run() {
       // Under wrangler, `npm ci` would remove the program that is running this script.
       if (process.env.WRANGLER_COMMAND && existsSync(modules)) {
-        throw new Stop(`node_modules doesn't match ${lock}: run \`npm ci\`, then run this again.`);
+        throw new UserError(`node_modules doesn't match ${lock}: run \`npm ci\`, then run this again.`);
       }
       const code = await run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
       if (code !== 0) {
-        throw new Stop(
+        throw new UserError(
           `\`npm ci\` failed for ${lock} (see the reason above). This step needs access to the npm registry the first time.`,
         );
       }

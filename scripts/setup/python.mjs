@@ -12,7 +12,7 @@ import { homedir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { withLock } from "../lock.mjs";
-import { CACHE, findOnPath } from "../places.mjs";
+import { CACHE, findOnPath } from "../paths.mjs";
 
 /** The oldest Python that wheels of all the packages are made for. */
 const OLDEST = [3, 11];

@@ -1,9 +1,9 @@
 // Checks the programs that must be installed manually: Rust, a linker, npm. Reports each missing one
 // in a sentence.
 
-import { findOnPath } from "../places.mjs";
+import { findOnPath } from "../paths.mjs";
 import { outputOf } from "../processes.mjs";
-import { Stop } from "../stop.mjs";
+import { UserError } from "../user_error.mjs";
 
 const RUST = [1, 91];
 
@@ -13,7 +13,7 @@ export function checkRequirements() {
     rustc: outputOf("rustc", ["--version"]),
     has: (program) => findOnPath(program) !== null,
   });
-  if (problem) throw new Stop(problem);
+  if (problem) throw new UserError(problem);
 }
 
 export function problemWith({ platform, rustc, has }) {

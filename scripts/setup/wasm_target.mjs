@@ -2,9 +2,9 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { CACHE, findOnPath } from "../places.mjs";
+import { CACHE, findOnPath } from "../paths.mjs";
 import { outputOf, run } from "../processes.mjs";
-import { Stop } from "../stop.mjs";
+import { UserError } from "../user_error.mjs";
 
 /** Two processes must not change a toolchain with rustup at the same time. */
 export const RUSTUP_LOCK = join(CACHE, "rustup.lock");
@@ -24,13 +24,13 @@ export const wasmTarget = {
 
   async run() {
     if (findOnPath("rustup") === null) {
-      throw new Stop(
+      throw new UserError(
         `This Rust has no ${TARGET} target and there is no \`rustup\` to add it: install your distribution's package for it (Debian: \`libstd-rust-dev-wasm32\`) or Rust from https://rustup.rs.`,
       );
     }
     const code = await run("rustup", ["target", "add", TARGET]);
     if (code !== 0) {
-      throw new Stop(
+      throw new UserError(
         `\`rustup target add ${TARGET}\` failed (see the reason above). This step needs network access the first time.`,
       );
     }

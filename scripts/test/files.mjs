@@ -2,8 +2,8 @@
 
 import { readdirSync } from "node:fs";
 import { basename, join } from "node:path";
-import { ROOT } from "../places.mjs";
-import { Stop } from "../stop.mjs";
+import { ROOT } from "../paths.mjs";
+import { UserError } from "../user_error.mjs";
 
 /** The folders of tests that Node's runner runs. Each is a part of `npm test`. */
 const FOLDERS = ["scripts", "workerd", "client", "python", "console", "cargo", "player"];
@@ -12,7 +12,7 @@ const FOLDERS = ["scripts", "workerd", "client", "python", "console", "cargo", "
  * These tests run exclusively, as a part of their own. One measures memory. The other sends 64 long
  * vectors at once to a real model, for which a search waits 5 seconds.
  */
-export const ALONE = ["tests/workerd/memory.test.mjs", "tests/workerd/real_embeddings.test.mjs"];
+export const ALONE = ["tests/workerd/isolate_memory.test.mjs", "tests/workerd/real_embeddings.test.mjs"];
 
 /** The longest ones run first, so that a run does not wait for one of them at its end. */
 export const FIRST = [
@@ -22,7 +22,7 @@ export const FIRST = [
   "tests/client/second_worker.test.mjs",
   "tests/client/versions.test.mjs",
   "tests/python/package.test.mjs",
-  "tests/client/ways.test.mjs",
+  "tests/client/connection_matrix.test.mjs",
   "tests/client/create_react.test.mjs",
   "tests/client/base_url_coding_agents.test.mjs",
   "tests/client/langgraph.test.mjs",
@@ -43,14 +43,16 @@ export function testsOf(parts) {
   return [...FIRST.filter((file) => files.includes(file)), ...files.filter((file) => !FIRST.includes(file))];
 }
 
-/** The named files, each by its path or as `memory` for `tests/workerd/memory.test.mjs`. */
+/** The named files, each by its path or as `isolate_memory` for `tests/workerd/isolate_memory.test.mjs`. */
 export function filesNamed(names, parts) {
   const all = [...testsOf(parts), ...ALONE];
   return names.map((name) => {
     const isNamed = (file) => basename(file, ".test.mjs") === basename(name, ".test.mjs");
     const file = all.includes(name) ? name : all.find(isNamed);
     if (file !== undefined) return file;
-    throw new Stop(`There is no file of tests \`${name}\` in ${parts.join(", ")}. Name one of tests/*/*.test.mjs.`);
+    throw new UserError(
+      `There is no file of tests \`${name}\` in ${parts.join(", ")}. Name one of tests/*/*.test.mjs.`,
+    );
   });
 }
 

@@ -2,7 +2,7 @@
 
 import { readdirSync, readFileSync } from "node:fs";
 import { basename, join, relative, resolve, sep } from "node:path";
-import { ROOT } from "../places.mjs";
+import { ROOT } from "../paths.mjs";
 import { PARTS_IN_NODE, testsOf } from "./files.mjs";
 
 /** The folders with Rust's tests. */

@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { IN_TESTS } from "../lint.mjs";
-import { ROOT } from "../places.mjs";
+import { ROOT } from "../paths.mjs";
 
 /**
  * Everything that runs these tests compiles them with these flags: otherwise cargo compiles them

@@ -4,8 +4,8 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fromTap, skippedInTap, testsInTap } from "../counts.mjs";
-import { ROOT, withPackages } from "../places.mjs";
+import { fromTap, skippedInTap, testsInTap } from "../test_counts.mjs";
+import { ROOT, withPackages } from "../paths.mjs";
 import { runAside } from "../processes.mjs";
 import { NODE } from "../wrangler.mjs";
 import { ALONE } from "./files.mjs";
@@ -13,7 +13,7 @@ import { ALONE } from "./files.mjs";
 /** Two cores: one file computes while others wait. */
 const AT_ONCE = 3;
 
-// A hanging test is a failure, not an endless run. memory.test.mjs starts a runtime for each
+// A hanging test is a failure, not an endless run. isolate_memory.test.mjs starts a runtime for each
 // operation and takes minutes.
 const TEST_TIMEOUT_MS = 900_000;
 

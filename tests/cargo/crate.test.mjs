@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { OPENAPI, ROOT } from "../../scripts/paths.mjs";
 
 const runFile = promisify(execFile);
 

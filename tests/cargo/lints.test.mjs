@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { UNTESTED_PACKAGE } from "../../scripts/lint.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { outputOf } from "../../scripts/processes.mjs";
 import { envOfTests } from "../../scripts/test/native.mjs";
 

@@ -1,7 +1,7 @@
 // `session-agent/adk` with ADK's own runner and a scripted model, compared with ADK's in-memory
 // session service. The object is evicted after every write.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import {
@@ -17,8 +17,8 @@ import {
   State,
 } from "@google/adk";
 import { z } from "zod";
-import { games } from "../long.mjs";
-import { startEvicting } from "./evicting.mjs";
+import { games } from "../game_counts.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
 const { SessionAgentSessionService } = await import("session-agent/adk");
 

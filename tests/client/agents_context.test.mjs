@@ -1,11 +1,11 @@
 // `session-agent/agents-context` with the Agents SDK's own `ContextBlocks`. The object is evicted
 // after every write.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ContextBlocks } from "agents/context";
-import { startEvicting } from "./evicting.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
 const { BlockOverBudgetError } = await import("session-agent");
 const { contextProvider } = await import("session-agent/agents-context");

@@ -1,7 +1,7 @@
 // `session-agent/anthropic-memory` with the SDK's own tool runner, compared with the SDK's file
 // system tool. The object is evicted after every write.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { after, test } from "node:test";
 import Anthropic from "@anthropic-ai/sdk";
 import { betaMemoryTool } from "@anthropic-ai/sdk/helpers/beta/memory";
 import { BetaLocalFilesystemMemoryTool } from "@anthropic-ai/sdk/tools/memory/node";
-import { startEvicting } from "./evicting.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
 const { memoryHandlers } = await import("session-agent/anthropic-memory");
 

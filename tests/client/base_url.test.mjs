@@ -11,12 +11,12 @@ import OldAnthropic from "anthropic-a-year-old";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
 import { documents, tableUnder } from "../workerd/documents.mjs";
-import { alike, all, plain, startCompared, WEATHER } from "./compared.mjs";
+import { alike, all, plain, startComparison, WEATHER } from "./compare_with_provider.mjs";
 
-const { provider, run, tokenOf, baseOf, compare } = await startCompared();
+const { provider, run, tokenOf, baseOf, compare } = await startComparison();
 
 /** With a provider without the Responses API. */
-const inChat = await startCompared(undefined, "chat-completions");
+const inChat = await startComparison(undefined, "chat-completions");
 
 const openais = { newest: OpenAI, "a year old": OldOpenAI };
 const anthropics = { newest: Anthropic, "a year old": OldAnthropic };

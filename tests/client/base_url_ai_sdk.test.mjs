@@ -9,11 +9,11 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, Output, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
-import { alike, all, startCompared } from "./compared.mjs";
+import { alike, all, startComparison } from "./compare_with_provider.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-const { provider, compare, remember, urlsOf } = await startCompared();
+const { provider, compare, remember, urlsOf } = await startComparison();
 
 /** Creates each model. */
 const MODELS = {

@@ -9,9 +9,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { documents } from "../workerd/documents.mjs";
-import { alike, startCompared } from "./compared.mjs";
+import { alike, startComparison } from "./compare_with_provider.mjs";
 
-const { provider, run, compare, tokenOf, urlsOf, baseOf } = await startCompared();
+const { provider, run, compare, tokenOf, urlsOf, baseOf } = await startComparison();
 
 const PACKAGES = join(import.meta.dirname, "coding_agents/node_modules");
 const CLAUDE_CODE = join(PACKAGES, "@anthropic-ai/claude-code/cli-wrapper.cjs");

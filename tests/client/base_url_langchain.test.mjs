@@ -10,9 +10,9 @@ import { tool } from "@langchain/core/tools";
 import { createReactAgent } from "@langchain/langgraph/prebuilt";
 import { ChatOpenAI } from "@langchain/openai";
 import { z } from "zod";
-import { alike, all, startCompared } from "./compared.mjs";
+import { alike, all, startComparison } from "./compare_with_provider.mjs";
 
-const { compare, remember, tokenOf, urlsOf } = await startCompared();
+const { compare, remember, tokenOf, urlsOf } = await startComparison();
 
 const openai =
   (useResponsesApi) =>

@@ -5,9 +5,9 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
 import { z } from "zod";
-import { alike, all, startCompared } from "./compared.mjs";
+import { alike, all, startComparison } from "./compare_with_provider.mjs";
 
-const { compare, remember, urlsOf } = await startCompared();
+const { compare, remember, urlsOf } = await startComparison();
 
 const runner =
   (useResponses) =>

@@ -9,11 +9,11 @@ import { Agent, OpenAIProvider, Runner, webSearchTool } from "@openai/agents";
 import { generateText, streamText } from "ai";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
-import { alike, all, startCompared, WEATHER } from "./compared.mjs";
+import { alike, all, startComparison, WEATHER } from "./compare_with_provider.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-const { provider, run, tokenOf, urlsOf, compare, remember } = await startCompared();
+const { provider, run, tokenOf, urlsOf, compare, remember } = await startComparison();
 
 const clientOf =
   (Client) =>

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { build } from "esbuild";
 import { documents } from "../workerd/documents.mjs";
 import { startWithSecond } from "../workerd/second_worker.mjs";
-import { startCompared } from "./compared.mjs";
+import { startComparison } from "./compare_with_provider.mjs";
 
 const [printed, ...others] = documents
   .flatMap(({ blocks }) => blocks)
@@ -55,7 +55,7 @@ const bundled = await build({
   external: ["cloudflare:*", "node:*"],
 });
 
-const { provider, run, tokenOf, worker } = await startCompared((settings) =>
+const { provider, run, tokenOf, worker } = await startComparison((settings) =>
   startWithSecond(settings, bundled.outputFiles[0].text),
 );
 

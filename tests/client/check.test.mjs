@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { quietly } from "../../scripts/wrangler.mjs";
-import { project, wrangler } from "./packed.mjs";
+import { project, wrangler } from "./packed_project.mjs";
 
 const runFile = promisify(execFile);
 

@@ -10,8 +10,8 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
 import { until } from "../console/browser.mjs";
-import { create, folder, made } from "./created.mjs";
-import { dev, npmRun } from "./packed.mjs";
+import { create, folder, made } from "./create_project.mjs";
+import { dev, npmRun } from "./packed_project.mjs";
 
 /** The number of our tables in each object of a project, under `wrangler dev`. */
 async function tablesIn(project) {

@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { createProject, readArguments } from "../../scripts/create.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { quietly } from "../../scripts/wrangler.mjs";
-import { wrangler } from "./packed.mjs";
+import { wrangler } from "./packed_project.mjs";
 
 const parent = await mkdtemp(join(tmpdir(), "session-agent-create-here-"));
 after(() => rm(parent, { recursive: true, force: true }));
@@ -46,5 +46,5 @@ test("the_folder_is_relative_to_the_working_directory", () => {
   assert.deepEqual(readArguments(["../my-agent"], "/a/clone"), { folder: "/a/my-agent", template: "class" });
   assert.deepEqual(readArguments(["-t", "react", "here"], "/a"), { folder: "/a/here", template: "react" });
   for (const args of [[], ["one", "two"], ["one", "--templat", "class"]])
-    assert.throws(() => readArguments(args, "/a"), { name: "Stop" });
+    assert.throws(() => readArguments(args, "/a"), { name: "UserError" });
 });

@@ -11,8 +11,8 @@ import { promisify } from "node:util";
 import { quietly } from "../../scripts/wrangler.mjs";
 import { launch, skip, until } from "../console/browser.mjs";
 import { callTool, gate, refuse, say, startModel } from "../workerd/model_server.mjs";
-import { made } from "./created.mjs";
-import { dev, npmRun } from "./packed.mjs";
+import { made } from "./create_project.mjs";
+import { dev, npmRun } from "./packed_project.mjs";
 
 const TYPES = ["@types/react", "@types/react-dom", "@cloudflare/workers-types"];
 const LINKS = ["ai", "zod", "wrangler", "react", "react-dom", "vite", "typescript", ...TYPES];

@@ -1,7 +1,7 @@
 // The programs of docs/adapters.md, docs/migrating.md and docs/operations-guide.md are run as
 // printed and type-checked. The adapters and the client are type-checked too.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
@@ -15,11 +15,11 @@ import { setTracingDisabled } from "@openai/agents-core";
 import { assistantMessage, ScriptedModel } from "@openai/agents-core/testing";
 import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
 import { transform } from "esbuild";
-import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
+import { CLIENT, ROOT, TSC } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { clientProgram, documents } from "../workerd/documents.mjs";
 import { startServer } from "../workerd/harness.mjs";
-import { compiled } from "./compiled.mjs";
+import { compiled } from "./compile_typescript.mjs";
 
 const GUIDES = ["docs/adapters.md", "docs/migrating.md", "docs/operations-guide.md"];
 

@@ -2,7 +2,7 @@
 // the chat's page as a visitor would; a scripted model answers. The tests share one file because
 // two runs of an example would share its folder.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AgentClient } from "agents/client";

@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startServer } from "../workerd/harness.mjs";
 

@@ -1,11 +1,11 @@
 // `session-agent/import` against the built Worker: dry runs, imports, and repeated imports. The
 // Agents SDK's own code creates its tables.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
-import { startEvicting } from "./evicting.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
 const {
   importAgentsTables,

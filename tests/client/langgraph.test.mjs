@@ -1,7 +1,7 @@
 // `session-agent/langgraph` with LangGraph's own suite and with its graphs. The object is evicted
 // after every write.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { Annotation, Command, END, interrupt, START, StateGraph } from "@langchain/langgraph";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
-import { listenForEvictions, startEvicting } from "./evicting.mjs";
+import { listenForEvictions, startEvicting } from "./evicting_server.mjs";
 
 // Available once the first import has run.
 const { LeafMovedError } = await import("session-agent");

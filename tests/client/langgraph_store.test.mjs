@@ -1,15 +1,15 @@
 // LangGraph's store over an agent, compared with LangGraph's in-memory store. The object is evicted
 // after every write.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, test } from "node:test";
 import { Annotation, END, getStore, START, StateGraph } from "@langchain/langgraph";
 import { InMemoryStore, InvalidNamespaceError } from "@langchain/langgraph-checkpoint";
-import { startEvicting } from "./evicting.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
-// These modules resolve only after `resolve.mjs` has run.
+// These modules resolve only after `resolve_packages.mjs` has run.
 const { PayloadTooLargeError } = await import("session-agent");
 const { SessionAgentStore } = await import("session-agent/langgraph");
 

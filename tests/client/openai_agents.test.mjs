@@ -1,13 +1,13 @@
 // `session-agent/openai-agents` with the SDK's own runner and its scripted model, compared with the
 // SDK's in-memory session. The object is evicted after every write.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { Agent, MemorySession, Runner, setTracingDisabled, tool } from "@openai/agents-core";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
 import { z } from "zod";
-import { startEvicting } from "./evicting.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 

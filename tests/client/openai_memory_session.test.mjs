@@ -3,11 +3,11 @@
 //
 // Each case also runs over the SDK's session, which shows that the case is right.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { MemorySession } from "@openai/agents-core";
-import { startEvicting } from "./evicting.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 

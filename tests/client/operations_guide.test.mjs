@@ -11,7 +11,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { parse } from "yaml";
 import { sessionAgent } from "../../packages/session-agent/dist/index.js";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/paths.mjs";
 import { quietly } from "../../scripts/wrangler.mjs";
 import { documents } from "../workerd/documents.mjs";
 import { startServer } from "../workerd/harness.mjs";

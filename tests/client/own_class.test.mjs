@@ -6,10 +6,10 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { startWorkerd } from "../../scripts/workerd.mjs";
-import { compiled } from "./compiled.mjs";
-import { dev, project, wrangler } from "./packed.mjs";
+import { compiled } from "./compile_typescript.mjs";
+import { dev, project, wrangler } from "./packed_project.mjs";
 
 /** The class that people copy. */
 const GUIDES = ["docs/embed.md", "packages/session-agent/README.md"];

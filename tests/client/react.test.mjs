@@ -1,20 +1,20 @@
 // `session-agent/react` with React in a browser, over the built Worker: what the hooks show in one
 // tab and in two while the agent disconnects and reconnects.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
 import { hold, skip } from "../console/browser.mjs";
 import { callTool, gate, refuse, say } from "../workerd/model_server.mjs";
-import { startWorld, textsOf, visit } from "./react/world.mjs";
+import { startPages, textsOf, visit } from "./react/setup.mjs";
 
-let world;
+let pages;
 before(async () => {
-  if (!skip) world = await startWorld();
+  if (!skip) pages = await startPages();
 });
-after(() => world?.stop());
-afterEach(() => world?.proxy.open());
-afterEach(() => assert.equal(world?.model.left ?? 0, 0, "a scripted answer was never requested"));
+after(() => pages?.stop());
+afterEach(() => pages?.proxy.open());
+afterEach(() => assert.equal(pages?.model.left ?? 0, 0, "a scripted answer was never requested"));
 
 const BOOK = {
   name: "book",
@@ -25,14 +25,14 @@ const BOOK = {
 };
 
 const memory = (agent) =>
-  world.call(agent, "defineBlock", { label: "memory", kind: "writable", maxTokens: 1100, defaultContent: "" });
+  pages.call(agent, "defineBlock", { label: "memory", kind: "writable", maxTokens: 1100, defaultContent: "" });
 
 test("an_answer_is_shown_as_it_streams_and_after_a_reload", { skip }, async (t) => {
-  const { open } = await visit(t, world, "said");
+  const { open } = await visit(t, pages, "said");
   const tab = await open();
   assert.deepEqual((await tab.ready()).chat.messages, []);
   const rest = gate();
-  world.model.next(say("Snow ", rest, "in Oslo."));
+  pages.model.next(say("Snow ", rest, "in Oslo."));
   await tab.act("chat", "send", "How is Oslo?");
   await tab.says("How is Oslo?", "Snow ");
   assert.equal((await tab.view()).chat.status, "streaming");
@@ -49,7 +49,7 @@ test("an_answer_is_shown_as_it_streams_and_after_a_reload", { skip }, async (t) 
       ["assistant", undefined, undefined],
     ],
   );
-  const { messages } = await world.call("said", "getHistory", { sessionId: "chat" });
+  const { messages } = await pages.call("said", "getHistory", { sessionId: "chat" });
   assert.deepEqual(
     chat.messages.map(({ id }) => id),
     messages.map(({ id }) => id),
@@ -57,12 +57,12 @@ test("an_answer_is_shown_as_it_streams_and_after_a_reload", { skip }, async (t) 
 });
 
 test("each_part_of_an_answer_keeps_its_position_after_the_turn", { skip }, async (t) => {
-  const { open } = await visit(t, world, "places");
+  const { open } = await visit(t, pages, "places");
   await memory("places");
   const tab = await open();
   await tab.ready();
   const rest = gate();
-  world.model.next(
+  pages.model.next(
     callTool("set_context", { label: "memory", content: "Likes snow." }),
     callTool("set_context", { label: "memory", content: "Likes tea." }),
     say("Both", rest, " noted."),
@@ -84,9 +84,9 @@ test("each_part_of_an_answer_keeps_its_position_after_the_turn", { skip }, async
 });
 
 test("a_page_loaded_between_two_steps_shows_each_text_once", { skip }, async (t) => {
-  const { open } = await visit(t, world, "steps");
+  const { open } = await visit(t, pages, "steps");
   await memory("steps");
-  await world.call("steps", "defineTool", BOOK);
+  await pages.call("steps", "defineTool", BOOK);
   const tab = await open();
   await tab.ready();
   const sayAndCall = (text, ...call) => {
@@ -97,7 +97,7 @@ test("a_page_loaded_between_two_steps_shows_each_text_once", { skip }, async (t)
 
   // A new answer.
   let rest = gate();
-  world.model.next(noting("I note it. "), say("It is ", rest, "noted."));
+  pages.model.next(noting("I note it. "), say("It is ", rest, "noted."));
   await tab.act("chat", "send", "I like snow.");
   await tab.says("I like snow.", "I note it. It is ");
   await tab.page.reload();
@@ -106,14 +106,14 @@ test("a_page_loaded_between_two_steps_shows_each_text_once", { skip }, async (t)
   await tab.says("I like snow.", "I note it. It is noted.");
 
   // An answer that continues after a decision.
-  world.model.next(sayAndCall("I book. ", "book", { place: "Maaemo" }));
+  pages.model.next(sayAndCall("I book. ", "book", { place: "Maaemo" }));
   await tab.act("chat", "send", "Book a table.");
   const waiting = await tab.shows(
     "waits for approval",
     ({ chat }) => chat.status === "ready" && chat.messages.at(-1).parts.at(-1).state === "approval-requested",
   );
   rest = gate();
-  world.model.next(noting("I note that, too. "), say("You have ", rest, "none."));
+  pages.model.next(noting("I note that, too. "), say("You have ", rest, "none."));
   await tab.act("chat", "approve", waiting.chat.messages.at(-1).parts.at(-1).approval.id, false);
   const before = ["I like snow.", "I note it. It is noted.", "Book a table."];
   await tab.says(...before, "I book. I note that, too. You have ");
@@ -124,17 +124,17 @@ test("a_page_loaded_between_two_steps_shows_each_text_once", { skip }, async (t)
 });
 
 test("viewing_a_chat_creates_nothing", { skip }, async (t) => {
-  const { open } = await visit(t, world, "looked");
+  const { open } = await visit(t, pages, "looked");
   await (await open()).ready();
-  assert.deepEqual((await world.call("looked", "listSessions")).sessions, []);
+  assert.deepEqual((await pages.call("looked", "listSessions")).sessions, []);
 });
 
 test("two_tabs_show_the_same_and_a_message_is_queued", { skip }, async (t) => {
-  const { open } = await visit(t, world, "tabs");
+  const { open } = await visit(t, pages, "tabs");
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);
   const rest = gate();
-  world.model.next(say("One", rest, "."), say("Two."));
+  pages.model.next(say("One", rest, "."), say("Two."));
   await one.act("chat", "send", "First");
   await one.says("First", "One");
   await other.says("First", "One");
@@ -145,7 +145,7 @@ test("two_tabs_show_the_same_and_a_message_is_queued", { skip }, async (t) => {
   await Promise.all([one, other].map((tab) => tab.says("First", "One.", "Second", "Two.")));
   await Promise.all([one.ready(), other.ready()]);
   // A message appended by another client appears by itself.
-  await world.call("tabs", "appendMessage", {
+  await pages.call("tabs", "appendMessage", {
     sessionId: "chat",
     message: { role: "user", parts: [{ type: "text", text: "By a server" }] },
   });
@@ -153,11 +153,11 @@ test("two_tabs_show_the_same_and_a_message_is_queued", { skip }, async (t) => {
 });
 
 test("a_queued_message_is_withdrawn_and_a_turn_stopped", { skip }, async (t) => {
-  const { open } = await visit(t, world, "stopped");
+  const { open } = await visit(t, pages, "stopped");
   const tab = await open();
   await tab.ready();
   const never = gate();
-  world.model.next(say("This far", never, " and no further."));
+  pages.model.next(say("This far", never, " and no further."));
   await tab.act("chat", "send", "Go on.");
   await tab.says("Go on.", "This far");
   const waiting = await tab.act("chat", "send", "And then?");
@@ -168,20 +168,20 @@ test("a_queued_message_is_withdrawn_and_a_turn_stopped", { skip }, async (t) => 
   await tab.ready();
   never.open();
   await tab.says("Go on.", "This far");
-  assert.equal(world.model.requests.filter(({ messages }) => JSON.stringify(messages).includes("And then?")).length, 0);
+  assert.equal(pages.model.requests.filter(({ messages }) => JSON.stringify(messages).includes("And then?")).length, 0);
 });
 
 test("a_failed_turn_stays_with_its_message_and_is_retried_after_a_reload", { skip }, async (t) => {
-  const { open } = await visit(t, world, "failed");
+  const { open } = await visit(t, pages, "failed");
   const tab = await open();
   await tab.ready();
-  world.model.next(refuse(401, "No such key."));
+  pages.model.next(refuse(401, "No such key."));
   await tab.act("chat", "send", "Are you there?");
   const failed = ({ chat }) => chat.status === "ready" && chat.messages[0]?.failure?.code != null;
   const { chat } = await tab.shows("the failure", failed);
   assert.deepEqual(chat.messages.length, 1);
   assert.match(chat.messages[0].failure.code, /^model_/);
-  world.model.next(say("Later."));
+  pages.model.next(say("Later."));
   await tab.act("chat", "send", "Another");
   await tab.says("Are you there?", "Another", "Later.");
   await tab.page.reload();
@@ -193,17 +193,17 @@ test("a_failed_turn_stays_with_its_message_and_is_retried_after_a_reload", { ski
     later.chat.messages.map(({ failure }) => failure?.code ?? null),
     [chat.messages[0].failure.code, null, null],
   );
-  world.model.next(say("I am."));
+  pages.model.next(say("I am."));
   await tab.act("chat", "retry", later.chat.messages[0].id);
   await tab.says("Are you there?", "I am.");
   assert.equal((await tab.ready()).chat.messages[0].failure, undefined);
 });
 
 test("an_interrupted_answer_keeps_its_text_and_shows_the_reason", { skip }, async (t) => {
-  const { open } = await visit(t, world, "broken");
+  const { open } = await visit(t, pages, "broken");
   const tab = await open();
   await tab.ready();
-  world.model.next(callTool("set_context", { label: "memory", content: "Likes tea." }), refuse(401, "No such key."));
+  pages.model.next(callTool("set_context", { label: "memory", content: "Likes tea." }), refuse(401, "No such key."));
   await memory("broken");
   await tab.act("chat", "send", "I like tea.");
   const view = await tab.shows("the failure", ({ chat }) => chat.messages.at(-1)?.failure?.code != null);
@@ -214,16 +214,16 @@ test("an_interrupted_answer_keeps_its_text_and_shows_the_reason", { skip }, asyn
       ["assistant", true],
     ],
   );
-  world.model.next(say("Noted."));
+  pages.model.next(say("Noted."));
   await tab.act("chat", "retry");
   await tab.says("I like tea.", "Noted.");
 });
 
 test("another_answer_is_a_branch_that_the_user_selects", { skip }, async (t) => {
-  const { open } = await visit(t, world, "branches");
+  const { open } = await visit(t, pages, "branches");
   const tab = await open();
   await tab.ready();
-  world.model.next(say("One."), say("Two."));
+  pages.model.next(say("One."), say("Two."));
   await tab.act("chat", "send", "Count.");
   await tab.says("Count.", "One.");
   await tab.ready();
@@ -236,23 +236,23 @@ test("another_answer_is_a_branch_that_the_user_selects", { skip }, async (t) => 
 });
 
 test("a_call_awaits_approval_in_every_tab", { skip }, async (t) => {
-  await world.call("approvals", "defineTool", BOOK);
-  const { open } = await visit(t, world, "approvals");
+  await pages.call("approvals", "defineTool", BOOK);
+  const { open } = await visit(t, pages, "approvals");
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);
   const waits = ({ chat }) => chat.messages.at(-1)?.parts.find(({ state }) => state === "approval-requested");
-  world.model.next(callTool("book", { place: "Maaemo" }));
+  pages.model.next(callTool("book", { place: "Maaemo" }));
   await one.act("chat", "send", "Book a table.");
   await one.shows("the call", waits);
   const call = waits(await other.shows("the call", waits));
-  world.model.next(say("Then not."));
+  pages.model.next(say("Then not."));
   await other.act("chat", "approve", call.approval.id, false);
   for (const tab of [one, other])
     await tab.shows("the answer", ({ chat }) => /Then not\.$/.test(textsOf(chat).at(-1)) && !waits({ chat }));
   const part = (await other.ready()).chat.messages.at(-1).parts.find(({ type }) => type === "tool-book");
   assert.equal(part.state, "output-denied");
 
-  world.model.next(callTool("book", { place: "Noma" }), say("Booked."));
+  pages.model.next(callTool("book", { place: "Noma" }), say("Booked."));
   await one.act("chat", "send", "Another.");
   const { approval } = waits(await one.shows("the call", waits));
   await one.act("chat", "approve", approval.id, true);
@@ -262,67 +262,67 @@ test("a_call_awaits_approval_in_every_tab", { skip }, async (t) => {
 });
 
 test("messages_sent_while_offline_are_sent_on_reconnect", { skip }, async (t) => {
-  const { open } = await visit(t, world, "offline");
+  const { open } = await visit(t, pages, "offline");
   const tab = await open();
   await tab.ready();
-  world.proxy.close();
+  pages.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
-  world.model.next(say("Yes."));
+  pages.model.next(say("Yes."));
   await tab.act("chat", "send", "Hello?");
   assert.equal((await tab.says("Hello?")).chat.messages[0].delivery, "sending");
-  world.proxy.open();
+  pages.proxy.open();
   await tab.says("Hello?", "Yes.");
   assert.equal((await tab.ready()).chat.error, null);
 });
 
 test("a_connection_lost_during_an_answer_recovers_all_of_it", { skip }, async (t) => {
-  const { open } = await visit(t, world, "resumed");
+  const { open } = await visit(t, pages, "resumed");
   const tab = await open();
   await tab.ready();
   const [middle, end] = [gate(), gate()];
-  world.model.next(say("One, ", middle, "two, ", end, "three."));
+  pages.model.next(say("One, ", middle, "two, ", end, "three."));
   await tab.act("chat", "send", "Count.");
   await tab.says("Count.", "One, ");
-  world.proxy.close();
+  pages.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   assert.deepEqual(textsOf((await tab.view()).chat), ["Count.", "One, "]);
   middle.open();
   await end.reached;
-  world.proxy.open();
+  pages.proxy.open();
   await tab.says("Count.", "One, two, ");
   end.open();
   await tab.says("Count.", "One, two, three.");
 
   // Another turn ends while the page is away.
   const last = gate();
-  world.model.next(say("Before ", last, "after."));
+  pages.model.next(say("Before ", last, "after."));
   await tab.act("chat", "send", "Again.");
   await tab.says("Count.", "One, two, three.", "Again.", "Before ");
-  world.proxy.close();
+  pages.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   last.open();
-  const written = async () => (await world.call("resumed", "getHistory", { sessionId: "chat" })).messages.length === 4;
+  const written = async () => (await pages.call("resumed", "getHistory", { sessionId: "chat" })).messages.length === 4;
   while (!(await written()));
-  world.proxy.open();
+  pages.proxy.open();
   await tab.says("Count.", "One, two, three.", "Again.", "Before after.");
   await tab.ready();
 });
 
 test("an_answer_resumes_after_a_server_crash", { skip }, async (t) => {
-  const { open } = await visit(t, world, "killed");
+  const { open } = await visit(t, pages, "killed");
   const tab = await open();
   await tab.ready();
-  world.model.next(say("Never ", gate(), "heard."));
+  pages.model.next(say("Never ", gate(), "heard."));
   await tab.act("chat", "send", "Are you sure?");
   await tab.says("Are you sure?", "Never ");
-  world.model.next(say("Quite sure."));
-  await world.server.kill9();
+  pages.model.next(say("Quite sure."));
+  await pages.server.kill9();
   await tab.says("Are you sure?", "Quite sure.");
   assert.equal((await tab.ready()).chat.messages.length, 2);
 });
 
 test("sessions_are_created_renamed_and_deleted_in_every_tab", { skip }, async (t) => {
-  const { open } = await visit(t, world, "sessions");
+  const { open } = await visit(t, pages, "sessions");
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);
   const names = ({ sessions }) => sessions.sessions.map(({ name }) => name);
@@ -330,31 +330,31 @@ test("sessions_are_created_renamed_and_deleted_in_every_tab", { skip }, async (t
   const id = await one.page.evaluate(() => window.act.sessions.create({ name: "A trip" }).id);
   await one.shows("the session at once", (view) => names(view).join() === "A trip");
   await creation.come;
-  assert.deepEqual((await world.call("sessions", "listSessions")).sessions, []);
+  assert.deepEqual((await pages.call("sessions", "listSessions")).sessions, []);
   creation.open();
   await other.shows("the session", (view) => names(view).join() === "A trip");
   await other.act("sessions", "rename", id, "To Oslo");
   await one.shows("the new name", (view) => names(view).join() === "To Oslo");
   assert.equal((await one.view()).sessions.error, null);
   // Without a connection nothing changes, and the page shows the reason.
-  world.proxy.close();
+  pages.proxy.close();
   assert.equal(await one.act("sessions", "rename", id, "Nowhere"), false);
   const { sessions } = await one.shows("the old name", (view) => names(view).join() === "To Oslo");
   assert.equal(sessions.error.code, "network_failed");
-  world.proxy.open();
+  pages.proxy.open();
   assert.equal(await one.act("sessions", "remove", id), true);
   await other.shows("no session", (view) => names(view).length === 0);
 });
 
 test("memory_updates_with_a_turn_and_a_stale_edit_is_refused", { skip }, async (t) => {
   await memory("remembers");
-  await world.call("remembers", "defineBlock", { label: "facts", kind: "searchable" });
-  const { open } = await visit(t, world, "remembers");
+  await pages.call("remembers", "defineBlock", { label: "facts", kind: "searchable" });
+  const { open } = await visit(t, pages, "remembers");
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);
   const text = ({ memory }) => memory.blocks.find(({ label }) => label === "memory")?.content;
   await one.shows("the block", (view) => text(view) === "");
-  world.model.next(callTool("set_context", { label: "memory", content: "Likes snow." }), say("Noted."));
+  pages.model.next(callTool("set_context", { label: "memory", content: "Likes snow." }), say("Noted."));
   await one.act("chat", "send", "I like snow.");
   for (const tab of [one, other]) await tab.shows("what the model wrote", (view) => text(view) === "Likes snow.");
   assert.equal(await one.act("memory", "setBlock", "memory", "Likes snow and tea."), true);
@@ -362,7 +362,7 @@ test("memory_updates_with_a_turn_and_a_stale_edit_is_refused", { skip }, async (
 
   // Another client was faster: the page shows the current text and reports it.
   await one.page.route("**/rpc/getBlocks", (route) => route.abort());
-  await world.call("remembers", "setBlock", { label: "memory", content: "Likes rain." });
+  await pages.call("remembers", "setBlock", { label: "memory", content: "Likes rain." });
   assert.equal(await one.act("memory", "setBlock", "memory", "Likes sun."), false);
   await one.page.unroute("**/rpc/getBlocks");
   await one.act("memory", "refresh");
@@ -376,10 +376,10 @@ test("memory_updates_with_a_turn_and_a_stale_edit_is_refused", { skip }, async (
 });
 
 test("turns_and_their_failures_are_listed", { skip }, async (t) => {
-  const { open } = await visit(t, world, "turns");
+  const { open } = await visit(t, pages, "turns");
   const tab = await open();
   await tab.ready();
-  world.model.next(say("Yes."), refuse(401, "No such key."));
+  pages.model.next(say("Yes."), refuse(401, "No such key."));
   await tab.act("chat", "send", "One");
   await tab.says("One", "Yes.");
   await tab.ready();
@@ -392,12 +392,12 @@ test("turns_and_their_failures_are_listed", { skip }, async (t) => {
 });
 
 test("a_refused_token_is_renewed_and_a_narrow_one_hides_what_it_may_not_do", { skip }, async (t) => {
-  const { open, logins } = await visit(t, world, "narrow", { preset: "chat", sessionId: "chat" });
+  const { open, logins } = await visit(t, pages, "narrow", { preset: "chat", sessionId: "chat" });
   logins.next = { token: "sa2.eyJhIjoxfQ.AAAA" };
   const tab = await open();
   await tab.ready();
   assert.equal(logins.count, 2);
-  world.model.next(refuse(401, "No such key."));
+  pages.model.next(refuse(401, "No such key."));
   await tab.act("chat", "send", "Hello?");
   const { chat, sessions } = await tab.shows("the failure", ({ chat }) => chat.messages[0]?.failure !== undefined);
   assert.equal(chat.messages[0].failure.code, null);
@@ -406,14 +406,14 @@ test("a_refused_token_is_renewed_and_a_narrow_one_hides_what_it_may_not_do", { s
 });
 
 test("older_messages_are_read_page_by_page", { skip }, async (t) => {
-  await world.call("long", "createSession", { id: "chat" });
+  await pages.call("long", "createSession", { id: "chat" });
   const messages = Array.from({ length: 120 }, (_, n) => ({
     id: `m${n}`,
     role: "user",
     parts: [{ type: "text", text: `${n}` }],
   }));
-  await world.call("long", "appendMessages", { sessionId: "chat", messages });
-  const { open } = await visit(t, world, "long");
+  await pages.call("long", "appendMessages", { sessionId: "chat", messages });
+  const { open } = await visit(t, pages, "long");
   const tab = await open();
   assert.equal((await tab.ready()).chat.messages.length, 50);
   await tab.act("chat", "loadMore");
@@ -421,6 +421,6 @@ test("older_messages_are_read_page_by_page", { skip }, async (t) => {
   await tab.act("chat", "loadMore");
   const { chat } = await tab.view();
   assert.deepEqual([chat.hasMore, textsOf(chat).join()], [false, messages.map((_, n) => n).join()]);
-  await world.call("long", "deleteMessages", { sessionId: "chat", messageIds: ["m119"] });
+  await pages.call("long", "deleteMessages", { sessionId: "chat", messageIds: ["m119"] });
   await tab.shows("that it is gone", ({ chat }) => chat.messages.length === 119 && chat.messages[0].id === "m0");
 });

@@ -1,7 +1,7 @@
 // `Markdown` of `session-agent/react`: what a model's text is rendered to, and what it can never
 // become.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createElement } from "react";

@@ -1,14 +1,14 @@
 // The types of `session-agent/react` under `--strict` with TypeScript 5.9 and 7, and the modules
 // that need React.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
-import { compiled } from "./compiled.mjs";
-import { project } from "./packed.mjs";
+import { CLIENT, ROOT, TSC } from "../../scripts/paths.mjs";
+import { compiled } from "./compile_typescript.mjs";
+import { project } from "./packed_project.mjs";
 
 const TYPESCRIPT = [join(ROOT, "tests/client/node_modules/typescript-5/lib/tsc.js"), TSC];
 const LINKS = ["ai", "zod", "react", "@types/react", "@cloudflare/workers-types"];

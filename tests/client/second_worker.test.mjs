@@ -1,6 +1,6 @@
 // Runs the adapters' suites again from a Worker in its own runtime, over a service binding and a
 // Durable Object namespace, against the shipped configuration with its static files. The suites are
-// the same files; the environment names the agent: see evicting.mjs.
+// the same files; the environment names the agent: see evicting_server.mjs.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";

@@ -1,14 +1,14 @@
 // `session-agent/tanstack-ai` with TanStack AI's own `chat` and `ChatClient` and a scripted model,
 // compared with an in-memory storage. The object is evicted after every write.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { chat, chatParamsFromRequest, maxIterations, toolDefinition, toServerSentEventsResponse } from "@tanstack/ai";
 import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
 import { z } from "zod";
-import { games } from "../long.mjs";
-import { startEvicting } from "./evicting.mjs";
+import { games } from "../game_counts.mjs";
+import { startEvicting } from "./evicting_server.mjs";
 
 const { chatStorage, hydrateThread, SessionAgentThreads, withSessionAgent } = await import("session-agent/tanstack-ai");
 

@@ -11,8 +11,8 @@ import { promisify } from "node:util";
 import { VERSIONS } from "../../client/dist/versions.js";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
 import { callTool, say, startModel } from "../workerd/model_server.mjs";
-import { compiled } from "./compiled.mjs";
-import { dev, project, wrangler } from "./packed.mjs";
+import { compiled } from "./compile_typescript.mjs";
+import { dev, project, wrangler } from "./packed_project.mjs";
 
 const SOURCES = join(import.meta.dirname, "own_versions");
 const PACKAGES = join(import.meta.dirname, "versions");

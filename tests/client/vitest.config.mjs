@@ -6,7 +6,7 @@ export default {
     reporters: ["json"],
     // One process, which Node starts with the hooks that resolve the client.
     pool: "forks",
-    execArgv: ["--import", new URL("resolve.mjs", import.meta.url).href],
+    execArgv: ["--import", new URL("resolve_packages.mjs", import.meta.url).href],
     fileParallelism: false,
     server: { deps: { external: [/\/client\//] } },
   },

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
-import { findOnPath } from "../../scripts/places.mjs";
+import { findOnPath } from "../../scripts/paths.mjs";
 import { startServer } from "../workerd/harness.mjs";
 import { gate } from "../workerd/model_server.mjs";
 

@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { failureOf, gameOf, shortest } from "./world.mjs";
+import { failureOf, gameOf, shortest } from "./conversation_simulation.mjs";
 
 const GAMES = Number(process.env.GAMES ?? 1_000);
 const LENGTH = 80;

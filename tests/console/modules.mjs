@@ -2,7 +2,7 @@
 
 import { build } from "esbuild";
 import { join } from "node:path";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/paths.mjs";
 
 /** Bundles modules of console/src and returns their exports. */
 export async function load(...modules) {

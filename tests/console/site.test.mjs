@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { ROOT, TSC } from "../../scripts/places.mjs";
+import { ROOT, TSC } from "../../scripts/paths.mjs";
 import { SITE } from "../../scripts/build/site.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startServer } from "../workerd/harness.mjs";

@@ -9,7 +9,7 @@ import "./moves/compaction.mjs";
 import "./moves/memory.mjs";
 import "./moves/refused.mjs";
 import "./moves/reading.mjs";
-import "./moves/carrying.mjs";
+import "./moves/transfer.mjs";
 import "./moves/turns.mjs";
 import "./moves/kills.mjs";
 

@@ -15,7 +15,7 @@ from session_agent import AsyncSessionAgent, SessionAgent
 
 from flaky import Flaky
 
-pytest.register_assert_rewrite("comparing")
+pytest.register_assert_rewrite("compare_with_provider")
 
 URL = os.environ["SESSION_AGENT_URL"]
 TOKEN = os.environ["SESSION_AGENT_TOKEN"]

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 import { pythonPackages } from "../../scripts/setup/python.mjs";
 import { startServer } from "../workerd/harness.mjs";
 

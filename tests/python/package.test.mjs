@@ -11,7 +11,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { build } from "esbuild";
 import { pythonPackages, pythons } from "../../scripts/setup/python.mjs";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startProvider } from "../client/provider_server.mjs";
 import { startServer } from "../workerd/harness.mjs";

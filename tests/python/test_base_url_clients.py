@@ -31,7 +31,7 @@ from openai import AsyncOpenAI
 from pydantic import BaseModel
 from session_agent import SessionAgent
 
-from comparing import Base, agents_base, compare
+from compare_with_provider import Base, agents_base, compare
 
 #: Some of the clients keep their connections for the next call, which needs the same loop.
 LOOP = asyncio.Runner()

@@ -14,7 +14,7 @@ from anthropic import Anthropic, AsyncAnthropic, beta_tool
 from openai import AsyncOpenAI, OpenAI
 from pydantic import BaseModel
 
-from comparing import Base, compare
+from compare_with_provider import Base, compare
 
 
 class Answer(BaseModel):

@@ -9,7 +9,7 @@ import { test } from "node:test";
 import { bars, table, withSpread } from "../../bench/frame/report.mjs";
 import { median, quantile, shuffled, spread } from "../../bench/frame/stats.mjs";
 import { BENCHES, BY_NAME } from "../../scripts/bench.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 
 test("the_median_lies_between_the_quartiles", () => {
   assert.equal(median([3, 1, 2]), 2);

@@ -10,7 +10,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 import * as client from "../../packages/session-agent/dist/index.js";
 import { render } from "../../scripts/client.mjs";
-import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, OPENAPI, ROOT } from "../../scripts/paths.mjs";
 
 const {
   buildWorkingContext,

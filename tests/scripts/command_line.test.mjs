@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/paths.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "session-agent-command-"));
 after(() => rmSync(folder, { recursive: true, force: true }));

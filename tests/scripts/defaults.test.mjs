@@ -34,7 +34,7 @@ test("a file that is not a JSON object, or is too long, stops the build", async 
     ["null", /^agent-defaults\.json must contain a JSON object\.$/],
     [JSON.stringify({ x: "y".repeat(256 * 1024) }), /has 262152 bytes; at most 262144 are read/],
   ]) {
-    await assert.rejects(built({ "agent-defaults.json": text }), { name: "Stop", message: sentence });
+    await assert.rejects(built({ "agent-defaults.json": text }), { name: "UserError", message: sentence });
   }
 });
 
@@ -66,13 +66,13 @@ test("a field that an agent would ignore stops the build and is named", async ()
   ]) {
     await assert.rejects(
       built({ "agent-defaults.json": JSON.stringify(defaults) }),
-      { name: "Stop", message: sentence },
+      { name: "UserError", message: sentence },
       JSON.stringify(defaults),
     );
   }
   const config = `name = "a"\nmain = "m.js"\ncompatibility_date = "2026-11-17"\n[vars]\nAGENT_DEFAULTS = '{"maxSteps": 0}'\n`;
   await assert.rejects(built({ "wrangler.toml": config, "m.js": "" }), {
-    name: "Stop",
+    name: "UserError",
     message: "AGENT_DEFAULTS in wrangler.toml: `maxSteps` must be at least 1.",
   });
 });
@@ -129,7 +129,7 @@ test("a variable over the length limit stops the build", async () => {
   assert.equal(await built({ "wrangler.toml": config(long), "m.js": "" }), undefined);
   for (const section of ["vars", "env.production.vars"]) {
     await assert.rejects(built({ "wrangler.toml": config(`${long} `, section), "m.js": "" }), {
-      name: "Stop",
+      name: "UserError",
       message:
         "AGENT_DEFAULTS in wrangler.toml has 5121 bytes; the limit of a variable is 5120. Put its JSON into the file agent-defaults.json next to wrangler.toml.",
     });

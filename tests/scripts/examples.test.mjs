@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { transform } from "esbuild";
 import { FIRST_PORT } from "../../scripts/example.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 
 const source = await readFile(new URL("../../examples/memory-service-ts/src/index.ts", import.meta.url), "utf8");
 const { code } = await transform(source, { loader: "ts" });

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { renderLlms } from "../../scripts/build/llms.mjs";
 import { PACKAGED } from "../../scripts/build/package.mjs";
 import { SITE } from "../../scripts/build/site.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 
 const files = renderLlms();
 /** For people who work on the code. */

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { localDefaults } from "../../scripts/local_defaults.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 
 test("a_fresh_agent_has_memory_and_facts_and_learns", () => {
   const [option, variable] = localDefaults(ROOT);

@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { build } from "esbuild";
-import { CLIENT } from "../../scripts/places.mjs";
+import { CLIENT } from "../../scripts/paths.mjs";
 
 const { outputFiles } = await build({
   entryPoints: [join(CLIENT, "src/worker/oauth.ts")],

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { COMMAND, GENERATED, render } from "../../scripts/operations.mjs";
-import { OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { OPENAPI, ROOT } from "../../scripts/paths.mjs";
 
 const api = JSON.parse(await readFile(OPENAPI, "utf8"));
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { build } from "esbuild";
-import { CLIENT } from "../../scripts/places.mjs";
+import { CLIENT } from "../../scripts/paths.mjs";
 
 const { outputFiles } = await build({
   entryPoints: [join(CLIENT, "src/worker/blocks.ts")],

@@ -8,7 +8,7 @@ import { test } from "node:test";
 import { coveredFiles, findings } from "../../scripts/prose.mjs";
 import { findingsIn, RULES } from "../../scripts/prose/rules.mjs";
 import { textsOf } from "../../scripts/prose/texts.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 
 const BAD = [
   "The prompt is rendered anew.",

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { build } from "esbuild";
-import { CLIENT } from "../../scripts/places.mjs";
+import { CLIENT } from "../../scripts/paths.mjs";
 
 async function bundled(entry) {
   const { outputFiles } = await build({

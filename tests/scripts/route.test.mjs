@@ -6,7 +6,7 @@ import { createCipheriv, createHmac, randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 import { build } from "esbuild";
-import { CLIENT } from "../../scripts/places.mjs";
+import { CLIENT } from "../../scripts/paths.mjs";
 
 const { outputFiles } = await build({
   entryPoints: [join(CLIENT, "src/worker/route.ts")],

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { readFile } from "node:fs/promises";
 import { build } from "esbuild";
 import { namesOfOperations } from "../../scripts/build/worker.mjs";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 
 const SHIM = fileURLToPath(new URL("../../scripts/build/shim.mjs", import.meta.url));
 

@@ -6,7 +6,7 @@ import { createHash, createHmac, randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
 import { build } from "esbuild";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/paths.mjs";
 
 const TEMPLATES = join(ROOT, "packages/create-session-agent/templates");
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { partsOf } from "../../scripts/test.mjs";
 import { ALONE, FIRST, filesNamed, PARTS_IN_NODE, testsOf } from "../../scripts/test/files.mjs";
 import { timesOf } from "../../scripts/test/times.mjs";
@@ -33,7 +33,10 @@ test("arguments_after_a_part_belong_to_it", () => {
   assert.deepEqual(partsOf(["workerd", "client"]), { parts: ["workerd", "client"], rest: [] });
   assert.deepEqual(partsOf(["player", "--hours", "2"]), { parts: ["player"], rest: ["--hours", "2"] });
   assert.equal(partsOf([]).parts[0], "native");
-  assert.throws(() => partsOf(["workerd", "client", "a.test.mjs"]), { name: "Stop", message: /^There is no part `/ });
+  assert.throws(() => partsOf(["workerd", "client", "a.test.mjs"]), {
+    name: "UserError",
+    message: /^There is no part `/,
+  });
 });
 
 test("a_test_is_named_without_its_part", () => {
@@ -63,13 +66,13 @@ test("rusts_tests_are_named_by_file_or_by_name", () => {
 test("a_name_that_means_no_test_is_refused_in_a_sentence", () => {
   for (const wrong of [["nowhere"], ["tests/workerd/nowhere.test.mjs"], ["chat", "nowhere"], ["tests/native/chat.md"]])
     assert.throws(() => partsOf(wrong), {
-      name: "Stop",
+      name: "UserError",
       message:
         `There is no part and no test \`${wrong.at(-1)}\`. The parts are: native, ${PARTS_IN_NODE.join(", ")}. A test is ` +
         "named by the path of its file, such as tests/workerd/search.test.mjs, or by its name, such as search.",
     });
   assert.throws(() => partsOf(["chat", "tests/native/chat/queue.rs"]), {
-    name: "Stop",
+    name: "UserError",
     message: "Name Rust's tests and files of Node's tests in separate runs.",
   });
 });
@@ -77,10 +80,10 @@ test("a_name_that_means_no_test_is_refused_in_a_sentence", () => {
 test("a_file_is_named_by_path_or_by_name", () => {
   const smoke = "tests/workerd/smoke.test.mjs";
   for (const name of [smoke, "smoke", "smoke.test.mjs"]) assert.deepEqual(filesNamed([name], ["workerd"]), [smoke]);
-  assert.deepEqual(filesNamed(["memory"], ["alone"]), ["tests/workerd/memory.test.mjs"]);
+  assert.deepEqual(filesNamed(["isolate_memory"], ["alone"]), ["tests/workerd/isolate_memory.test.mjs"]);
   assert.deepEqual(filesNamed([ALONE[0]], ["workerd"]), [ALONE[0]]);
   assert.throws(() => filesNamed(["nowhere"], ["workerd"]), {
-    name: "Stop",
+    name: "UserError",
     message: "There is no file of tests `nowhere` in workerd. Name one of tests/*/*.test.mjs.",
   });
 });

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { problemOfDate, problemOfModel, problemOfTool } from "../../client/dist/worker/fitting.js";
 import { VERSIONS } from "../../client/dist/versions.js";
 import nodes from "../../scripts/node_version.cjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 
 const { node, wrangler, compatibilityDate, ai } = VERSIONS;
 const MAJORS = Object.keys(ai.majors);

@@ -6,7 +6,7 @@
 
 import { readFile } from "node:fs/promises";
 import Ajv from "ajv/dist/2020.js";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 
 const ANY_ERROR = { $ref: "#/components/schemas/Error" };
 

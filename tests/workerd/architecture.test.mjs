@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { DISTRICTS } from "../../scripts/places.mjs";
+import { DISTRICTS } from "../../scripts/paths.mjs";
 import { findLoops, importsOf, readSources } from "./imports.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));

@@ -2,7 +2,7 @@
 // service binding and a Durable Object namespace.
 //
 // The other Worker runs in the same runtime. With `CLIENT_FROM=second` in the environment it runs
-// in its own runtime beside the shipped configuration of Session Agent: see client_second.test.mjs.
+// in its own runtime beside the shipped configuration of Session Agent: see client_second_worker.test.mjs.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -20,7 +20,7 @@ import {
   sessionAgent,
   SessionAgentError,
 } from "../../packages/session-agent/dist/index.js";
-import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, OPENAPI, ROOT } from "../../scripts/paths.mjs";
 import { answers } from "./answers.mjs";
 import { clientGuides, clientProgram } from "./documents.mjs";
 import { startServer } from "./harness.mjs";

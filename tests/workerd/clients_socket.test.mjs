@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from "node:util";
 import { AgentClient } from "agents/client";
 import { WebSocketChatTransport } from "ai";
 import { call, callsIn, history, startChatServer, textOf, roleAndText } from "./chat_server.mjs";
-import { openPage, openTab, useAgent, useAgentChat, useEffect } from "./tab.mjs";
+import { openPage, openTab, useAgent, useAgentChat, useEffect } from "./browser_tab.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();

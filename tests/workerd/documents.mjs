@@ -3,7 +3,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { GENERATED } from "../../scripts/operations.mjs";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 
 /** A file of the tree, as text. */
 export const read = (path) => readFile(join(ROOT, path), "utf8");

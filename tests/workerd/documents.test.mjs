@@ -1,6 +1,6 @@
 // Checks the README and the guides in docs/ against the Worker: their requests are sent as printed,
 // their code is run or compiled, and wrangler reads their settings. A block of an unknown kind is a
-// failure. reader.mjs describes how requests and answers are written. tables.test.mjs checks the
+// failure. document_reader.mjs describes how requests and answers are written. tables.test.mjs checks the
 // tables, and types.test.mjs the types of the TypeScript.
 
 import assert from "node:assert/strict";
@@ -13,12 +13,12 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { unstable_readConfig as readConfig } from "wrangler";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
 import { blocksIn, documents, ENV, isHelper, namesIn, read, readme, tableUnder, written } from "./documents.mjs";
 import { startServer } from "./harness.mjs";
-import { openPage } from "./tab.mjs";
-import { follow } from "./tour.mjs";
+import { openPage } from "./browser_tab.mjs";
+import { follow } from "./document_runner.mjs";
 
 const README_BYTES = 12 * 1024;
 const FEWEST_REQUESTS = 8;

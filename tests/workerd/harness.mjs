@@ -19,7 +19,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 import { answers } from "./answers.mjs";
-import { decode, encode } from "./workers/wire.mjs";
+import { decode, encode } from "./workers/sql_json.mjs";
 
 // The sockets of other packages' clients are checked as well.
 globalThis.WebSocket = answers.checkedSockets(globalThis.WebSocket);
@@ -353,7 +353,7 @@ async function describeWorkers({
         },
         "index_bg.wasm": { type: "wasm", contents: new Uint8Array(await built("index_bg.wasm")) },
         "inspected_object.mjs": await source("inspected_object.mjs"),
-        "wire.mjs": await source("wire.mjs"),
+        "sql_json.mjs": await source("sql_json.mjs"),
       },
       {
         SESSION_AGENT: object,

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { WINDOW, talk } from "./long_talk.mjs";
+import { WINDOW, talk } from "./long_conversation.mjs";
 
 const TURNS = 240;
 const FACTS = 10;

@@ -5,7 +5,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
 import Ajv from "ajv/dist/2020.js";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 import { startServer } from "./harness.mjs";
 
 const server = await startServer();

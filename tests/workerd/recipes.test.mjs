@@ -8,12 +8,12 @@ import { join } from "node:path";
 import { after, afterEach, test } from "node:test";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import { CLIENT, TSC } from "../../scripts/places.mjs";
+import { CLIENT, TSC } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { call, startChatServer, until } from "./chat_server.mjs";
 import { blocksIn } from "./documents.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
-import "./tab.mjs";
+import "./browser_tab.mjs";
 
 const SECRET = "the secret of this test, long enough";
 const files = blocksIn("ts recipe", "tsx recipe").map(({ text }) => ({

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 import { startServer } from "./harness.mjs";
 
 const SECRET = "the secret of this test, long enough";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { build } from "esbuild";
-import { ROOT, withPackages } from "../../scripts/places.mjs";
+import { ROOT, withPackages } from "../../scripts/paths.mjs";
 import { bindgen } from "../../scripts/setup/bindgen.mjs";
 
 const runFile = promisify(execFile);

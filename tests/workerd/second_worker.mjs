@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { build } from "esbuild";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 import { registryAt, startServer } from "./harness.mjs";
 

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { OPENAPI, ROOT } from "../../scripts/paths.mjs";
 import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
 import { reservePort } from "./ports.mjs";
 

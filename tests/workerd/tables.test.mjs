@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { costsInAnAgentOf, costsInASessionOf, costsOfTurns } from "../../bench/costs.mjs";
-import { OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { OPENAPI, ROOT } from "../../scripts/paths.mjs";
 import { documents, namesIn, read, tableUnder } from "./documents.mjs";
 import { startServer } from "./harness.mjs";
 

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { after, test } from "node:test";
-import { games } from "../long.mjs";
+import { games } from "../game_counts.mjs";
 import { startServer } from "./harness.mjs";
 
 const MIB = 2 ** 20;

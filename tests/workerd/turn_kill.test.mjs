@@ -9,21 +9,21 @@ import { Chat } from "@ai-sdk/react";
 import { AgentClient } from "agents/client";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
 import { call, callsIn, openTurns, startChatServer, textOf, roleAndText, until } from "./chat_server.mjs";
-import { startFront } from "./front.mjs";
+import { startProxy } from "./proxy.mjs";
 import { callTool, callTools, gate, say, USAGE } from "./model_server.mjs";
-import { openTab } from "./tab.mjs";
+import { openTab } from "./browser_tab.mjs";
 import { startTools } from "./tool_server.mjs";
 
 const tools = await startTools();
 const { server, model, stop } = await startChatServer({ vars: { TOOL_ORIGINS: tools.origin } });
-const front = await startFront(server);
+const proxy = await startProxy(server);
 const tabs = [];
 let points = 0;
 
 after(async () => {
   console.log(`${points} points of a turn at which the runtime was killed`);
   await Promise.all(tabs.map((tab) => tab.close()));
-  await front.stop();
+  await proxy.stop();
   await stop();
   await tools.stop();
 });
@@ -183,7 +183,7 @@ for (const name of [
     await prepare(agent);
     const callsBefore = tools.calls.length;
     const at = begin(point);
-    const tab = await openTab({ url: front.url }, agent, { query: { sessionId: "s" } });
+    const tab = await openTab({ url: proxy.url }, agent, { query: { sessionId: "s" } });
     tabs.push(tab);
     void tab.chat.sendMessage({ text: "Go." });
     await (point.when ? tab.reaches(({ chat }) => chat.messages.length > 1 && point.when(chat)) : at.reached);

@@ -10,7 +10,7 @@ import { DefaultChatTransport } from "ai";
 import { AgentClient } from "agents/client";
 import { call, callsIn, history, startChatServer, textOf, roleAndText } from "./chat_server.mjs";
 import { callTool, gate, say } from "./model_server.mjs";
-import { openTab } from "./tab.mjs";
+import { openTab } from "./browser_tab.mjs";
 import { startTools } from "./tool_server.mjs";
 
 const SECRET = "the secret of this test, long enough";

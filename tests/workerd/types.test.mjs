@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
+import { CLIENT, ROOT, TSC } from "../../scripts/paths.mjs";
 import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
 import { blocksIn, clientGuides, clientProgram, ENV, isHelper, written } from "./documents.mjs";
 

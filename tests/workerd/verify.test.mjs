@@ -6,7 +6,7 @@ import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { CLIENT } from "../../scripts/places.mjs";
+import { CLIENT } from "../../scripts/paths.mjs";
 import { startServer } from "./harness.mjs";
 
 const SECRET = "a secret of these tests, long enough";

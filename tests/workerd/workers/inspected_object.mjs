@@ -6,7 +6,7 @@
 
 import { DurableObject } from "cloudflare:workers";
 import { SessionAgent as Real } from "./index.js";
-import { decode, encode } from "./wire.mjs";
+import { decode, encode } from "./sql_json.mjs";
 
 export { default } from "./index.js";
 export * from "./index.js";

@@ -219,7 +219,7 @@ const ARRIVALS = {
   "await connection": (_, __, say) => say({ type: "back" }),
 };
 
-export class World {
+export class Simulation {
   agent = new Agent();
   state = EMPTY;
   /** The requests: `{ effect, isThere, isBroken, answers }`. */
@@ -417,159 +417,162 @@ export class World {
   }
 }
 
-const shownBy = (world, role) => messagesOf(world.state).filter((message) => message.role === role);
+const shownBy = (simulation, role) => messagesOf(simulation.state).filter((message) => message.role === role);
 const pick = (list, dice) => list[dice % list.length];
 
 /** The moves, and how often each is played. */
 export const MOVES = {
   send: [
     6,
-    (world) => {
-      const id = world.name("m");
-      const ticket = world.ticket(`send ${id}`);
-      world.sends.push({ id, ticket });
-      world.happen({ type: "send", id, text: id, more: {}, at: 1, ticket });
+    (simulation) => {
+      const id = simulation.name("m");
+      const ticket = simulation.ticket(`send ${id}`);
+      simulation.sends.push({ id, ticket });
+      simulation.happen({ type: "send", id, text: id, more: {}, at: 1, ticket });
     },
   ],
   "take back": [
     3,
-    (world, dice) => {
-      const waiting = pick(world.state.line, dice);
-      if (waiting) world.happen({ type: "takeBack", id: waiting.id });
+    (simulation, dice) => {
+      const waiting = pick(simulation.state.line, dice);
+      if (waiting) simulation.happen({ type: "takeBack", id: waiting.id });
     },
   ],
   resend: [
     2,
-    (world, dice) => {
-      const message = pick(shownBy(world, "user"), dice);
+    (simulation, dice) => {
+      const message = pick(shownBy(simulation, "user"), dice);
       if (!message) return;
-      const newId = world.name("r");
-      const ticket = world.ticket(`resend ${newId}`);
-      world.sends.push({ id: newId, ticket });
-      world.happen({ type: "resend", id: message.id, newId, text: newId, at: 1, ticket });
+      const newId = simulation.name("r");
+      const ticket = simulation.ticket(`resend ${newId}`);
+      simulation.sends.push({ id: newId, ticket });
+      simulation.happen({ type: "resend", id: message.id, newId, text: newId, at: 1, ticket });
     },
   ],
   regenerate: [
     2,
-    (world, dice) => {
-      const message = pick(shownBy(world, "assistant"), dice);
-      if (message) world.happen({ type: "regenerate", id: message.id });
+    (simulation, dice) => {
+      const message = pick(shownBy(simulation, "assistant"), dice);
+      if (message) simulation.happen({ type: "regenerate", id: message.id });
     },
   ],
   approve: [
     1,
-    (world, dice) => {
+    (simulation, dice) => {
       // A pending call is among the newest messages.
-      const message = pick(shownBy(world, "assistant").slice(-5), dice);
-      if (message) world.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
+      const message = pick(shownBy(simulation, "assistant").slice(-5), dice);
+      if (message) simulation.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
     },
   ],
   retry: [
     1,
-    (world, dice) => {
-      const message = pick(shownBy(world, "user").slice(-3), dice);
-      if (message) world.happen({ type: "retry", id: message.id });
+    (simulation, dice) => {
+      const message = pick(shownBy(simulation, "user").slice(-3), dice);
+      if (message) simulation.happen({ type: "retry", id: message.id });
     },
   ],
-  "branch off": [1, (world) => world.happen({ type: "branch off" })],
-  "decide again": [1, (world) => world.happen({ type: "decide again" })],
-  stop: [2, (world) => world.happen({ type: "stop" })],
-  check: [3, (world) => world.happen({ type: "check" })],
-  "load above": [2, (world) => world.happen({ type: "loadAbove", limit: 20, ticket: world.ticket("load above") })],
-  reload: [1, (world) => world.happen({ type: "reload", ticket: world.ticket("reload") })],
+  "branch off": [1, (simulation) => simulation.happen({ type: "branch off" })],
+  "decide again": [1, (simulation) => simulation.happen({ type: "decide again" })],
+  stop: [2, (simulation) => simulation.happen({ type: "stop" })],
+  check: [3, (simulation) => simulation.happen({ type: "check" })],
+  "load above": [
+    2,
+    (simulation) => simulation.happen({ type: "loadAbove", limit: 20, ticket: simulation.ticket("load above") }),
+  ],
+  reload: [1, (simulation) => simulation.happen({ type: "reload", ticket: simulation.ticket("reload") })],
   switch: [
     1,
-    (world, dice) => {
-      const leaf = pick([...world.agent.nodes.keys()], dice);
-      if (leaf && phaseOf(world.state) === "idle") world.happen({ type: "switch", leaf });
+    (simulation, dice) => {
+      const leaf = pick([...simulation.agent.nodes.keys()], dice);
+      if (leaf && phaseOf(simulation.state) === "idle") simulation.happen({ type: "switch", leaf });
     },
   ],
   remove: [
     1,
-    (world, dice) => {
-      const message = pick(messagesOf(world.state), dice);
+    (simulation, dice) => {
+      const message = pick(messagesOf(simulation.state), dice);
       if (!message) return;
-      world.unwanted.add(message.id);
-      const wasLoaded = world.state.loaded.includes(message);
-      world.happen({ type: "remove", id: message.id });
-      world.requests.at(-1).wasLoaded = wasLoaded;
+      simulation.unwanted.add(message.id);
+      const wasLoaded = simulation.state.loaded.includes(message);
+      simulation.happen({ type: "remove", id: message.id });
+      simulation.requests.at(-1).wasLoaded = wasLoaded;
     },
   ],
   arrive: [
     16,
-    (world, dice) => {
+    (simulation, dice) => {
       const request = pick(
-        world.requests.filter(({ isThere }) => !isThere),
+        simulation.requests.filter(({ isThere }) => !isThere),
         dice,
       );
-      if (request) world.arrive(request);
+      if (request) simulation.arrive(request);
     },
   ],
   deliver: [
     24,
-    (world, dice) => {
+    (simulation, dice) => {
       const request = pick(
-        world.requests.filter(({ answers }) => answers.length > 0),
+        simulation.requests.filter(({ answers }) => answers.length > 0),
         dice,
       );
       if (!request) return;
-      world.deliver(request);
+      simulation.deliver(request);
     },
   ],
   "deliver again": [
     2,
-    (world, dice) => {
+    (simulation, dice) => {
       const request = pick(
-        world.requests.filter(({ last, effect }) => last && effect.do !== "chat" && effect.do !== "listen"),
+        simulation.requests.filter(({ last, effect }) => last && effect.do !== "chat" && effect.do !== "listen"),
         dice,
       );
-      if (request) world.happen(request.last);
+      if (request) simulation.happen(request.last);
     },
   ],
   drop: [
     4,
-    (world, dice) => {
+    (simulation, dice) => {
       const request = pick(
-        world.requests.filter(({ isThere, answers, isBroken }) => !isBroken && (!isThere || answers.length > 0)),
+        simulation.requests.filter(({ isThere, answers, isBroken }) => !isBroken && (!isThere || answers.length > 0)),
         dice,
       );
-      if (request) world.drop(request);
+      if (request) simulation.drop(request);
     },
   ],
   "drop without a connection": [
     2,
-    (world, dice) => {
+    (simulation, dice) => {
       const request = pick(
-        world.requests.filter(({ isThere }) => !isThere),
+        simulation.requests.filter(({ isThere }) => !isThere),
         dice,
       );
-      if (request) world.drop(request, false);
+      if (request) simulation.drop(request, false);
     },
   ],
   "drop a stream": [
     3,
-    (world, dice) => {
+    (simulation, dice) => {
       const request = pick(
-        world.requests.filter(
+        simulation.requests.filter(
           ({ effect, isThere, isBroken, last }) =>
             effect.do === "chat" && isThere && !isBroken && last?.type !== "over" && last?.type !== "failed",
         ),
         dice,
       );
-      if (request) world.drop(request);
+      if (request) simulation.drop(request);
     },
   ],
-  speak: [14, (world) => world.agent.speak()],
+  speak: [14, (simulation) => simulation.agent.speak()],
   "another client appends": [
     1,
-    (world) => {
-      if (world.agent.running === null)
-        world.agent.add(world.name("o"), "user", [{ type: "text", text: "other" }], world.agent.leaf);
+    (simulation) => {
+      if (simulation.agent.running === null)
+        simulation.agent.add(simulation.name("o"), "user", [{ type: "text", text: "other" }], simulation.agent.leaf);
     },
   ],
   "another client chats": [
     1,
-    (world) => world.agent.chat({ message: { id: world.name("o"), role: "user", parts: [] } }, () => {}),
+    (simulation) => simulation.agent.chat({ message: { id: simulation.name("o"), role: "user", parts: [] } }, () => {}),
   ],
 };
 
@@ -601,15 +604,15 @@ export function gameOf(seed, length) {
 export function failureOf({ seed, history, moves }) {
   const pick = diceOf(seed + 1);
   try {
-    const world = new World(history);
-    for (const [name, dice] of moves) MOVES[name][1](world, dice);
+    const simulation = new Simulation(history);
+    for (const [name, dice] of moves) MOVES[name][1](simulation, dice);
     // Twice, because the first read may cause another request.
     for (let round = 0; round < 3; round += 1) {
-      world.settle(pick);
-      world.happen({ type: "check" });
+      simulation.settle(pick);
+      simulation.happen({ type: "check" });
     }
-    world.settle(pick);
-    world.checkEnd();
+    simulation.settle(pick);
+    simulation.checkEnd();
     return null;
   } catch (error) {
     return error;

@@ -6,10 +6,10 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { BUILD, ROOT } from "../../scripts/places.mjs";
+import { BUILD, ROOT } from "../../scripts/paths.mjs";
 import { CODES, createData, REFUSALS } from "../workerd/refusals.mjs";
 import { bundle, NEWEST_DATE } from "../workerd/second_worker.mjs";
-import { dev, project } from "./packed.mjs";
+import { dev, project } from "./packed_project.mjs";
 
 const SECRET = "the secret of this test, long enough";
 const TARGETS = ["service", "namespace", "url"];

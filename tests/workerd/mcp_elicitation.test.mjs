@@ -9,7 +9,7 @@ import { DefaultChatTransport, lastAssistantMessageIsCompleteWithToolCalls } fro
 import { call, startChatServer, textOf, until } from "./chat_server.mjs";
 import { startServer } from "./harness.mjs";
 import { callTool, say } from "./model_server.mjs";
-import { openTab } from "./tab.mjs";
+import { openTab } from "./browser_tab.mjs";
 import { startTools } from "./tool_server.mjs";
 
 const tools = await startTools();

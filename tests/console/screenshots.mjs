@@ -1,8 +1,8 @@
 // Regenerates the pictures of the guide from the console's own example: `node
-// tests/console/images.mjs`. Review them before committing.
+// tests/console/screenshots.mjs`. Review them before committing.
 
 import { join } from "node:path";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { startConsole } from "./browser.mjs";
 
 const WIDE = { viewport: { width: 1200, height: 760 } };

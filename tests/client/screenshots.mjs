@@ -1,8 +1,8 @@
-// Regenerates the screenshot of the example's page: `node tests/client/images.mjs`. Review it
+// Regenerates the screenshot of the example's page: `node tests/client/screenshots.mjs`. Review it
 // before committing.
 
 import { join } from "node:path";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { launch } from "../console/browser.mjs";
 import { callTool, say } from "../workerd/model_server.mjs";
 import { withChat } from "./example.mjs";

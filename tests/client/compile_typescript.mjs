@@ -5,7 +5,7 @@ import { execFile } from "node:child_process";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { TSC } from "../../scripts/places.mjs";
+import { TSC } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 
 const runFile = promisify(execFile);

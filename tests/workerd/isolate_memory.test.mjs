@@ -12,7 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 import { startServer } from "./harness.mjs";
 
 const MIB = 2 ** 20;

@@ -1,14 +1,14 @@
 // A URL that stays the same while the Worker behind it is killed and restarted on another port, for
 // clients that reconnect by themselves.
 //
-//   const front = await startFront(server);
-//   after(() => front.stop());
-//   connect(front.url)
+//   const proxy = await startProxy(server);
+//   after(() => proxy.stop());
+//   connect(proxy.url)
 
 import { once } from "node:events";
 import { connect, createServer } from "node:net";
 
-export async function startFront(server) {
+export async function startProxy(server) {
   const open = new Set();
   const listener = createServer((client) => {
     const { hostname, port } = new URL(server.url);

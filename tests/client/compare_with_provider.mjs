@@ -23,7 +23,7 @@ async function startAlone(settings) {
  * `start(settings)` starts the built Worker in another way: `{ server, stop }`, and perhaps more.
  * `openaiApi`: the API in which requests of Responses reach the provider.
  */
-export async function startCompared(start = startAlone, openaiApi = "responses") {
+export async function startComparison(start = startAlone, openaiApi = "responses") {
   const provider = await startProvider();
   after(() => provider.stop());
   const { server, stop, ...more } = await start({

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
-import { OPENAPI } from "../../scripts/places.mjs";
+import { OPENAPI } from "../../scripts/paths.mjs";
 import { startServer } from "./harness.mjs";
 import { VERSIONS } from "../../client/dist/versions.js";
 

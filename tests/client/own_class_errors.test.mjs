@@ -5,12 +5,12 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { dev, project } from "./packed.mjs";
+import { dev, project } from "./packed_project.mjs";
 
 let made;
 let server;
 before(async () => {
-  made = await project(join(import.meta.dirname, "own_rough"), ["ai", "zod"]);
+  made = await project(join(import.meta.dirname, "own_errors"), ["ai", "zod"]);
   server = await dev(made.folder);
 });
 after(async () => {

@@ -6,7 +6,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startServer } from "./harness.mjs";
-import { answersIn, Reader } from "./reader.mjs";
+import { answersIn, Reader } from "./document_reader.mjs";
 
 /**
  * Follows these documents, one after the other. `onCommand` receives each command that is not a

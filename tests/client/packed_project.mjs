@@ -10,7 +10,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/paths.mjs";
 import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
 import { reservePort } from "../workerd/ports.mjs";
 

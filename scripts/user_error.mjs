@@ -1,5 +1,5 @@
 // An error whose message is printed without a stack trace.
 
-export class Stop extends Error {
-  name = "Stop";
+export class UserError extends Error {
+  name = "UserError";
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromCargo, fromCheck, fromTap, skippedInTap, sum, testsInTap } from "../../scripts/counts.mjs";
+import { fromCargo, fromCheck, fromTap, skippedInTap, sum, testsInTap } from "../../scripts/test_counts.mjs";
 
 const cargo = (passed, failed) =>
   `\ntest result: ${failed ? "FAILED" : "ok"}. ${passed} passed; ${failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n`;

@@ -6,9 +6,9 @@ import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { until } from "../console/browser.mjs";
-import { dev, project } from "./packed.mjs";
+import { dev, project } from "./packed_project.mjs";
 
 const CONFIG = `name = "moving"
 main = "src/index.ts"

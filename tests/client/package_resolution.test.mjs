@@ -8,9 +8,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/paths.mjs";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
-import { project } from "./packed.mjs";
+import { project } from "./packed_project.mjs";
 
 const runFile = promisify(execFile);
 const USES = 'import { SessionAgentSaver } from "session-agent/langgraph"; console.log(typeof SessionAgentSaver);';

@@ -7,9 +7,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { promisify } from "node:util";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
-import { project } from "./packed.mjs";
+import { project } from "./packed_project.mjs";
 
 const runFile = promisify(execFile);
 

@@ -15,7 +15,7 @@ import { setTimeout } from "node:timers/promises";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { sessionAgent } from "../../packages/session-agent/dist/index.js";
-import { games } from "../long.mjs";
+import { games } from "../game_counts.mjs";
 import { startServer } from "./harness.mjs";
 
 const MIB = 2 ** 20;

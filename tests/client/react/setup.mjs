@@ -6,7 +6,7 @@ import { createServer, request as ask } from "node:http";
 import { connect } from "node:net";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { CLIENT, ROOT } from "../../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../../scripts/paths.mjs";
 import { startServer } from "../../workerd/harness.mjs";
 import { startModel } from "../../workerd/model_server.mjs";
 import { launch } from "../../console/browser.mjs";
@@ -80,7 +80,7 @@ class ClosableProxy {
   }
 }
 
-export async function startWorld() {
+export async function startPages() {
   const [model, browser, script] = [await startModel(), await launch(), await bundled()];
   const server = await startServer({
     vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url },
@@ -114,8 +114,8 @@ export async function startWorld() {
 }
 
 /** A separate browser whose tabs show the page of this agent. */
-export async function visit(t, world, agent, rights = { operations: OPERATIONS, allow: { agentMemory: true } }) {
-  const { browser, proxy, call } = world;
+export async function visit(t, pages, agent, rights = { operations: OPERATIONS, allow: { agentMemory: true } }) {
+  const { browser, proxy, call } = pages;
   const context = await browser.newContext();
   context.setDefaultTimeout(PATIENCE_MS);
   const wrong = [];
@@ -124,7 +124,7 @@ export async function visit(t, world, agent, rights = { operations: OPERATIONS, 
     assert.deepEqual(wrong, []);
   });
   const logins = { count: 0, next: {} };
-  world.logins.set(agent, async () => {
+  pages.logins.set(agent, async () => {
     logins.count += 1;
     const { token } = await call(agent, "mintToken", { ...rights, expiresIn: 3600 });
     const answer = { agent, token, expiresIn: 3600, ...logins.next };

@@ -1,14 +1,14 @@
 // An Agents SDK object whose class is replaced by ours: the SDK's own code fills the object's
 // storage, and the built Worker opens that storage and imports its contents.
 
-import "./resolve.mjs";
+import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { build } from "esbuild";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { startWorkerd } from "../../scripts/workerd.mjs";
 import { startServer } from "../workerd/harness.mjs";
 

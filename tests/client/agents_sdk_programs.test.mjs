@@ -11,10 +11,10 @@ import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { OPERATIONS } from "../../client/dist/operations.js";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
-import { compiled } from "./compiled.mjs";
-import { dev, project } from "./packed.mjs";
+import { compiled } from "./compile_typescript.mjs";
+import { dev, project } from "./packed_project.mjs";
 
 const LINKS = ["agents", "ai", "@cloudflare/workers-types", "@types/node"];
 const FILES = ["src/index.ts", "src/types.ts", "src/overrides.ts"];
@@ -22,7 +22,7 @@ const FILES = ["src/index.ts", "src/types.ts", "src/overrides.ts"];
 let made;
 let server;
 before(async () => {
-  made = await project(join(import.meta.dirname, "seeds"), LINKS);
+  made = await project(join(import.meta.dirname, "agents_sdk_programs"), LINKS);
   server = await dev(made.folder);
   await fetch(`${server.url}/own/put`, { method: "POST", body: "Our API." });
 });
