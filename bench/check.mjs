@@ -1,6 +1,6 @@
-// Whether the Worker has become worse: its ratios to the floor are above a share of their
-// aims, its wasm is below its limit, and the rows of the usual requests are below theirs.
-// It takes less than a minute. The last line is `N passed, N failed`.
+// Checks whether performance has regressed: the ratios to the floor must be above a share of their
+// targets, the wasm's size below its limit, and the rows of the usual requests below theirs. It
+// takes less than a minute. The last line is `N passed, N failed`.
 //
 //   npm run bench -- check
 

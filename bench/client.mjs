@@ -1,6 +1,6 @@
-// What the client adds to a request: a page of history through `session.getHistory`, beside
-// the same page by bare `fetch` and `JSON.parse`. Both are asked from Node over loopback, in
-// turns of one round each, so that both meet the same neighbors.
+// The client's overhead per request: a page of history through `session.getHistory`, beside the
+// same page with bare `fetch` and `JSON.parse`. Both are requested from Node over loopback, in
+// alternating rounds, so that both run under the same conditions.
 //
 //   npm run bench -- client
 //

@@ -1,5 +1,5 @@
-// The rows that operations cost, as the `x-rows-*` headers tell: rows.mjs writes them
-// down, and a test compares them with what is written.
+// The rows that operations read and write, as the `x-rows-*` headers report them. rows.mjs writes
+// them to a file, and a test compares them with the file.
 
 import { setTimeout as pause } from "node:timers/promises";
 import { startChatServer } from "../tests/workerd/chat_server.mjs";

@@ -1,6 +1,6 @@
-// The time to the first piece of an answer: through this Worker, through the chat peer,
-// and from the model alone, turn by turn. The model answers at once, so the time is what
-// is done before its answer. Results: results/first_token.md.
+// The time to the first piece of an answer: through this Worker, through the chat peer, and from
+// the model alone, turn by turn. The model answers at once, so the time is the overhead before its
+// answer. Results: results/first_token.md.
 //
 //   npm run bench -- first_token
 

@@ -1,12 +1,12 @@
-// What forgetting, keeping and moving cost in the runtime: retention on a long history, the
-// file of a large agent, and a person found and erased in a long one. Then the runtime is
-// killed in the middle of each, at random points, and what is found afterwards is counted.
+// The cost of retention, backups and erasure in the runtime: retention on a long history, the
+// export of a large agent, and erasing a person from a long history. Then the runtime is killed in
+// the middle of each, at random points, and the states found afterwards are counted.
 //
 //   npm run bench -- forgetting                 all of it
 //   PARTS=retention,kills KILLS=100 npm run …   some of it
 //
-// EVENTS, MIB and KILLS say how much. A run writes the parts that it ran, if they had their whole
-// size, into bench/results/forgetting.md, and leaves the other parts there as they are.
+// EVENTS, MIB and KILLS set the sizes. A run updates its parts of bench/results/forgetting.md if
+// they have their full size, and leaves the other parts unchanged.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -18,10 +18,10 @@ import { startServer } from "../tests/workerd/harness.mjs";
 import { machine, report } from "./frame/report.mjs";
 
 const PARTS = (process.env.PARTS ?? "retention,whole,mentions,kills").split(",");
-const WHOLE = { events: 1_000_000, mib: 300, kills: 100 };
-const EVENTS = Number(process.env.EVENTS ?? WHOLE.events);
-const MIB = Number(process.env.MIB ?? WHOLE.mib);
-const KILLS = Number(process.env.KILLS ?? WHOLE.kills);
+const FULL_SIZE = { events: 1_000_000, mib: 300, kills: 100 };
+const EVENTS = Number(process.env.EVENTS ?? FULL_SIZE.events);
+const MIB = Number(process.env.MIB ?? FULL_SIZE.mib);
+const KILLS = Number(process.env.KILLS ?? FULL_SIZE.kills);
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 const DAY_MS = 86_400_000;
 const MAX_WAITING_MS = 30 * 60_000;
@@ -351,10 +351,10 @@ async function kills() {
     const agent = `${way} ${n}`;
     lasting[way] ??= await durationOf(way);
     const { work, check, lasts = lasting[way] } = await WAYS[way](agent);
-    const dying = work().catch(() => null);
+    const interrupted = work().catch(() => null);
     await pause(roll(lasts));
     await server.kill9();
-    await dying;
+    await interrupted;
     let outcome;
     try {
       outcome = await check();
@@ -378,10 +378,10 @@ async function kills() {
 
 const RESULTS = new URL("results/forgetting.md", import.meta.url);
 const BENCHES = {
-  retention: [retention, "Retention", EVENTS >= WHOLE.events],
-  whole: [whole, "A whole agent out and in", MIB >= WHOLE.mib],
+  retention: [retention, "Retention", EVENTS >= FULL_SIZE.events],
+  whole: [whole, "A whole agent out and in", MIB >= FULL_SIZE.mib],
   mentions: [mentions, "A person found and erased", EVENTS >= 100_000],
-  kills: [kills, "Killed on the way", KILLS >= WHOLE.kills],
+  kills: [kills, "Killed on the way", KILLS >= FULL_SIZE.kills],
 };
 
 /** The parts of the file that earlier runs wrote: their lines by heading. */
@@ -393,10 +393,10 @@ function writtenBefore() {
 
 try {
   for (const part of PARTS) {
-    const [run, heading, isWhole] = BENCHES[part];
+    const [run, heading, isFullSize] = BENCHES[part];
     printed = [];
     await run();
-    if (!isWhole) continue;
+    if (!isFullSize) continue;
     const parts = writtenBefore().set(heading, printed.join("\n"));
     const lines = Object.values(BENCHES).flatMap(([, name]) =>
       parts.has(name) ? ["", `## ${name}`, "", parts.get(name)] : [],

@@ -1,6 +1,6 @@
-// What an agent knows of what it was told: 360 questions over long dialogues, answered with the
-// whole history, with what a search finds, and with what the agent has learned. Written to
-// results/memory.md. docs/benchmarks.md says what stands in its tables.
+// What an agent remembers of its conversations: 360 questions about long dialogues, answered with
+// the whole history, with search results, and with learned memory. Written to results/memory.md.
+// docs/benchmarks.md explains its tables.
 //
 //   npm run bench -- memory                                              (a scripted oracle)
 //   MODEL=demo npm run bench -- memory                                   (the demo model)
@@ -9,10 +9,10 @@
 //                                                                        (the small model of the tests)
 //
 // Further settings: PEOPLE (of 12; bash keeps GROUPS to itself), SAMPLE (questions of each kind),
-// CHATTER (how often a session speaks of other things), WINDOW (tokens of the model's context),
+// CHATTER (how often a session is about other things), WINDOW (tokens of the model's context),
 // INPUT_PRICE and OUTPUT_PRICE (of a million tokens), SEED, and RESULTS=NAME for another file than
-// results/memory.md. A person's history has some 12,000 tokens. Where the window has no room for it,
-// each question's fork is summarized anew, for which a small model takes many minutes: a small
+// results/memory.md. A person's history has some 12,000 tokens. If it does not fit into the
+// window, each question's fork is summarized again, which takes a small model many minutes: a small
 // CHATTER makes the history short.
 
 import { startServer } from "../tests/workerd/harness.mjs";

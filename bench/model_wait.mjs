@@ -1,6 +1,6 @@
-// What an object is awake for while a turn's model answers: the time from each call of the runtime
-// until everything that it began has ended. Once the object waits for the model, and once the Worker
-// in front does.
+// How long an object is awake while a turn's model answers: the time from each call of the runtime
+// until everything that it started has ended. Measured once with the object waiting for the model,
+// and once with the front Worker waiting.
 //
 //   npm run bench -- model_wait
 //   SECONDS=10 TURNS=3 npm run …

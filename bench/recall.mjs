@@ -1,5 +1,5 @@
-// How often a search by words finds what answers a question, on the two sets of questions/, and
-// what each number of the ranking is worth. Runs natively, over the code that the Worker runs.
+// How often keyword search finds the answer to a question, on the two sets of questions/, and how
+// much each parameter of the ranking contributes. Runs natively, with the Worker's own code.
 // Results: bench/results/recall.md.
 //
 //   npm run bench -- recall

@@ -3,8 +3,8 @@
 //
 // A figure is requests per second of CPU time. The CPU time is that of the runtime's
 // process, in which the caller and all Workers run. On an idle machine this is requests
-// per second; on a busy machine the figure stays the same. If the system doesn't tell CPU
-// time, the clock's time counts.
+// per second; on a busy machine the figure stays the same. If the system doesn't
+// report CPU time, elapsed time counts.
 
 import { pathOf } from "./frame/frame.mjs";
 import { cpuMs } from "./frame/process.mjs";

@@ -1,13 +1,13 @@
-// Two sets to measure searches with: talks, whose turns are short, and letters, which are
-// long. They are made from talks.txt with dice that fall the same way every time. Nothing
-// in them was chosen to suit a search.
+// Two sets for measuring search: talks, whose turns are short, and letters, which are long. They
+// are generated from talks.txt with seeded random numbers. Nothing in them was chosen to suit a
+// search.
 //
 //   const { messages, questions } = makeTalk({ pairs: 1 });
 //   const { messages, questions } = makeLetters();
 //
 // A message is `{ id, sessionId, name, role, text, createdAt }`. A question is `{ gold,
-// question, inItsWords }`: `gold` is the message that answers it, and `inItsWords` says
-// whether the question uses that message's words.
+// question, inItsWords }`: `gold` is the message that answers it, and `inItsWords`
+// is whether the question uses that message's words.
 
 import { readFile } from "node:fs/promises";
 

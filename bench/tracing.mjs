@@ -1,6 +1,6 @@
-// What a line of the log and spans cost: the processor's time of an append and of a plain
-// turn, without both, with each, and with both. The servers take turns, so that what else
-// the machine does falls on all of them. It prints its table and writes nothing.
+// The cost of a log line and of spans: the CPU time of an append and of a simple turn, without
+// both, with each, and with both. The servers take turns, so that other load on the machine affects
+// all of them. It prints its table and writes nothing.
 //
 //   npm run bench -- tracing
 

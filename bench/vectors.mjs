@@ -1,13 +1,13 @@
-// Finding by words, by meaning and by both: what is found, and how long it takes over a
-// full block. Results: bench/vectors.md.
+// Search by keywords, by meaning and by both: its results, and its duration over a full block.
+// Results: bench/vectors.md.
 //
 //   npm run bench -- vectors
 //   EMBEDDINGS_URL=http://127.0.0.1:1234/v1 EMBEDDINGS_MODEL=… npm run bench -- vectors
-//   RECORD=1 npm run bench -- vectors    (writes crates/search/src/recorded/ anew, too)
+//   RECORD=1 npm run bench -- vectors    (also rewrites crates/search/src/recorded/)
 //
 // The vectors come from the real model of the tests, or from any OpenAI-compatible
 // endpoint. VERBOSE=1 names the questions whose answers were missed. The times depend on
-// the machine; they are taken with a stand-in for the model, which answers at once.
+// the machine; they are measured with a fake model, which answers at once.
 
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// What one request costs everybody else of the same agent: searches of prefixes in 40,000
+// How long one request delays the other requests of the same agent: searches of prefixes in 40,000
 // messages, purges, and the sizes of an agent with 10,000 sessions.
 //
 //   npm run bench -- waits                      all of it

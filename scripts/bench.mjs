@@ -1,6 +1,6 @@
-// `npm run bench`: every benchmark, one after another; `npm run bench -- NAME …` some of them. docs/benchmarks.md
-// explains what each measures. Each prints its tables and writes them, with plots, to bench/results/; `rows` and
-// `vectors` beside their program.
+// `npm run bench` runs every benchmark, one after another; `npm run bench -- NAME …` runs some of
+// them. docs/benchmarks.md explains what each measures. Each prints its tables and writes them,
+// with plots, to bench/results/; `rows` and `vectors` write next to their program.
 
 import { join } from "node:path";
 import { build } from "./build.mjs";

@@ -21,7 +21,7 @@ import { UserError } from "./user_error.mjs";
 import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
 
 export const FIRST_PORT = "8788";
-const PASSED_ON = ["MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
+const FORWARDED = ["MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 export async function main([name]) {
   const examples = join(ROOT, "examples");
@@ -75,7 +75,7 @@ function writeConfiguration(name, folder, secret) {
     compatibility_date: compatibilityDate,
     durable_objects: { bindings: [{ name: "SESSION_AGENT", class_name: "SessionAgent" }] },
     migrations: [{ tag: "v1", new_sqlite_classes: ["SessionAgent"] }],
-    vars: { MODEL: "demo", ...given(PASSED_ON), SESSION_AGENT_TOKEN: secret },
+    vars: { MODEL: "demo", ...given(FORWARDED), SESSION_AGENT_TOKEN: secret },
     ...(offersTools && { services: [{ binding: "TOOLS", service: example("name"), entrypoint: "Tools" }] }),
   };
   const target = join(LOCAL, "examples", name);

@@ -10,7 +10,7 @@ import { dirname } from "node:path";
 import { randomUUID } from "node:crypto";
 import { setTimeout as wait } from "node:timers/promises";
 
-const TOUCHED_EVERY_MS = 2_000;
+const HEARTBEAT_MS = 2_000;
 const ABANDONED_AFTER_MS = 10_000;
 const POLL_MS = 250;
 
@@ -26,13 +26,13 @@ export async function withLock(file, whenWaiting, work) {
 async function take(file, whenWaiting) {
   const token = randomUUID();
   mkdirSync(dirname(file), { recursive: true });
-  for (let isAnnounced = false; !(await tryToTake(file, token)); isAnnounced = true) {
+  for (let isAnnounced = false; !(await tryToAcquire(file, token)); isAnnounced = true) {
     if (!isAnnounced) whenWaiting();
     await wait(POLL_MS);
   }
-  const touching = setInterval(() => touch(file), TOUCHED_EVERY_MS).unref();
+  const heartbeat = setInterval(() => touch(file), HEARTBEAT_MS).unref();
   const release = () => {
-    clearInterval(touching);
+    clearInterval(heartbeat);
     if (holder(file) === token) rmSync(file, { force: true });
   };
   process.once("exit", release);
@@ -42,7 +42,7 @@ async function take(file, whenWaiting) {
   };
 }
 
-async function tryToTake(file, token) {
+async function tryToAcquire(file, token) {
   if (isAbandoned(file)) rmSync(file, { force: true });
   try {
     writeFileSync(file, token, { flag: "wx" });

@@ -12,7 +12,7 @@ export function run(program, args, options = {}) {
 }
 
 /** Does the same, and returns a copy of the program's standard output. */
-export async function runKeeping(program, args, options = {}) {
+export async function runWithCopy(program, args, options = {}) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "inherit"] });
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text) => {
@@ -23,7 +23,7 @@ export async function runKeeping(program, args, options = {}) {
 }
 
 /** Runs a program whose output may be shown later. Returns its exit code and its whole output. */
-export async function runAside(program, args, options = {}) {
+export async function runCaptured(program, args, options = {}) {
   const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   let output = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
@@ -68,7 +68,7 @@ for (const [signal, number] of Object.entries(SIGNALS)) {
 }
 
 /** The exit code of a program. While this process is stopping, nothing continues after it. */
-async function endOf(child, stop = passOn) {
+async function endOf(child, stop = forwardSignal) {
   const untilEnd = new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code, signal) => resolve(code ?? 128 + (SIGNALS[signal] ?? 9)));
@@ -87,7 +87,7 @@ async function endOf(child, stop = passOn) {
   }
 }
 
-async function passOn(signal, untilEnd, child) {
+async function forwardSignal(signal, untilEnd, child) {
   child.kill(signal);
   await untilEnd;
   return 128 + SIGNALS[signal];

@@ -12,7 +12,7 @@ import { parseArgs } from "node:util";
 import { build } from "./build.mjs";
 import { close, fromCheck } from "./test_counts.mjs";
 import { BUILD, CLIENT, ROOT } from "./paths.mjs";
-import { outputOf, run, runAside } from "./processes.mjs";
+import { outputOf, run, runCaptured } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { pythonPackages } from "./setup/python.mjs";
 import { UserError } from "./user_error.mjs";
@@ -97,7 +97,7 @@ export function problemWithChangelog(changelog, version) {
 
 async function toNpm(dryRun) {
   for (const folder of NPM_PACKAGES) {
-    const { code, output } = await runAside("npm", ["publish", ...(dryRun ? ["--dry-run"] : [])], { cwd: folder });
+    const { code, output } = await runCaptured("npm", ["publish", ...(dryRun ? ["--dry-run"] : [])], { cwd: folder });
     console.log(output);
     if (code !== 0 && !(dryRun && PUBLISHED_BEFORE.test(output))) return code;
   }

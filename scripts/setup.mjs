@@ -11,7 +11,7 @@ import { packages } from "./setup/packages.mjs";
 import { wasmTarget } from "./setup/wasm_target.mjs";
 import { withLock } from "./lock.mjs";
 
-const STILL_AT_IT_MS = 30_000;
+const PROGRESS_MS = 30_000;
 
 /** The steps that building and serving need, and `more` steps. */
 export async function setUp(...more) {
@@ -45,13 +45,13 @@ async function announced(title, run) {
   console.error(`${title} …`);
   const started = Date.now();
   const elapsed = () => `${Math.round((Date.now() - started) / 1000)} s`;
-  const stillAtIt = setInterval(() => {
+  const progress = setInterval(() => {
     if (!process.stderr.isTTY) console.error(`    ${title}: still running after ${elapsed()}`);
-  }, STILL_AT_IT_MS);
+  }, PROGRESS_MS);
   try {
     await run();
   } finally {
-    clearInterval(stillAtIt);
+    clearInterval(progress);
   }
   console.error(`    ${title}: done in ${elapsed()}`);
 }

@@ -1,9 +1,9 @@
 // `npm start`: runs Session Agent on the loopback interface, without an account, a login or
 // requests to Cloudflare.
 //
-// It is the production configuration run by `wrangler dev --local`, with two
-// differences. AUTH=local: everybody on this machine has access, but no web page does.
-// AGENT_DEFAULTS, if it is not set: a fresh agent has a memory.
+// It runs the production configuration with `wrangler dev --local`, with two differences.
+// AUTH=local: every program on this machine has access, but no web page does. AGENT_DEFAULTS, if
+// it is not set: a new agent has a memory.
 //
 //   PORT                 the first port to try, 8787 by default
 //   SESSION_AGENT_STATE  the folder for the state, .local/state by default

@@ -6,23 +6,23 @@
 //   npm test -- tests/native/chat/queue.rs      one file of Rust's tests, or one test by its name
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
 //   npm test -- workerd [search …]              one file: tests/workerd/search.test.mjs
-//   npm test -- client [langgraph …]            the client under others' frameworks
+//   npm test -- client [langgraph …]            the client with other frameworks
 //   npm test -- python                          the Python package, from its archive
-//   npm test -- scripts                         the set-up's own tests
+//   npm test -- scripts                         the tests of the setup
 //   npm test -- console [chat …]
-//   npm test -- player                          some seconds of random play
+//   npm test -- player                          a few seconds of random play
 //   npm test -- player --hours 2 [--workerd] [--seed 7]   for a given time
-//   npm test -- cargo                           what compiles Rust besides the Worker
-//   npm test -- alone                           what measures memory, or needs all of the machine
+//   npm test -- cargo                           the tests that compile other Rust code
+//   npm test -- alone                           the tests that measure memory or need the whole machine
 //   npm test -- workerd client                  several parts
 //
-// Files of Node's tests run some at once (scripts/test/pool.mjs).
+// Several of Node's test files run concurrently (scripts/test/pool.mjs).
 
 import { join } from "node:path";
 import { build } from "./build.mjs";
 import { close, fromCargo, fromCheck, sum } from "./test_counts.mjs";
 import { ROOT, withPackages } from "./paths.mjs";
-import { run, runKeeping } from "./processes.mjs";
+import { run, runWithCopy } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import {
   clientTestPackages,
@@ -103,7 +103,7 @@ async function orFailed(run) {
 
 async function native(filters) {
   console.log("\n── native\n");
-  const { code, output } = await runKeeping("cargo", ["test", "--locked", ...filters], {
+  const { code, output } = await runWithCopy("cargo", ["test", "--locked", ...filters], {
     cwd: ROOT,
     env: envOfTests(),
   });

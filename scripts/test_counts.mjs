@@ -9,13 +9,13 @@ const NOTHING = { passed: 0, failed: 0 };
 export function fromCargo(output, code) {
   const lines = output.matchAll(/^test result: \S+ (\d+) passed; (\d+) failed;/gm);
   const totals = sum([...lines].map(([, passed, failed]) => ({ passed: Number(passed), failed: Number(failed) })));
-  return distrustful(totals, code);
+  return withRunnerFailure(totals, code);
 }
 
 /** From the closing comments of `node --test` in TAP. A test that was cut off has failed. */
 export function fromTap(output, code) {
   const number = (name) => Number(output.match(new RegExp(`^# ${name} (\\d+)$`, "m"))?.[1] ?? 0);
-  return distrustful({ passed: number("pass"), failed: number("fail") + number("cancelled") }, code);
+  return withRunnerFailure({ passed: number("pass"), failed: number("fail") + number("cancelled") }, code);
 }
 
 /** Why tests were skipped, each reason once, from the same comments. */
@@ -48,7 +48,7 @@ export function close(counts) {
   return failed === 0 && passed > 0 ? 0 : 1;
 }
 
-function distrustful({ passed, failed }, code) {
+function withRunnerFailure({ passed, failed }, code) {
   const ranNothing = passed + failed === 0;
   const failedWithoutReport = code !== 0 && failed === 0;
   return { passed, failed: failed + (ranNothing || failedWithoutReport ? 1 : 0) };

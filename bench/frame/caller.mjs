@@ -1,5 +1,5 @@
-// The caller: a Worker that binds all others and asks one of them again and again, in the
-// same process. So a figure contains no network, and no client in another process.
+// The caller: a Worker that binds all others and calls one of them repeatedly, in the same process.
+// So a measurement includes no network, and no client in another process.
 //
 // `POST /run` takes `{ target, entryPoint, agent, path, body, lanes }` and either `ms` or
 // `times`: how long or how often. The answer is `{ done, ms }`. `POST /ask` asks once and

@@ -1,12 +1,12 @@
-// A model that reads perfectly and knows nothing else: it answers from exactly what is in its
-// context, so what it gets wrong is what the context lacks. It speaks OpenAI's language.
+// A model that reads perfectly and knows nothing else: it answers only from its context, so its
+// wrong answers show what the context lacks. It has OpenAI's API.
 //
-// - Asked a question, it finds the values that its context holds, and believes the newest that
-//   the user said. A value that stands there only as a tool or a document said it is not
-//   believed. A value that stands there without its source is.
-// - Asked to learn, it falls for tools: it proposes what the user said, and what a tool said as if
-//   it were known. Whether that gets into memory is the agent's to decide. It does not take a
-//   document for its user's words.
+// - For a question, it looks for values in its context and believes the newest one from the user.
+//   It does not believe a value whose only source is a tool or a document. It believes a value
+//   without a source.
+// - When it learns, it trusts tools: it proposes the user's facts, and a tool's facts as if they
+//   were known. The agent decides whether these get into memory. It does not mistake a document
+//   for the user's words.
 //
 //   const oracle = await startOracle(questions);   // of all groups
 //   … oracle.url …

@@ -93,13 +93,13 @@ export function namesOfOperations({ paths, components }) {
  * WebAssembly does.
  */
 function importAsWorkersDo(file) {
-  const [proposed, understood] = ["import source wasmModule from ", "import wasmModule from "];
+  const [proposed, supported] = ["import source wasmModule from ", "import wasmModule from "];
   const code = readFileSync(file, "utf8");
   if (!code.includes(proposed))
     throw new UserError(
       `bindgen wrote no \`${proposed.trim()}\`: scripts/build/worker.mjs has to learn what it writes now.`,
     );
-  writeFileSync(file, code.replace(proposed, understood));
+  writeFileSync(file, code.replace(proposed, supported));
 }
 
 async function optimize() {

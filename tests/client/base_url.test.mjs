@@ -11,7 +11,7 @@ import OldAnthropic from "anthropic-a-year-old";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
 import { documents, tableUnder } from "../workerd/documents.mjs";
-import { alike, all, plain, startComparison, WEATHER } from "./compare_with_provider.mjs";
+import { normalized, all, plain, startComparison, WEATHER } from "./compare_with_provider.mjs";
 
 const { provider, run, tokenOf, baseOf, compare } = await startComparison();
 
@@ -218,7 +218,7 @@ for (const [version, Client] of Object.entries(openais)) {
           const next = { ...settings, input: "And now?", previous_response_id: complete.id };
           const streamed = await all(await client.responses.create({ ...settings, stream: true }));
           const after = settings.store === false || settings.tools ? [] : await all(client.responses.stream(next));
-          return [complete, streamed, after].map(alike);
+          return [complete, streamed, after].map(normalized);
         });
         assert.equal(responses[0].status, "completed");
       }

@@ -9,7 +9,7 @@ import { createOpenAI } from "@ai-sdk/openai";
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { generateText, Output, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
-import { alike, all, startComparison } from "./compare_with_provider.mjs";
+import { normalized, all, startComparison } from "./compare_with_provider.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
@@ -71,7 +71,9 @@ for (const [name, make] of Object.entries(MODELS)) {
   test(`ai_sdk_${name}_answers_match_the_provider`, async () => {
     for (const prompt of ["hi", "think"]) {
       const result = await compare(make, async (model) =>
-        alike(comparable(await generateText({ ...settings, model, prompt, maxOutputTokens: 50, temperature: 0.5 }))),
+        normalized(
+          comparable(await generateText({ ...settings, model, prompt, maxOutputTokens: 50, temperature: 0.5 })),
+        ),
       );
       assert.equal(result.text, "Hello, dear friend.");
     }
@@ -82,7 +84,7 @@ for (const [name, make] of Object.entries(MODELS)) {
       const { tools } = weather();
       delete tools.get_weather.execute;
       const parts = await compare(make, async (model) =>
-        alike(await all(streamText({ ...settings, model, prompt, tools }).fullStream)),
+        normalized(await all(streamText({ ...settings, model, prompt, tools }).fullStream)),
       );
       assert.ok(parts.length > 5);
     }
@@ -93,14 +95,14 @@ for (const [name, make] of Object.entries(MODELS)) {
       const complete = await compare(make, async (model) => {
         const { cities, tools } = weather();
         const result = await generateText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
-        return alike({ cities, ...comparable(result) });
+        return normalized({ cities, ...comparable(result) });
       });
       assert.equal(complete.text, "It is sunny.");
       assert.deepEqual(complete.cities, prompt === "both" ? ["Rome", "Oslo"] : ["Rome"]);
       await compare(make, async (model) => {
         const { cities, tools } = weather();
         const stream = streamText({ ...settings, model, prompt, tools, stopWhen: stepCountIs(3) });
-        return alike([await all(stream.fullStream), cities]);
+        return normalized([await all(stream.fullStream), cities]);
       });
     }
   });
@@ -110,7 +112,12 @@ for (const [name, make] of Object.entries(MODELS)) {
     const parsed = await compare(make, async (model) => {
       const result = await generateText({ ...settings, model, prompt: "how much?", output });
       const stream = streamText({ ...settings, model, prompt: "how much?", output });
-      return alike([result.output, comparable(result), await all(stream.partialOutputStream), await stream.output]);
+      return normalized([
+        result.output,
+        comparable(result),
+        await all(stream.partialOutputStream),
+        await stream.output,
+      ]);
     });
     assert.deepEqual(parsed[0], { answer: 42 });
   });
@@ -136,7 +143,7 @@ for (const [name, make] of Object.entries(MODELS)) {
       await go("both", { providerOptions, toolChoice: "auto" });
       await go("ponder again");
       const stream = streamText({ ...shared, providerOptions, messages });
-      return alike([cities, answers, await all(stream.fullStream), await stream.text]);
+      return normalized([cities, answers, await all(stream.fullStream), await stream.text]);
     });
     assert.equal(result[3], "It is sunny.");
     assert.deepEqual(result[0], ["Rome", "Rome", "Oslo", "Rome"]);

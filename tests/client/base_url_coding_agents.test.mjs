@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { documents } from "../workerd/documents.mjs";
-import { alike, startComparison } from "./compare_with_provider.mjs";
+import { normalized, startComparison } from "./compare_with_provider.mjs";
 
 const { provider, run, compare, tokenOf, urlsOf, baseOf } = await startComparison();
 
@@ -78,7 +78,7 @@ const claude = (model) => async (urls, apiKey) => {
     const events = eventsIn(printed).map(({ type, message, result, is_error, num_turns, stop_reason, usage }) =>
       type === "system" ? [] : { type, message, result, is_error, num_turns, stop_reason, usage },
     );
-    return alike(events.flat());
+    return normalized(events.flat());
   };
   return { folders, ask };
 };
@@ -155,7 +155,7 @@ const pi = (api) => async (urls, apiKey) => {
     const events = eventsIn(printed).map(({ type, assistantMessageEvent: update, ...event }) =>
       type === "message_update" ? { kind: update.type, delta: update.delta } : { type, ...event },
     );
-    return alike(events.filter(({ type }) => type !== "session"));
+    return normalized(events.filter(({ type }) => type !== "session"));
   };
   return { folders, ask };
 };

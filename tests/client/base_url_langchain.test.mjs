@@ -10,7 +10,7 @@ import { tool } from "@langchain/core/tools";
 import { createReactAgent } from "@langchain/langgraph/prebuilt";
 import { ChatOpenAI } from "@langchain/openai";
 import { z } from "zod";
-import { alike, all, startComparison } from "./compare_with_provider.mjs";
+import { normalized, all, startComparison } from "./compare_with_provider.mjs";
 
 const { compare, remember, tokenOf, urlsOf } = await startComparison();
 
@@ -48,7 +48,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     for (const text of ["hi", "think"]) {
       const result = await compare(make, async (model) => {
         const message = await model.invoke(messagesOf(text));
-        return { text: textOf(message), message: alike(message) };
+        return { text: textOf(message), message: normalized(message) };
       });
       assert.equal(result.text, "Hello, dear friend.");
     }
@@ -58,7 +58,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     for (const text of ["hi", "think", "both"]) {
       const chunks = await compare(make, async (model) => {
         const { look } = weather();
-        return alike(await all(await model.bindTools([look]).stream(messagesOf(text))));
+        return normalized(await all(await model.bindTools([look]).stream(messagesOf(text))));
       });
       assert.ok(chunks.length > 3);
     }
@@ -75,8 +75,8 @@ for (const [name, make] of Object.entries(MODELS)) {
         const streamed = await all(await agent.stream({ messages: next.messages.slice(0, 1) }));
         return {
           cities,
-          streamed: alike(streamed),
-          messages: alike(next.messages),
+          streamed: normalized(streamed),
+          messages: normalized(next.messages),
           text: textOf(next.messages.at(-1)),
         };
       });
@@ -89,7 +89,7 @@ for (const [name, make] of Object.entries(MODELS)) {
     const schema = z.object({ answer: z.number() });
     for (const method of ["jsonSchema", "functionCalling"]) {
       const parsed = await compare(make, async (model) =>
-        alike(
+        normalized(
           await model.withStructuredOutput(schema, { name: "answer", method, includeRaw: true }).invoke("how much?"),
         ),
       );
@@ -133,7 +133,7 @@ test("langchain_anthropic_sends_thinking_back_before_calls", async () => {
     const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "aGVsbG8=" } };
     const content = [{ type: "text", text: "ponder" }, image];
     const { messages } = await agent.invoke({ messages: [new HumanMessage({ content })] });
-    return { cities, messages: alike(messages), text: textOf(messages.at(-1)) };
+    return { cities, messages: normalized(messages), text: textOf(messages.at(-1)) };
   });
   assert.equal(result.text, "It is sunny.");
 });

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
 import { z } from "zod";
-import { alike, all, startComparison } from "./compare_with_provider.mjs";
+import { normalized, all, startComparison } from "./compare_with_provider.mjs";
 
 const { compare, remember, urlsOf } = await startComparison();
 
@@ -48,7 +48,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
     for (const text of ["hi", "weather", "both"]) {
       const result = await compare(make, async (runner) => {
         const { agent, cities } = assistant();
-        return { cities, ...alike(comparable(await runner.run(agent, text))) };
+        return { cities, ...normalized(comparable(await runner.run(agent, text))) };
       });
       assert.equal(result.finalOutput, text === "hi" ? "Hello, dear friend." : "It is sunny.");
     }
@@ -61,7 +61,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
         const stream = await runner.run(agent, text, { stream: true });
         const events = await all(stream);
         await stream.completed;
-        return { cities, events: alike(events), ...alike(comparable(stream)) };
+        return { cities, events: normalized(events), ...normalized(comparable(stream)) };
       });
       assert.ok(events.length > 5);
     }
@@ -70,7 +70,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
   test(`openai_agents_${name}_structured_answers_are_parsed`, async () => {
     const result = await compare(make, async (runner) => {
       const { agent } = assistant({ tools: [], outputType: z.object({ answer: z.number() }) });
-      return alike(comparable(await runner.run(agent, "how much?")));
+      return normalized(comparable(await runner.run(agent, "how much?")));
     });
     assert.deepEqual(result.finalOutput, { answer: 42 });
   });
@@ -80,7 +80,7 @@ for (const [name, make] of Object.entries(RUNNERS)) {
       const { agent } = assistant();
       const first = await runner.run(agent, "both");
       const input = [...first.history, { role: "user", content: "And now?" }];
-      return alike(comparable(await runner.run(agent, input)));
+      return normalized(comparable(await runner.run(agent, input)));
     });
     assert.equal(result.finalOutput, "Hello, dear friend.");
   });
@@ -111,7 +111,7 @@ test("openai_agents_responses_continue_from_the_previous_response", async () => 
     const { agent } = assistant();
     const first = await runner.run(agent, "both");
     const second = await runner.run(agent, "And now?", { previousResponseId: first.lastResponseId });
-    return { outcome: alike(comparable(second)) };
+    return { outcome: normalized(comparable(second)) };
   });
   assert.equal(outcome.finalOutput, "Hello, dear friend.");
 });
@@ -122,7 +122,7 @@ test("openai_agents_responses_keep_a_conversation_by_id", async () => {
     for (const text of ["weather", "And now?"]) {
       const { agent, cities } = assistant();
       const result = await runner.run(agent, text, { conversationId: "trip" });
-      outcomes.push([cities, result.finalOutput, alike(result.newItems)]);
+      outcomes.push([cities, result.finalOutput, normalized(result.newItems)]);
     }
     return outcomes;
   });

@@ -9,7 +9,7 @@ import { Agent, OpenAIProvider, Runner, webSearchTool } from "@openai/agents";
 import { generateText, streamText } from "ai";
 import OpenAI from "openai";
 import OldOpenAI from "openai-a-year-old";
-import { alike, all, startComparison, WEATHER } from "./compare_with_provider.mjs";
+import { normalized, all, startComparison, WEATHER } from "./compare_with_provider.mjs";
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
@@ -49,7 +49,7 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
           async (client) => {
             const complete = await client.responses.create(settings);
             const streamed = await all(await client.responses.create({ ...settings, stream: true }));
-            return [complete, streamed].map(alike);
+            return [complete, streamed].map(normalized);
           },
           REASONING,
         );
@@ -77,7 +77,7 @@ for (const [version, Client] of Object.entries({ newest: OpenAI, "a year old": O
         const patch = await go(user("patch"));
         await go({ type: "custom_tool_call_output", call_id: patch.call_id, output: "done" });
         await go(user("And now?"));
-        return answers.map(alike);
+        return answers.map(normalized);
       });
       assert.equal(last.at(-2).output[0].content[0].text, "It is done.");
       const kinds = provider.requests.at(-1).body.input.map(({ type, role }) => type ?? role);
@@ -173,7 +173,7 @@ test("ai_sdk_reasoning_and_searches_are_returned_and_continue", async () => {
       const second = await generateText({ ...shared, messages });
       messages.push(...second.response.messages, user("search again"));
       const stream = streamText({ ...shared, messages });
-      return alike(withoutSourceIds([partsOf(first), partsOf(second), await all(stream.fullStream)]));
+      return normalized(withoutSourceIds([partsOf(first), partsOf(second), await all(stream.fullStream)]));
     });
     assert.equal(parts[0].reasoningText, "I search.");
     assert.equal(parts[0].sources[0].title, "An example");
@@ -202,7 +202,7 @@ test("openai_agents_reasoning_and_searches_are_returned_and_continue", async () 
       rawResponses,
       history,
     });
-    return alike([comparable(first), comparable(second), comparable(third), events, comparable(stream)]);
+    return normalized([comparable(first), comparable(second), comparable(third), events, comparable(stream)]);
   });
   assert.equal(answers[0].finalOutput, "It is an example.");
 });

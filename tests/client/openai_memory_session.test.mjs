@@ -76,17 +76,17 @@ const logsNothing = (dontLogModelData, dontLogToolData) => async (open, id) => {
 };
 
 const CASES = {
-  items_are_not_logged_where_models_data_may_not_be: logsNothing(true, false),
-  items_are_not_logged_where_tools_data_may_not_be: logsNothing(false, true),
-  items_are_not_logged_where_neither_may_be: logsNothing(true, true),
+  items_are_not_logged_if_model_data_may_not_be: logsNothing(true, false),
+  items_are_not_logged_if_tool_data_may_not_be: logsNothing(false, true),
+  items_are_not_logged_if_neither_may_be: logsNothing(true, true),
 
-  async items_are_logged_where_both_may_be(open, id) {
+  async items_are_logged_if_model_and_tool_data_may_be(open, id) {
     const logger = loggerThat(false, false);
     await (await open(id, [says(SECRET)], logger)).getItems();
     assert.ok(JSON.stringify(logger.lines).includes(SECRET));
   },
 
-  async items_are_stored_read_taken_back_and_cleared(open, id) {
+  async items_are_stored_read_popped_and_cleared(open, id) {
     const session = await open(id, [says("hello")]);
     assert.equal(await session.getSessionId(), id);
     await session.addItems([says("one"), says("two")]);
@@ -100,7 +100,7 @@ const CASES = {
     assert.equal(await session.popItem(), undefined);
   },
 
-  async what_a_caller_changes_afterwards_is_not_stored(open, id) {
+  async later_changes_by_the_caller_are_not_stored(open, id) {
     const [first, next] = [says("start"), says("next")];
     const session = await open(id, [first]);
     const [read] = await session.getItems();
@@ -123,7 +123,7 @@ const CASES = {
     await assertItems(session, says("start"), first, replacement);
   },
 
-  async of_mutations_that_do_not_all_match_none_is_applied(open, id) {
+  async mutations_apply_all_or_none(open, id) {
     const [first, second] = [asks("1", 1), asks("2", 2)];
     const session = await open(id, [says("start"), first, second]);
     const mutations = [exchange(first, asks("1", 10)), exchange(asks("2", 999), asks("2", 20))];
@@ -131,14 +131,14 @@ const CASES = {
     await assertItems(session, says("start"), first, second);
   },
 
-  async mutations_are_held_against_one_history(open, id) {
+  async mutations_are_checked_against_one_history(open, id) {
     const session = await open(id, [asks("1", 1)]);
     const mutations = [exchange(asks("1", 1), asks("1", 2)), exchange(asks("1", 2), asks("1", 3))];
     await refuses(session.applyHistoryMutations({ mutations }), "Session history mutation could not find");
     await assertItems(session, asks("1", 1));
   },
 
-  async an_append_that_is_repeated_is_applied_once(open, id) {
+  async a_repeated_append_applies_once(open, id) {
     const session = await open(id, [says("start")]);
     const item = says("appended");
     await session.applyHistoryTransaction(append("op", item));
@@ -148,7 +148,7 @@ const CASES = {
     await assertItems(session, says("start"), says("appended"), says("later"));
   },
 
-  async a_suffix_that_is_replaced_again_is_replaced_once(open, id) {
+  async a_repeated_suffix_replacement_applies_once(open, id) {
     const session = await open(id, [says("start"), says("blocked")]);
     await session.applyHistoryTransaction(replace("op", [says("blocked")], [says("accepted")]));
     await session.addItems([says("later")]);
@@ -177,7 +177,7 @@ const CASES = {
     await assertItems(session, says("first"));
   },
 
-  async an_append_of_nothing_takes_its_name(open, id) {
+  async an_empty_append_uses_up_its_name(open, id) {
     const session = await open(id);
     await session.applyHistoryTransaction(append("op"));
     await refuses(
@@ -195,7 +195,7 @@ const CASES = {
     await assertItems(session, says("said"));
   },
 
-  async what_is_no_transaction_is_refused(open, id) {
+  async an_invalid_transaction_is_refused(open, id) {
     const session = await open(id, [says("start")]);
     const refused = [
       [append("   "), "operationId must be a non-empty string"],
@@ -207,7 +207,7 @@ const CASES = {
     await assertItems(session, says("start"));
   },
 
-  async what_json_does_not_have_is_refused(open, id) {
+  async values_without_json_are_refused(open, id) {
     const session = await open(id, [says("start")]);
     const cycle = {};
     cycle.self = cycle;
@@ -234,7 +234,7 @@ const CASES = {
     await assertItems(session, says("start"), says("again"));
   },
 
-  async fields_that_no_transaction_has_are_refused(open, id) {
+  async unknown_transaction_fields_are_refused(open, id) {
     const session = await open(id, [says("start")]);
     const more = ({ operationId, transaction }) => ({
       operationId,
@@ -253,7 +253,7 @@ const CASES = {
     await assertItems(session, says("start"), says("again"));
   },
 
-  async no_error_says_what_a_transaction_holds(open, id) {
+  async errors_reveal_no_contents_of_a_transaction(open, id) {
     const session = await open(id);
     const given = append("op", says("x", { key: Symbol(SECRET) }));
     await assert.rejects(session.applyHistoryTransaction(given), { message: UNSUPPORTED });
@@ -271,7 +271,7 @@ const CASES = {
     assert.equal(providerData.bytes[0], 3);
   },
 
-  async an_object_without_a_prototype_is_as_any_other(open, id) {
+  async objects_without_a_prototype_are_accepted(open, id) {
     const session = await open(id);
     const item = says("x", Object.assign(Object.create(null), { source: "provider" }));
     await session.applyHistoryTransaction(append("op", item));
@@ -280,7 +280,7 @@ const CASES = {
     await assertItems(session, says("replaced"));
   },
 
-  async what_a_copy_would_change_is_refused_and_the_name_stays_free(open, id) {
+  async values_that_a_copy_would_change_are_refused_and_the_name_stays_free(open, id) {
     const session = await open(id);
     for (const items of [[says("x", { values: new Uint16Array([300]) })], new Proxy([says("x")], {})]) {
       await refuses(
@@ -292,7 +292,7 @@ const CASES = {
     await assertItems(session, says("accepted"));
   },
 
-  async arguments_are_read_once_and_what_they_throw_is_not_told(open, id) {
+  async arguments_are_read_once_and_their_exceptions_are_hidden(open, id) {
     const session = await open(id);
     let reads = 0;
     const given = Object.defineProperty({ transaction: append("", says("once")).transaction }, "operationId", {
@@ -319,8 +319,8 @@ const CASES = {
 /** Cases of a newer version of the SDK than the one that is installed here. */
 const OF_LATER_VERSIONS = [
   "a_mutation_replaces_the_call_that_it_expects",
-  "of_mutations_that_do_not_all_match_none_is_applied",
-  "mutations_are_held_against_one_history",
+  "mutations_apply_all_or_none",
+  "mutations_are_checked_against_one_history",
 ];
 
 for (const [name, run] of Object.entries(CASES)) {

@@ -28,10 +28,10 @@ export function problemOfResponse({ input, previous_response_id, conversation })
   const lost = input.find(({ type, call_id }) => type?.endsWith("call_output") && !called.has(call_id));
   if (lost) return `The result ${lost.call_id} follows no call.`;
   const isThought = ({ type, id }) => type === "reasoning" || (type === "item_reference" && id.startsWith("rs_"));
-  const unthought = calls.find(
+  const withoutReasoning = calls.find(
     (call) => call.call_id.startsWith(`call_${AFTER_THOUGHT}`) && !input.slice(0, input.indexOf(call)).some(isThought),
   );
-  if (unthought) return `The call ${unthought.call_id} was provided without its thought.`;
+  if (withoutReasoning) return `The call ${withoutReasoning.call_id} was provided without its thought.`;
   const changed = input.find(({ type, id }) => OWN_ITEMS.includes(type) && id && !OWN_ID.test(id));
   return changed && `There is no item ${changed.id}.`;
 }

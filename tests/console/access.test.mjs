@@ -135,8 +135,8 @@ describe("access", { skip }, async () => {
             .getByText(text)
             .first()
             .waitFor({ state: name === "phone" && hash === "#/example" ? "attached" : "visible" });
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(wide <= 0, `${hash} is ${wide} pixels wider than the screen`);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(overflow <= 0, `${hash} is ${overflow} pixels wider than the screen`);
         assert.deepEqual(await faults(page), [], hash);
       }
     });

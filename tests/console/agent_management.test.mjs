@@ -467,8 +467,8 @@ describe("manage", { skip }, async () => {
       ]) {
         await page.goto(site.at(`#/${agent}/manage/${part}`));
         await page.getByText(text).first().waitFor();
-        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-        assert.ok(wide <= 0, `${part} is ${wide} pixels wider than the screen`);
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(overflow <= 0, `${part} is ${overflow} pixels wider than the screen`);
         await page.evaluate(AXE);
         const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
         const faults = violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target).join("; ")}`);

@@ -28,7 +28,7 @@ const texts = (from) =>
   }));
 
 /** A game whose first agent has a session of many events, with memory. */
-async function deal() {
+async function openGame() {
   await driver.reset();
   const game = new Game(driver);
   await game.write(0, "createSession", { id: "s" }, (model) => model.create({ id: "s" }));
@@ -88,15 +88,15 @@ const WRITES = {
 
 for (const [name, { prepare, act, apply }] of Object.entries(WRITES)) {
   test(`${name}_is_all_or_nothing_wherever_the_runtime_is_killed`, async () => {
-    const calm = await deal();
-    await prepare?.(calm);
+    const uninterrupted = await openGame();
+    await prepare?.(uninterrupted);
     const began = performance.now();
-    await calm.take(0, name, {}, apply, await act(calm));
+    await uninterrupted.take(0, name, {}, apply, await act(uninterrupted));
     const durationMs = performance.now() - began;
-    await calm.audit(0);
+    await uninterrupted.audit(0);
 
     for (const point of POINTS) {
-      const game = await deal();
+      const game = await openGame();
       await prepare?.(game);
       const kill = driver.killAfter(durationMs * point);
       const answer = await act(game);
@@ -112,12 +112,12 @@ for (const [name, { prepare, act, apply }] of Object.entries(WRITES)) {
 }
 
 test("a_first_search_is_complete_wherever_the_runtime_is_killed", async () => {
-  const calm = await deal();
+  const uninterrupted = await openGame();
   const began = performance.now();
-  await findAll(calm);
+  await findAll(uninterrupted);
   const durationMs = performance.now() - began;
   for (const point of POINTS) {
-    const game = await deal();
+    const game = await openGame();
     const kill = driver.killAfter(durationMs * point);
     const answer = await driver.request(0, "search", { query: "event", limit: 1 });
     await kill;

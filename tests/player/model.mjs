@@ -14,7 +14,7 @@ const ROLES = {
 };
 const ACTIONS = { user: "user_message", system: "system_instruction", assistant: "agent_message" };
 
-let births = 0;
+let incarnations = 0;
 
 export class AgentModel {
   sessions = [];
@@ -69,7 +69,7 @@ export class SessionModel {
   memory = new Memory();
   updatedAt = 0;
   /** Distinguishes this session from a later one of the same id. */
-  born = (births += 1);
+  incarnation = (incarnations += 1);
 
   constructor({ id, name = null, metadata = null, parentSessionId = null }) {
     Object.assign(this, { id, name, metadata, parentSessionId });
@@ -77,7 +77,7 @@ export class SessionModel {
 
   clone() {
     const copy = new SessionModel(this);
-    copy.born = this.born;
+    copy.incarnation = this.incarnation;
     copy.events = new Map([...this.events].map(([seq, event]) => [seq, { ...event }]));
     copy.overlays = this.overlays.map((overlay) => ({ ...overlay }));
     copy.usage = { ...this.usage };
@@ -311,7 +311,7 @@ export class SessionModel {
   copy(id) {
     const copy = this.clone();
     copy.id = id;
-    copy.born = births += 1;
+    copy.incarnation = incarnations += 1;
     copy.usageIds = new Set();
     copy.updatedAt = 0;
     return copy;

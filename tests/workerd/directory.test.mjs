@@ -16,7 +16,7 @@ const SECRET = "the secret of this directory, long enough";
 const AUTHORIZED = { authorization: `Bearer ${SECRET}` };
 
 /** After 10 s, an agent's alarm checks whether the directory lists the agent. */
-const HEALED_MS = 40_000;
+const RELISTED_MS = 40_000;
 
 let server;
 before(async () => {
@@ -216,7 +216,7 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
       [],
       "destroyed, and listed",
     );
-  } while (missing.length > 0 && Date.now() - began < HEALED_MS);
+  } while (missing.length > 0 && Date.now() - began < RELISTED_MS);
   assert.deepEqual(missing, []);
 });
 

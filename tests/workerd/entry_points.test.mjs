@@ -29,7 +29,7 @@ async function refusal(path, init = {}, options) {
   };
 }
 
-async function stillAnswers() {
+async function assertServing() {
   const { status } = await server.call("doors", "listSessions");
   assert.equal(status, 200);
 }
@@ -141,7 +141,7 @@ test("an_unknown_operation_or_url_is_404_and_a_wrong_method_405", async () => {
   assert.deepEqual(pick(await refusal("/nowhere")), [404, "unknown_operation"]);
   const wrong = await refusal(`${RPC}/listSessions`, { method: "GET" });
   assert.deepEqual([...pick(wrong), wrong.headers.get("allow")], [405, "method_not_allowed", "POST"]);
-  await stillAnswers();
+  await assertServing();
 });
 
 test("an_empty_body_is_an_empty_object", async () => {
@@ -252,7 +252,7 @@ test("a_body_over_the_limit_is_413_with_or_without_a_length", async () => {
   assert.deepEqual(pick(streamed), [413, "payload_too_large"]);
   const { status } = await server.call("doors-big", "createSession", `{"id":"s"${" ".repeat(limit - 10)}}`);
   assert.equal(status, 200);
-  await stillAnswers();
+  await assertServing();
 });
 
 test("a_body_with_a_wrong_announced_length_is_read_whole_or_refused", async () => {
@@ -270,7 +270,7 @@ test("a_body_with_a_wrong_announced_length_is_read_whole_or_refused", async () =
     assert.deepEqual(await send(5, `{"id":"too long"${" ".repeat(limit)}}`), [413, "payload_too_large"]);
     assert.deepEqual(await send(50, { id: "shorter" }), [400, "invalid_request"]);
   }
-  await stillAnswers();
+  await assertServing();
 });
 
 function pick({ status, code }) {

@@ -242,7 +242,7 @@ test("the_other_entry_points_fit_in_memory", async (context) => {
   };
   for (const [what, request] of Object.entries(ENTRY_POINTS)) {
     const requests = [0, 1].flatMap(() =>
-      AGENTS.map((agent) => async (server) => drained(await server.fetch(...request(agent)))),
+      AGENTS.map((agent) => async (server) => readToEnd(await server.fetch(...request(agent)))),
     );
     failures.push(...(await measured(context, what, requests)));
   }
@@ -251,7 +251,7 @@ test("the_other_entry_points_fit_in_memory", async (context) => {
   await server.stop();
   const imports = AGENTS.map(
     (agent) => async (to) =>
-      drained(await to.fetch(path(agent, "sessions/copy/import"), { method: "POST", body: file })),
+      readToEnd(await to.fetch(path(agent, "sessions/copy/import"), { method: "POST", body: file })),
   );
   failures.push(...(await measured(context, "import", imports)));
   assert.deepEqual(failures, []);
@@ -448,10 +448,10 @@ async function measuredOnce(context, what, requests, atOnce) {
 
 function rpc(agent, operation, body) {
   return async (server) =>
-    drained(await server.fetch(`/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body }));
+    readToEnd(await server.fetch(`/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body }));
 }
 
-async function drained(response) {
+async function readToEnd(response) {
   for await (const _ of response.body ?? []);
   return response.status;
 }

@@ -384,7 +384,7 @@ test("the_object_of_a_custom_class_can_be_evicted_too", async () => {
         return request.headers.has("x-count") ? Response.json(this.authorizations) : await super.fetch(request);
       }
     }`;
-  const classed = await startServer({
+  const customServer = await startServer({
     own,
     vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url, MODEL_WAIT: "worker" },
     secrets: { OPENAI_API_KEY: "a key", SESSION_AGENT_TOKEN: TOKEN },
@@ -392,18 +392,18 @@ test("the_object_of_a_custom_class_can_be_evicted_too", async () => {
   try {
     const at = gate();
     model.next(say("One ", at, "two."));
-    const first = await readUntil(await send(classed, "own"), "One ");
+    const first = await readUntil(await send(customServer, "own"), "One ");
     const path = "/agents/session-agent/own/chat/s/stream";
-    const counted = await classed.fetch(path, { headers: { ...headers, "x-count": "1" } });
+    const counted = await customServer.fetch(path, { headers: { ...headers, "x-count": "1" } });
     assert.equal(await counted.json(), 1, "`authorize` decides on a request once");
-    await classed.evict("own");
+    await customServer.evict("own");
     await first.cancel();
     model.next(say("Again."));
     at.open();
-    for (let tries = 0; tries < 600 && (await textsOf("own", classed)).length < 2; tries += 1) await pause(50);
-    assert.deepEqual((await textsOf("own", classed)).at(-1), ["assistant", "Again."]);
+    for (let tries = 0; tries < 600 && (await textsOf("own", customServer)).length < 2; tries += 1) await pause(50);
+    assert.deepEqual((await textsOf("own", customServer)).at(-1), ["assistant", "Again."]);
   } finally {
-    await classed.stop();
+    await customServer.stop();
   }
 });
 

@@ -266,8 +266,8 @@ test("a_batch_of_several_statements_is_one_transaction", async () => {
 test("destroy_leaves_a_usable_empty_object", async () => {
   const agent = "phoenix";
   await agentWithSession(agent);
-  const slip = await server.call(agent, "destroy", { confirm: "another" });
-  assert.deepEqual([slip.status, slip.body.error.details.field], [400, "confirm"]);
+  const refused = await server.call(agent, "destroy", { confirm: "another" });
+  assert.deepEqual([refused.status, refused.body.error.details.field], [400, "confirm"]);
   assert.deepEqual(await ok(agent, "destroy", { confirm: agent }), { destroyed: true });
   assert.deepEqual(await ok(agent, "listSessions"), { sessions: [], cursor: null });
   await ok(agent, "createSession", { id: "s" });

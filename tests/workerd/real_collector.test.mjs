@@ -138,10 +138,10 @@ test("a_real_collector_accepts_each_span_and_forwards_the_same", { skip, timeout
   const isOver = ({ body }) => body.includes("invoke_agent");
   for (const until = Date.now() + 30_000; Date.now() < until && !behind.bodies.some(isOver); ) await pause(50);
   const sent = inTrace(await readSpans(before.bodies));
-  const understood = inTrace(await readSpans(behind.bodies));
+  const forwarded = inTrace(await readSpans(behind.bodies));
   assert.ok(before.bodies.every(({ type, status }) => type === "application/json" && status === 200));
   assert.ok(behind.bodies.every(({ type }) => type === "application/x-protobuf"));
   const names = sent.map(({ name }) => name);
   for (const name of SPANS.slice(0, 5)) assert.ok(names.includes(name), `${name}: ${names}`);
-  assert.deepEqual(byId(understood), byId(sent));
+  assert.deepEqual(byId(forwarded), byId(sent));
 });

@@ -46,7 +46,7 @@ const POINTS = {
   after_much_text: { first: (at) => [say(LONG, at, "two.")], again: [say("One two.")] },
   after_the_last_chunk_of_text: { first: (at) => [say("One ", "two.", at)], again: [say("One two.")] },
   between_text_and_a_call: {
-    first: (at) => [mixed("Let me see. ", at, callTool("walk", { to: "Rome" }, "a"))],
+    first: (at) => [concatenated("Let me see. ", at, callTool("walk", { to: "Rome" }, "a"))],
     again: [callTool("walk", { to: "Rome" }, "a"), say("One two.")],
     calls: 1,
   },
@@ -298,7 +298,7 @@ test("killed_between_chunks_without_a_request_the_alarm_finishes_the_turn", asyn
 });
 
 test("killed_after_the_answer_was_written_the_turn_stays_finished", async () => {
-  for (const [n, deed] of Object.entries({
+  for (const [n, action] of Object.entries({
     nothing: async () => {},
     "the answer is deleted": async (agent, [, answer]) =>
       await call(server, agent, "deleteMessages", { sessionId: "s", messageIds: [answer.id] }),
@@ -314,7 +314,7 @@ test("killed_after_the_answer_was_written_the_turn_stays_finished", async () => 
     await (await post(agent, "Go.")).text();
     points += 1;
     await server.kill9();
-    await deed(agent, await getMessages(agent));
+    await action(agent, await getMessages(agent));
     const requestsBefore = model.requests.length;
     await server.kill9();
     assert.equal((await resume(agent)).status, 204, n);
@@ -417,7 +417,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     await new Promise((resolve) => setTimeout(resolve, 4 * n));
     points += 1;
     await server.kill9();
-    const was = await received;
+    const answer = await received;
     model.forget();
     model.next(callTool("walk", { to: "Rome" }, "a"), say("One two."), say("One two."));
     if (tools.calls.length > callsBefore) {
@@ -427,7 +427,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     await (await resume(agent)).text();
     const messages = await getMessages(agent).catch(() => []);
     if (messages.length === 0) {
-      assert.equal(was, "", "what was answered was written");
+      assert.equal(answer, "", "what was answered was written");
       continue;
     }
     assert.deepEqual(messages.map(roleAndText), [
@@ -462,8 +462,8 @@ for (const [name, first] of Object.entries(LINES)) {
     const agent = `line ${name}`;
     const modelStarts = gate();
     const at = gate();
-    const [opening, ...others] = first(at);
-    model.next(within(opening, 0, modelStarts), ...others);
+    const [firstAnswer, ...others] = first(at);
+    model.next(within(firstAnswer, 0, modelStarts), ...others);
     for (const text of ["first", "second", "third"]) {
       await waitsOrRuns(agent, text);
       if (text === "first") await modelStarts.reached;
@@ -704,7 +704,7 @@ function withoutTime({ id, role, parts }) {
 }
 
 /** An answer with a text, a gate, and then the pieces of another answer. */
-function mixed(text, at, answer) {
+function concatenated(text, at, answer) {
   return { ...answer, pieces: [...say(text).pieces, at, ...answer.pieces] };
 }
 

@@ -246,14 +246,14 @@ test("fifty_sockets_of_a_session_all_receive_the_answer", async () => {
 });
 
 test("a_huge_frame_and_a_malformed_one_affect_no_other_socket", async () => {
-  const [broken, well] = await Promise.all([openSocket("frames"), openSocket("frames")]);
+  const [broken, working] = await Promise.all([openSocket("frames"), openSocket("frames")]);
   broken.send(`{"type":"cf_agent_use_chat_request","id":"r","init":{"method":"POST","body":"{`);
   broken.send("x".repeat(20 * MIB));
   broken.send(new Uint8Array(MIB));
   const failed = receive(broken, ({ type, error, done }) => type === "cf_agent_use_chat_response" && error && done);
   broken.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r2", init: { method: "POST", body: "{" } }));
   await failed;
-  assert.deepEqual((await well.call("listSessions")).sessions, []);
+  assert.deepEqual((await working.call("listSessions")).sessions, []);
   assert.deepEqual((await broken.call("listSessions")).sessions, []);
 });
 

@@ -149,8 +149,8 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   // The test waits for the token to expire: no event reports it.
   await pause(ends - Date.now() + 100);
   speaker.send(JSON.stringify({ type: "rpc", id: "1", method: "listSessions", args: [] }));
-  const [spoken] = await closes[0];
-  assert.equal(spoken.code, 4401);
+  const [closed] = await closes[0];
+  assert.equal(closed.code, 4401);
   // A socket that only listens is closed when there is something to send.
   model.next(say("For who may hear it."));
   const request = { id: "s", message: { id: "u", role: "user", parts: [{ type: "text", text: "Go." }] } };

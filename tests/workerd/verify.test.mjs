@@ -48,9 +48,9 @@ test("a_consistent_agent_has_no_finding_and_a_corrupt_row_is_named", async () =>
   await ok("search", { query: "says" });
   const { findings, checked, cursor } = await ok("verify", {});
   assert.deepEqual([findings, cursor], [[], null]);
-  const sound = await command("sound");
-  assert.deepEqual([sound.lines, sound.code], [[], 0]);
-  assert.equal(sound.stderr, `sound: ${checked} rows are consistent.`);
+  const consistent = await command("sound");
+  assert.deepEqual([consistent.lines, consistent.code], [[], 0]);
+  assert.equal(consistent.stderr, `sound: ${checked} rows are consistent.`);
 
   await server.sql("sound", "UPDATE cf_agents_events SET parent_id = 'x' WHERE id = 'c'");
   await server.sql("sound", "DELETE FROM cf_agents_media_uses");

@@ -184,7 +184,7 @@ move(2, "three equal requests at once", async (game, dice) => {
     return;
   const sent = message(`m${game.word()}`, "user", textFor(game, dice));
   const id = `s${game.word()}`;
-  const [operation, body, apply, wins] = dice.pick([
+  const [operation, body, apply, succeeded] = dice.pick([
     ["createSession", { id }, (model) => model.create({ id }), ({ status }) => status === 200],
     [
       "appendMessage",
@@ -201,14 +201,14 @@ move(2, "three equal requests at once", async (game, dice) => {
     ["deleteSession", { sessionId: session.id }, (model) => model.delete(session.id), ({ body }) => body.deleted],
   ]);
   const answers = await Promise.all([1, 2, 3].map(() => game.driver.request(agent, operation, body)));
-  const won = answers.filter(wins);
-  game.hold(won.length === 1, () => `of three equal ${operation} ${won.length} did it: ${show(answers)}`);
+  const winner = answers.filter(succeeded);
+  game.hold(winner.length === 1, () => `of three equal ${operation} ${winner.length} did it: ${show(answers)}`);
   const refused = answers.filter(({ status }) => status !== 200);
   game.hold(
     refused.every(({ body }) => body.error.code === "already_exists"),
     () => show(answers),
   );
-  await game.take(agent, operation, body, apply, won[0]);
+  await game.take(agent, operation, body, apply, winner[0]);
 });
 
 move(
@@ -222,7 +222,7 @@ move(
       events: [{ action: "user_message", content: textFor(game, dice) }],
     }));
     const answers = await Promise.all(bodies.map((body) => game.driver.request(agent, "appendEvents", body)));
-    const won = answers.findIndex(({ status }) => status === 200);
+    const winner = answers.findIndex(({ status }) => status === 200);
     game.hold(
       answers.filter(({ status }) => status === 200).length === 1,
       () => `of three that expected one leaf not one wrote: ${show(answers)}`,
@@ -234,9 +234,9 @@ move(
     await game.take(
       agent,
       "appendEvents",
-      bodies[won],
-      (model, answer) => of(model).appendEvents(bodies[won].events, undefined, answer),
-      answers[won],
+      bodies[winner],
+      (model, answer) => of(model).appendEvents(bodies[winner].events, undefined, answer),
+      answers[winner],
     );
   }),
 );

@@ -159,8 +159,8 @@ move(
   "follow the feed",
   withSession(async (game, dice, { agent, session }) => {
     const key = `${agent} ${session.id}`;
-    if (game.followers.get(key)?.session !== session.born) game.followers.delete(key);
-    let follower = game.followers.get(key) ?? { cursor: 0, messages: new Map(), session: session.born };
+    if (game.followers.get(key)?.session !== session.incarnation) game.followers.delete(key);
+    let follower = game.followers.get(key) ?? { cursor: 0, messages: new Map(), session: session.incarnation };
     game.followers.set(key, follower);
     const sessionId = session.id;
     const limit = 1 + dice.roll(20);
@@ -172,7 +172,7 @@ move(
       const [first] = page.body.changes;
       if (first?.type === "clear" && first.cursor <= follower.cursor) {
         game.hold(follower.cursor !== 0, () => "the feed begins with a clear");
-        follower = { cursor: first.cursor - 1, messages: new Map(), session: session.born };
+        follower = { cursor: first.cursor - 1, messages: new Map(), session: session.incarnation };
         game.followers.set(key, follower);
       }
       for (const { cursor, type, id } of page.body.changes) {

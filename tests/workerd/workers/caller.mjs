@@ -50,9 +50,9 @@ export default {
     const announced = headers.get("x-announced");
     headers.delete("x-announced");
     if (announced !== null) headers.set("content-length", announced);
-    const passedOn = new Request(request, { headers });
-    if (via === "service") return env.SERVICE.fetch(passedOn);
-    if (via === "object") return env.OBJECT.getByName(decodeURIComponent(agent)).fetch(passedOn);
+    const forwarded = new Request(request, { headers });
+    if (via === "service") return env.SERVICE.fetch(forwarded);
+    if (via === "object") return env.OBJECT.getByName(decodeURIComponent(agent)).fetch(forwarded);
     return new Response("x-via is `service` or `object`", { status: 400 });
   },
 };
