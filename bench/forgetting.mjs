@@ -45,7 +45,7 @@ async function ok(agent, operation, input) {
 
 const at = (agent, what) => `/agents/session-agent/${encodeURIComponent(agent)}/${what}`;
 
-/** A file of one session, as a stream: `count` events that are so many days old. */
+/** A file of one session, as a stream: `count` events that are this many days old. */
 function fileOf({ id, count, days, text }) {
   const time = Date.now() - days * DAY_MS;
   const head = {
@@ -229,7 +229,7 @@ function roll(sides) {
 
 const NEEDLE = "zanzibarquux";
 
-/** Whether any file of the database holds the text. */
+/** Whether any file of the database contains the text. */
 async function isInFiles() {
   for (const entry of await readdir(storage, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile() || !/\.sqlite(-wal)?$/.test(entry.name)) continue;

@@ -124,7 +124,7 @@ function sumOf(kind) {
   return kind ? kind.right + kind.wrong + kind.unknown : 0;
 }
 
-/** The groups with the questions to ask of each. */
+/** The groups, with the questions for each. */
 function sample(groups) {
   const left = new Map(Object.keys(KINDS).map((kind) => [kind, SAMPLE]));
   return groups
@@ -201,7 +201,7 @@ async function sendSessions({ name, sessions }, agent = `${name}-sessions`, more
     await call(agent, "createSession", { id: `s${index}` });
     await append(agent, `s${index}`, eventsOf(messages, `s${index}`));
   }
-  // A search says `pending` until the index holds the whole log.
+  // A search returns `pending` until the index contains the whole log.
   while ((await call(agent, "search", { query: "anything" })).pending)
     await new Promise((done) => setTimeout(done, 100));
 }
@@ -223,7 +223,7 @@ async function learnSessions(group) {
   }
 }
 
-/** Asks in a fork of the conversation, so that no question sees another. */
+/** Asks in a fork of the conversation, so that no question affects another. */
 async function askWithHistory({ name }, { question }) {
   const agent = `${name}-whole`;
   const { id } = await call(agent, "forkSession", { sessionId: "all" });

@@ -12,7 +12,10 @@ import { UserError } from "./user_error.mjs";
 import { NODE } from "./wrangler.mjs";
 
 export const BENCHES = ["size", "speed", "rows", "search", "first_token", "isolate", "crowd", "cold", "long"];
-/** Only by name: some may ask real models or compile a program, one takes most of an hour, the others write nothing. */
+/**
+ * Run only by name: some may use real models or compile a program, one takes most of an hour, the
+ * others write nothing.
+ */
 export const BY_NAME = [
   "vectors",
   "recall",

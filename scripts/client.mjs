@@ -13,7 +13,10 @@ const LEFT_OUT = new Set(["Error"]);
 /** Types for which the document has less detail than the AI SDK. */
 const MESSAGE_PARTS = "any[]";
 
-/** What has no fields is said by `NO_FIELDS`, because the type `{}` takes any. */
+/**
+ * `NO_FIELDS` is the type of an input without fields, because the type `{}` accepts anything. Then
+ * the operations that accept positional arguments, as positional.ts reads them.
+ */
 /** The operations that an object's methods take with fields one after the other, as positional.ts reads them. */
 const GIVEN = {
   getSession: "input: GetSessionInput | SessionRef, options?: ObjectRpcOptions",

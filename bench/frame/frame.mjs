@@ -32,7 +32,7 @@ export const TARGETS = {
 export const pathOf = (agent, operation) => `/agents/session-agent/${encodeURIComponent(agent)}/rpc/${operation}`;
 
 /**
- * `targets` names the Workers. `meter` counts rows, which takes time. `vars` are further
+ * `targets` names the Workers. `meter` counts rows, which takes time. `vars` are additional
  * settings for all.
  */
 export async function startFrame({ targets = ["AGENT", "FLOOR", "PEER"], meter = false, vars = {} } = {}) {

@@ -74,7 +74,7 @@ function answer(texts, questions) {
   return believed;
 }
 
-/** The changes of memory that a conversation asks for. */
+/** The changes of memory that a conversation implies. */
 function learn(prompt, questions) {
   const known = new Set(lines(prompt, "entries").map(({ key }) => key));
   const changes = new Map();

@@ -27,8 +27,8 @@ export async function buildSite() {
 
 /**
  * The client's methods that no view calls: those for the AI SDK (`modelInput`, `tools` and
- * `persist`), and those that export and import a whole agent. A bundler can't leave out methods
- * by itself.
+ * `persist`), and those that export and import a whole agent. A bundler can't remove methods by
+ * itself.
  */
 const WITHOUT_UNUSED = {
   name: "without-unused",
@@ -46,9 +46,9 @@ const WITHOUT_UNUSED = {
 };
 
 /**
- * console.js and console.css, which the page begins with, and the files that console.js asks
- * for: what it shares with the views of `further.ts`, and these, when one is opened. Gives the
- * names of the files that console.js can't begin without.
+ * console.js and console.css, which the page loads first, and the files that console.js loads: the
+ * code it shares with the views of `further.ts`, and each of these views once it is opened. Returns
+ * the names of the files that console.js needs at the start.
  */
 async function bundle(folder) {
   // Among the packages, which an earlier step installs.

@@ -25,8 +25,8 @@ const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
 /** The files that bindgen writes, where shim.mjs expects them. Deleted when the build ends. */
 const STAGE = join(BUILD, "stage");
 
-// What rustc uses for this target, and the exceptions that bindgen catches with.
-// Not "all features": workerd may not read what binaryen can already write.
+// The features that rustc uses for this target, and the exceptions with which bindgen catches. Not
+// "all features": binaryen can write features that workerd can't read yet.
 const FEATURES = [
   "mutable-globals",
   "sign-ext",

@@ -92,7 +92,7 @@ function rule(pattern, instead) {
   return { pattern, instead };
 }
 
-/** What the rules find in a text: `{ found, instead }` of each. */
+/** The findings of the rules in a text: `{ found, instead }` of each. */
 export function findingsIn(text) {
   return RULES.flatMap(({ pattern, instead }) => {
     const found = text.match(pattern);

@@ -78,7 +78,8 @@ function textsOfMarkup(source) {
 export function textsOfScript(source, loader) {
   const { code } = transformSync(source, { loader, jsx: "automatic", charset: "utf8", legalComments: "none" });
   const strings = stringsOfScript(code);
-  // Each is looked for below the one before it; what JSX writes over several lines begins at its first words.
+  // Each string is searched for after the previous one; JSX text over several lines starts at its
+  // first words.
   let from = 0;
   return strings.map((text) => {
     const start = text.trim().split("\n")[0];

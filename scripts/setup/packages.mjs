@@ -103,8 +103,9 @@ function packagesIn(folder, title) {
 }
 
 /**
- * Whether `installed` has all that `wanted` needs on this platform. Of the optional packages, these are the ones made
- * for its system and processor (workerd, esbuild, Node); which of the rest go in is npm's business.
+ * Whether `installed` has everything in `wanted` that this platform needs. Of the optional
+ * packages, those for its system and processor are needed (workerd, esbuild, Node); npm decides
+ * about the others.
  */
 export function isComplete(wanted, installed, { platform, arch }) {
   const needed = ([path, entry]) =>

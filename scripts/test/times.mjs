@@ -8,7 +8,7 @@ import { pathToFileURL } from "node:url";
 
 const SHOWN = 10;
 
-/** `files`: what `runFiles` gives. */
+/** `files`: the result of `runFiles`. */
 export function printTimes(files) {
   if (process.env.SESSION_AGENT_TIMES) {
     appendFileSync(process.env.SESSION_AGENT_TIMES, files.map((file) => `${JSON.stringify(file)}\n`).join(""));

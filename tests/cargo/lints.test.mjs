@@ -1,5 +1,5 @@
-// In the gate, Rust's tests are linted while they are compiled (scripts/test/rustc.sh): what
-// `npm run lint` refuses ends their compilation.
+// In the gate, Rust's tests are linted while they are compiled (scripts/test/rustc.sh): any finding
+// of `npm run lint` fails their compilation.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

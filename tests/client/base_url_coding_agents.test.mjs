@@ -86,7 +86,7 @@ const claude = (model) => async (urls, apiKey) => {
 /** Models of Claude Code: an older one, and its default one, to which it sends instructions between messages. */
 const CLAUDES = ["claude-haiku-4-5", "claude-opus-5-5"];
 
-/** What a coding agent's token allows. */
+/** The rights of a coding agent's token. */
 const allow = { models: CLAUDES.map((name) => `anthropic:${name}`), systemInstructions: true, clientTools: true };
 
 for (const model of CLAUDES) {

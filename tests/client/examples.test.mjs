@@ -133,7 +133,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
     await page.getByText('echo {"text":"hei"}').click();
     await page.getByText(/"text": "hei"/).waitFor();
 
-    // What the model stores appears in the panel, and the visitor edits it.
+    // Text that the model stores appears in the panel, and the visitor edits it.
     model.next(callTool("set_context", { label: "memory", content: "Likes snow." }), say("Noted."));
     await write("I like snow.");
     await shows("Noted.");

@@ -1,6 +1,5 @@
-// What docs/operations-guide.md promises in addition to its programs: the workflow's commands run
-// in a project from a template with the guide's settings, and a new secret has the described
-// effects.
+// The claims of docs/operations-guide.md beyond its programs: the workflow's commands run in a
+// project from a template with the guide's settings, and a new secret has the described effects.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";

@@ -44,7 +44,7 @@ after(async () => {
   await made?.remove();
 });
 
-/** One operation, as a page with this cookie asks. */
+/** Calls one operation, as a page with this cookie does. */
 async function ask(agent, operation, input = {}, user = "operator") {
   const headers = { "content-type": "application/json", ...(user && { cookie: `user=${user}` }) };
   const response = await fetch(`${server.url}/agents/session-agent/${agent}/rpc/${operation}`, {

@@ -1,5 +1,4 @@
-// `Markdown` of `session-agent/react`: what a model's text is rendered to, and what it can never
-// become.
+// `Markdown` of `session-agent/react`: how a model's text is rendered, and what it never produces.
 
 import "./resolve_packages.mjs";
 import assert from "node:assert/strict";

@@ -107,7 +107,7 @@ const QUESTIONS = {
   test_input_required_result_capabilities: { confirm: ok, thought: sampling },
 };
 
-/** The questions of a tool that asks twice, by the state that it gets back. */
+/** The questions of a tool that asks twice, by the returned state. */
 const ROUNDS = {
   test_input_required_result_multi_round: [
     { step1: form("Step 1: What is your name?", { name: text }) },

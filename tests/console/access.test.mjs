@@ -478,7 +478,7 @@ describe("access", { skip }, async () => {
       await page.keyboard.press("Enter");
       await page.getByText(/\d results? for/).waitFor();
 
-      // What the token does not allow is not offered.
+      // Features that the token does not allow are not shown.
       for (const name of ["New session", "Import session", "Fork", "Branch before", "Session actions"])
         assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
       const links = async (name) => await page.getByRole("navigation", { name }).getByRole("link").allInnerTexts();

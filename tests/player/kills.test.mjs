@@ -127,7 +127,7 @@ test("a_first_search_is_complete_wherever_the_runtime_is_killed", async () => {
   }
 });
 
-/** Searches until the index is whole, and then for an event of each batch. */
+/** Searches until the index is complete, and then for an event of each batch. */
 async function findAll(game) {
   while ((await game.read(0, "search", { query: "event", limit: 1 })).pending);
   for (let at = 7; at < EVENTS; at += BATCH) {

@@ -43,7 +43,8 @@ def agents_base(agent: SessionAgent, name: str) -> Base:
 
 
 def compare(program: Callable[[Base], Any]) -> Any:
-    """What a program returns with the provider, and with a new agent the same."""
+    """Runs a program with the provider and with a new agent, and returns the result, which must
+    be the same."""
     direct = alike_each(program(Base(f"{PROVIDER}/v1", PROVIDER, "a key")))
     name = f"py-{uuid4().hex[:12]}"
     with SessionAgent(URL, name, token=TOKEN) as agent:
@@ -74,7 +75,7 @@ PASSING = {"headers", "created", "created_at", "completed_at", "response_ms", "l
 
 
 def alike_each(value: Any) -> Any:
-    """The same for a tuple, in each of whose values the ids are numbered anew."""
+    """The same for a tuple: in each of its values, the ids are numbered separately."""
     return [alike(inner) for inner in value] if isinstance(value, tuple) else alike(value)  # pyright: ignore
 
 

@@ -41,7 +41,7 @@ def open_async(name: str) -> Callable[[], AsyncSessionAgent]:
 
 @pytest.fixture
 def flaky() -> Iterator[Flaky]:
-    """A proxy in front of the Worker that fails as it is told."""
+    """A proxy in front of the Worker that fails on request."""
     proxy = Flaky(URL)
     yield proxy
     proxy.close()
@@ -53,7 +53,8 @@ def api() -> dict[str, Any]:
 
 
 def javascript(what: str, name: str) -> str:
-    """What the adapters for JavaScript say of an agent: see javascript.mjs, which package.test.mjs bundles."""
+    """The output of the JavaScript adapters for an agent: see javascript.mjs, which
+    package.test.mjs bundles."""
     program = os.environ["SESSION_AGENT_JAVASCRIPT"]
     done = subprocess.run(["node", program, what, URL, name, TOKEN], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

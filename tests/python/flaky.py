@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 
 class Flaky:
-    """`plan` has an entry for each request to come: `None` passes it on, `"drop"` asks the Worker and gives no
-    answer, a number cuts the answer after so many bytes, and `(status, body, headers)` is an answer of its own.
-    Where there is no entry, requests pass."""
+    """`plan` has an entry for each future request: `None` forwards it, `"drop"` forwards it and drops the answer,
+    a number truncates the answer after this many bytes, and `(status, body, headers)` is returned without
+    forwarding. Without an entry, requests are forwarded."""
 
     def __init__(self, url: str) -> None:
         self.plan: list[Any] = []

@@ -25,7 +25,7 @@ def snake(name: str) -> str:
 
 def calls_of(api: dict[str, Any]) -> list[dict[str, Any]]:
     posts = [methods["post"] for path, methods in api["paths"].items() if "/rpc/" in path]
-    # What ends the object, or goes back in time, comes last.
+    # Operations that end the object, or go back in time, come last.
     last = ["deleteSession", "clearMessages", "erase", "eraseAgents", "restoreBackup", "restoreBookmark", "destroy"]
     return sorted(posts, key=lambda call: last.index(call["operationId"]) if call["operationId"] in last else -1)
 
@@ -34,7 +34,7 @@ def example_of(call: dict[str, Any]) -> dict[str, Any]:
     return call["requestBody"]["content"]["application/json"].get("example", {})
 
 
-# What an example names is not there, or needs what this Worker does not have.
+# An example may name things that do not exist, or need features that this Worker does not have.
 EXPECTED = {
     "session_not_found",
     "message_not_found",
@@ -69,7 +69,8 @@ def outcome_of(work: Callable[[], Any]) -> str:
     return "ok"
 
 
-# Fields of examples that hold what only another agent has: a receipt, a bookmark, a proposal's id.
+# Fields of examples whose values exist only in another agent: a receipt, a bookmark, a proposal's
+# id.
 REFUSED = {"id", "receipt", "bookmark", "at", "ids", "fromId", "toId", "confirm", "places", "changes", "version", "turnId", "name", "into", "learn", "service", "url", "sessionId", "key"}
 
 

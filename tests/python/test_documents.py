@@ -13,7 +13,7 @@ from conftest import ROOT, TOKEN, URL
 
 
 def program_of(path: str) -> str:
-    """The document's blocks, each line where the document has it."""
+    """The document's blocks, with the line numbers of the document."""
     text = (ROOT / path).read_text("utf-8")
     lines = [""] * (text.count("\n") + 1)
     for block in re.finditer(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):

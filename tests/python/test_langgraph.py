@@ -182,6 +182,6 @@ def test_python_reads_a_javascript_thread(agent: SessionAgent) -> None:
     }
     assert found.metadata == {"source": "input", "step": -1, "parents": {}}
     assert [write[1:] for write in found.pending_writes or []] == [("__interrupt__", {"value": "Sure?"}), ("n", 2)]
-    # And goes on with it.
+    # And continues it.
     saver.put(found.config, {**found.checkpoint, "id": f"2{found.checkpoint['id'][1:]}"}, {"source": "loop", "step": 0}, {})
     assert len(list(saver.list({"configurable": {"thread_id": "js"}}))) == 2

@@ -131,12 +131,12 @@ def test_the_runner_continues_the_history(agent: SessionAgent, open_async: Calla
         assert json.dumps(ours, sort_keys=True) == json.dumps(theirs, sort_keys=True)
 
     run(work, open_async)
-    # The log says it in its own words, so that search and chat read it.
+    # The log has its own format, so that search and chat can read it.
     events = list(agent.session("s").events())
     assert [event["action"] for event in events] == ["user_message", "tool_call_request", "tool_result", "agent_message", "user_message", "agent_message"]
     assert events[2].get("toolName") == "weather"
     assert agent.search(query="umbrella")["results"]
-    # What chat adds, the next run reads.
+    # The next run reads the message that chat has added.
     list(agent.session("s").chat("And gloves?"))
 
     async def read(other: AsyncSessionAgent) -> list[Any]:

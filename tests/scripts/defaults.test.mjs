@@ -77,7 +77,7 @@ test("a field that an agent would ignore stops the build and is named", async ()
   });
 });
 
-/** A value of each kind, to put in the place of any field. */
+/** A value of each kind, to replace any field. */
 const STRANGE = [null, true, -7, 1.5, 1e300, "", "x".repeat(300), [], [null], {}, { x: 1 }];
 
 test("each field is validated like its operation and an error names it", () => {

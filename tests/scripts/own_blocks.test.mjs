@@ -15,7 +15,7 @@ const { outputFiles } = await build({
 });
 const { OwnBlocks } = await import(`data:text/javascript,${encodeURIComponent(outputFiles[0].text)}`);
 
-/** A block with these functions, and a way to ask it. */
+/** A block with these functions, and a function that calls it. */
 function blockOf(provider) {
   const blocks = new OwnBlocks();
   blocks.define([{ label: "Facts", kind: "searchable", provider }], "CLASS");

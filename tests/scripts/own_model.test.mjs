@@ -44,7 +44,7 @@ test("a_call_aborted_before_the_model_starts_stops_it_too", async () => {
   assert.equal(model.signal.reason?.message, "given up");
 });
 
-/** What the core receives from a model that throws or whose stream has an error. */
+/** The core's input from a model that throws or whose stream has an error. */
 async function failureOf(error, isInStream) {
   const model = silentModel();
   const stream = ReadableStream.from([{ type: "error", error }]);

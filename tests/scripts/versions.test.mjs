@@ -45,7 +45,7 @@ test("each_package_requires_the_node_version_it_needs", async () => {
   const templates = await readdir(join(ROOT, TEMPLATES));
   for (const path of [CREATE, ...templates.map((name) => `${TEMPLATES}/${name}`)])
     assert.equal(await enginesOf(path), `>=${short(node.worker)}`, path);
-  // What runs the scripts here, and what runs wrangler.
+  // The Node versions for the scripts and for wrangler.
   assert.equal(nodes.problemWithNode(node.client), null);
   assert.match(nodes.problemWithNode("19.9.0"), new RegExp(`needs Node ${short(node.client)} `));
   assert.deepEqual([nodes.runsWrangler(node.worker), nodes.runsWrangler("22.11.0")], [true, false]);
@@ -81,7 +81,7 @@ test("templates_examples_and_guides_use_supported_versions", async () => {
     if (dependencies.ai !== undefined) assert.equal(dependencies.ai, `^${MAJORS.at(-1)}.0.0`, name);
   }
   assert.match(await textOf("wrangler.toml"), new RegExp(`^compatibility_date = "${compatibilityDate.newest}"$`, "m"));
-  // What continuous integration runs is not a Worker.
+  // This example contains no Worker.
   const examples = (await readdir(join(ROOT, "examples"))).filter((name) => name !== "github-actions");
   const configurations = [
     ...templates.map((name) => `${TEMPLATES}/${name}/wrangler.toml`),

@@ -110,7 +110,7 @@ test("every_operation_answers_alike_over_a_url_a_binding_and_a_namespace", async
   for (const via of VIAS) assert.deepEqual(outcomes[via], outcomes.url, via);
   const good = Object.values(outcomes.url).filter((outcome) => outcome.startsWith("answer"));
   // This Worker has no directory of agents, no point-in-time recovery, and its agent does not
-  // learn. Of the others some are refused: there is no secret, no proposal and no backup.
+  // learn. Some of the other operations are refused: there is no secret, no proposal and no backup.
   const absent = Object.values(outcomes.url).filter((outcome) => outcome.includes("not_configured"));
   assert.equal(absent.length, 6, JSON.stringify(outcomes.url, null, 1));
   assert.ok(good.length > (rpc.length - absent.length) * 0.9, JSON.stringify(outcomes.url, null, 1));

@@ -1,5 +1,5 @@
 // An OpenTelemetry collector in its own server. It accepts strictly what the protobuf messages of
-// OTLP allow in JSON: an unknown field, a number in place of a string or an id of another length is
+// OTLP allow in JSON: an unknown field, a number instead of a string or an id of another length is
 // an error of the sender.
 //
 //   const collector = await startCollector();

@@ -1,6 +1,6 @@
 // Runs one very long conversation with a model of a small window. The model counts its input with a
-// tokenizer and refuses what is too long, as OpenAI does. Facts are mentioned on the way, and some
-// tools return 200 KB.
+// tokenizer and refuses inputs that are too long, as OpenAI does. Facts are mentioned on the way,
+// and some tools return 200 KB.
 //
 // The model's summaries keep the facts that it is shown.
 

@@ -1,4 +1,4 @@
-// What a provider reads from its cache over 20 turns while a memory block changes before every
+// How much a provider reads from its cache over 20 turns while a memory block changes before every
 // turn.
 
 import assert from "node:assert/strict";

@@ -33,7 +33,7 @@ export async function startRecorder(to) {
   return { url: `http://127.0.0.1:${server.address().port}`, answers, stop };
 }
 
-/** The text of an answer in OpenAI's language, whole or as a stream of events. */
+/** The text of an answer in OpenAI's format, complete or as a stream of events. */
 function textOf(body) {
   if (body.startsWith("{")) return JSON.parse(body).choices[0].message.content;
   return body

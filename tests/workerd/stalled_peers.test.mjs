@@ -1,5 +1,5 @@
 // Peers that open a connection and then neither read nor answer: their memory is bounded and
-// released within half a minute, and other callers are served meanwhile.
+// released within half a minute, and other callers are served in the meantime.
 //
 // All entry points are tested at the same time, so the half minute passes once.
 

@@ -1,5 +1,4 @@
-// HTTP tools in their own process, so that the counts of calls are right whatever happens to the
-// Worker.
+// HTTP tools in their own process, so that the counts of calls survive a crash of the Worker.
 //
 //   const tools = await startTools();
 //   after(() => tools.stop());

@@ -412,8 +412,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     const received = post(agent, "Go.")
       .then((response) => response.text())
       .catch(() => "");
-    // The time only varies the moment of the kill. The test's claims hold at every
-    // moment.
+    // The time only varies the moment of the kill. The test's claims are true at every moment.
     await new Promise((resolve) => setTimeout(resolve, 4 * n));
     points += 1;
     await server.kill9();
@@ -708,7 +707,7 @@ function concatenated(text, at, answer) {
   return { ...answer, pieces: [...say(text).pieces, at, ...answer.pieces] };
 }
 
-/** The answer, with a gate after so many of its pieces. */
+/** The answer, with a gate after this many of its pieces. */
 function within(answer, count, at) {
   return { ...answer, pieces: [...answer.pieces.slice(0, count), at, ...answer.pieces.slice(count)] };
 }

@@ -23,7 +23,7 @@ export const OPERATIONS = [
 ];
 
 /**
- * A URL that stays the same whatever happens to the server behind it. It serves the page itself: a
+ * A URL that stays the same while the server behind it restarts. It serves the page itself: a
  * browser does not let a page of an opaque origin open a socket on this machine.
  */
 class ClosableProxy {

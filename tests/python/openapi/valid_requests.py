@@ -32,7 +32,8 @@ HEADERS = {"authorization": f"Bearer {TOKEN}"}
 # The providers' APIs have the rules and the errors of their providers: tests/client/base_url.test.mjs.
 OF_PROVIDERS = re.compile(r"/(openai|anthropic)/v1/")
 
-# Answers for a state: what is not there, is there already, is not allowed or not configured here.
+# Errors that depend on the state: something does not exist, exists already, or is not allowed or
+# configured here.
 STATES = {403, 404, 409, 413, 422, 429, 501}
 
 # The fields for which a request is invalid in some states only, by operation.
@@ -150,7 +151,7 @@ def check_stream(response: Response) -> None:
 
 
 def find_problem(operation: str, response: Response) -> str | None:
-    """Says why a request was refused, unless its state is the reason."""
+    """Returns the reason of a refusal, unless the state is the reason."""
     status = response.status_code
     if status < 300 or status in STATES:
         return None

@@ -1,9 +1,6 @@
-"""A real embedding model behind an endpoint that speaks OpenAI's language:
-all-MiniLM-L6-v2, its weights in 8 bits, 384 numbers for a text, on loopback.
-
-Its first line of output is its address as JSON; it runs until its standard
-input ends, so that it can't outlive who started it.
-"""
+"""A real embedding model behind OpenAI's API: all-MiniLM-L6-v2 with 8-bit weights and 384
+numbers per text, on loopback. Its first line of output is its address as JSON; it runs until
+its standard input ends, so that it can't outlive the process that started it."""
 
 import http.server
 import importlib.util

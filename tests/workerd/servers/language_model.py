@@ -1,9 +1,6 @@
-"""A real language model behind an endpoint that speaks OpenAI's language:
-llama.cpp's own server with SmolLM2 135M Instruct, on loopback.
-
-Its first line of output is its address as JSON; it runs until its standard
-input ends, so that it can't outlive who started it.
-"""
+"""A real language model behind OpenAI's API: llama.cpp's own server with SmolLM2 135M Instruct,
+on loopback. Its first line of output is its address as JSON; it runs until its standard input
+ends, so that it can't outlive the process that started it."""
 
 import importlib.util
 import json

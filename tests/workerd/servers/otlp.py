@@ -40,7 +40,7 @@ def value_of(value):
 
 for line in sys.stdin:
     request = read(line)
-    # What was read is written and read again: nothing of it is lost.
+    # The message is serialized and parsed again: nothing of it is lost.
     assert ExportTraceServiceRequest.FromString(request.SerializeToString()) == request
     spans = []
     for resource in request.resource_spans:

@@ -1,8 +1,8 @@
-// The server that the platform's own `Ai` class asks, in the place of Workers AI. It
-// answers and refuses in the shapes that the class expects.
+// The server that the platform's own `Ai` class calls, instead of Workers AI. It answers and
+// refuses in the formats that the class expects.
 //
 //   const ai = await startWorkersAi();
-//   ai.answer = ({ model, input }, response) => saysWhole(response, { response: "Hello" });
+//   ai.answer = ({ model, input }, response) => answerUnstreamed(response, { response: "Hello" });
 //   ai.requests   // [{ model, input }], in order
 
 import { createServer } from "node:http";

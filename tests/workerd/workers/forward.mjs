@@ -1,9 +1,9 @@
 // A user's Worker that a test controls: it forwards a test client's calls of a binding to its own
 // bindings.
 //
-// `x-way` names the binding, and `x-agent` the agent. With `x-method`, the body has the
-// arguments of a method, and the answer is what it gives or throws. Else the request itself
-// goes on, to the address in `x-address`.
+// `x-way` names the binding, and `x-agent` the agent. With `x-method`, the body has the arguments
+// of a method, and the answer is its result or exception. Otherwise the request itself is
+// forwarded, to the address in `x-address`.
 
 export default {
   async fetch(request, env) {

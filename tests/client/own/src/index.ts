@@ -53,7 +53,7 @@ export class Assistant extends SessionAgent<Env> {
         needsApproval: async ({ amount }, { toolCallId }) => {
           if (amount === 13) throw new Error("no such sum");
           await this.ctx.storage.put("asked", { amount, toolCallId });
-          // Nobody knows what this says.
+          // An invalid result, neither `true` nor `false`.
           if (amount === 14) return "perhaps" as never;
           return amount >= 100;
         },
