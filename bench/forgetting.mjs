@@ -32,7 +32,7 @@ const server = await startServer({ storage });
 /** The output lines of the current part. */
 let printed = [];
 
-function say(line) {
+function print(line) {
   console.log(line);
   printed.push(line);
 }
@@ -106,9 +106,9 @@ async function retention() {
   );
   await ok(agent, "createSession", { id: "young" });
   await ok(agent, "appendEvents", { sessionId: "young", events: [{ action: "user_message", content: "young" }] });
-  say(`- ${EVENTS} events of one session, imported in ${written.toFixed(0)} s`);
+  print(`- ${EVENTS} events of one session, imported in ${written.toFixed(0)} s`);
   const dry = await ok(agent, "applyRetention", { dryRun: true, retention: { eventsDays: 30 } });
-  say(
+  print(
     `- dry run: at least ${dry.body.gone.events.count} events, ${dry.rowsRead} rows read, ${dry.rowsWritten} written`,
   );
   let seen;
@@ -120,13 +120,13 @@ async function retention() {
         async () => (await ok(agent, "applyRetention", { dryRun: true })).body.lastRun !== null,
       );
     });
-    say(
+    print(
       `- the run: ${took.toFixed(0)} s; ${seen.requests} requests meanwhile, the longest ${seen.longest.toFixed(0)} ms`,
     );
   });
   const { lastRun } = (await ok(agent, "applyRetention", { dryRun: true })).body;
-  say(`- ${lastRun.steps} steps, ${lastRun.gone.events.count} events gone, ${await count(agent)} left`);
-  say(`- rows of the run and of the requests: ${cost.read} read, ${cost.written} written`);
+  print(`- ${lastRun.steps} steps, ${lastRun.gone.events.count} events gone, ${await count(agent)} left`);
+  print(`- rows of the run and of the requests: ${cost.read} read, ${cost.written} written`);
   await ok(agent, "destroy", { confirm: agent });
 }
 
@@ -141,7 +141,7 @@ async function whole() {
   await ok(agent, "defineBlock", { label: "facts", kind: "searchable" });
   await ok(agent, "setEntry", { label: "facts", key: "k", content: "A fact." });
   const { databaseBytes } = (await ok(agent, "getStats", {})).body;
-  say(`- ${sessions} sessions of ${each} events, a database of ${mib(databaseBytes)} MiB`);
+  print(`- ${sessions} sessions of ${each} events, a database of ${mib(databaseBytes)} MiB`);
   const hash = async (name) => {
     const { createHash } = await import("node:crypto");
     const digest = createHash("sha256");
@@ -155,15 +155,15 @@ async function whole() {
   };
   let [first, body, took] = [];
   let memory = await withMemory(async () => (took = await timed(async () => (first = await hash(agent)))));
-  say(`- export: ${mib(first.bytes)} MiB in ${took.toFixed(1)} s; ${memory}`);
+  print(`- export: ${mib(first.bytes)} MiB in ${took.toFixed(1)} s; ${memory}`);
   memory = await withMemory(async () => (took = await timed(async () => ({ body } = await ok(agent, "backup", {})))));
-  say(`- backup: ${mib(body.bytes)} MiB in ${took.toFixed(1)} s; ${memory}`);
+  print(`- backup: ${mib(body.bytes)} MiB in ${took.toFixed(1)} s; ${memory}`);
   const restore = { key: body.key, allowSources: true };
   memory = await withMemory(async () => (took = await timed(() => ok("large again", "restoreBackup", restore))));
-  say(`- restore: ${took.toFixed(1)} s; ${memory}`);
+  print(`- restore: ${took.toFixed(1)} s; ${memory}`);
   const again = await hash("large again");
   assert.deepEqual(again, first);
-  say("- exported again, it is the same to the byte");
+  print("- exported again, it is the same to the byte");
   for (const name of [agent, "large again"]) await ok(name, "destroy", { confirm: name });
 }
 
@@ -199,8 +199,8 @@ async function mentions() {
   };
   let took;
   const memory = await withMemory(async () => (took = await timed(find)));
-  say(`- ${places.length} places in ${length} events`);
-  say(
+  print(`- ${places.length} places in ${length} events`);
+  print(
     `- found by ${requests} requests in ${took.toFixed(1)} s, the longest ${longest.toFixed(0)} ms and ${rows} rows; ${memory}`,
   );
   let erased = 0;
@@ -215,7 +215,7 @@ async function mentions() {
     }
   };
   const memoryOfErase = await withMemory(erase);
-  say(`- erased ${erased} events, the longest request ${longest.toFixed(0)} ms; ${memoryOfErase}`);
+  print(`- erased ${erased} events, the longest request ${longest.toFixed(0)} ms; ${memoryOfErase}`);
   assert.deepEqual((await ok(agent, "findMentions", { query: "anna smith" })).body.places, []);
   await ok(agent, "destroy", { confirm: agent });
 }
@@ -366,9 +366,9 @@ async function kills() {
     if ((n + 1) % 10 === 0) console.error(`${n + 1} of ${KILLS}: ${JSON.stringify(found)}`);
     await ok(agent, "destroy", { confirm: agent });
   }
-  say(`- ${KILLS} of kill -9 at random points, seed ${SEED}`);
+  print(`- ${KILLS} of kill -9 at random points, seed ${SEED}`);
   for (const [way, outcomes] of Object.entries(found))
-    say(
+    print(
       `- ${way}: ${Object.entries(outcomes)
         .map(([outcome, times]) => `${outcome} ${times}`)
         .join(", ")}`,

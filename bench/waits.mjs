@@ -15,7 +15,7 @@ const SECRET = "a secret for measurements, long enough";
 const owner = { headers: { authorization: `Bearer ${SECRET}` } };
 
 const server = await startServer({ vars: { SESSION_AGENT_TOKEN: SECRET } });
-const say = (line) => console.log(line);
+const print = (line) => console.log(line);
 
 async function ok(agent, operation, input, as = owner) {
   const began = performance.now();
@@ -85,7 +85,7 @@ const PARTS_BY_NAME = {
         const [waited, took] = await longestWait(agent, async () => {
           found = await server.call(agent, "search", input, as);
         });
-        say(
+        print(
           `| ${name}, ${who} | ${found.status}${found.body.truncated ? ", truncated" : ""} | ${round(cpu)} | ${round(took)} | ${round(waited)} |`,
         );
       }
@@ -95,7 +95,7 @@ const PARTS_BY_NAME = {
       for (let n = 0; n < 21; n += 1) times.push((await ok(agent, "search", { query }, chat)).ms);
       return median(times).toFixed(1);
     };
-    say(
+    print(
       `A narrowed caller's search: a word that only another session holds ${await timeOf("hidden")} ms, one that nobody holds ${await timeOf("nobody")} ms.`,
     );
   },
@@ -121,7 +121,7 @@ const PARTS_BY_NAME = {
       const [waited, took] = await longestWait(agent, async () => {
         one = await purge(n);
       });
-      say(
+      print(
         `| purge ${n} of an event, in a file of ${(bytes / 2 ** 20).toFixed(1)} MiB | ${one.rowsWritten} rows | ${round(took)} | ${round(waited)} | ${(((await server.writtenBytes()) - before) / 2 ** 20).toFixed(1)} MiB |`,
       );
     }
@@ -131,7 +131,7 @@ const PARTS_BY_NAME = {
       const all = await Promise.all(Array.from({ length: 20 }, (_, n) => purge(100 + n)));
       rows = all.reduce((sum, one) => sum + one.rowsWritten, 0);
     });
-    say(
+    print(
       `| 20 purges at once | ${rows} rows | ${round(took)} | ${round(waited)} | ${(((await server.writtenBytes()) - before) / 2 ** 20).toFixed(1)} MiB |`,
     );
   },
@@ -153,16 +153,16 @@ const PARTS_BY_NAME = {
       );
     }
     const list = await ok(agent, "listSessions", { limit: 50 });
-    say(`| listSessions, first page | ${list.rowsRead} rows | ${round(list.ms)} |`);
+    print(`| listSessions, first page | ${list.rowsRead} rows | ${round(list.ms)} |`);
     const turns = await ok(agent, "getTurns", { limit: 50 });
-    say(`| getTurns, first page | ${turns.rowsRead} rows | ${round(turns.ms)} |`);
+    print(`| getTurns, first page | ${turns.rowsRead} rows | ${round(turns.ms)} |`);
     const path = `/agents/session-agent/${agent}/export`;
     let began = performance.now();
     const response = await server.fetch(path, owner);
     assert.equal(response.status, 200);
     const file = Buffer.from(await response.arrayBuffer());
     const exported = performance.now() - began;
-    say(
+    print(
       `| export | ${(file.length / 2 ** 20).toFixed(1)} MiB | ${round(exported)}, ${(exported / SESSIONS).toFixed(2)} ms a session |`,
     );
     began = performance.now();
@@ -172,7 +172,7 @@ const PARTS_BY_NAME = {
     requests += 1;
     const text = await answer.text();
     const imported = performance.now() - began;
-    say(
+    print(
       `| import, ${requests} request | ${answer.status} | ${round(imported)}, ${(imported / SESSIONS).toFixed(2)} ms a session |`,
     );
     console.log(text.slice(0, 300));

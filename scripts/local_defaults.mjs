@@ -21,9 +21,10 @@ const DEFAULTS = {
 
 /** The arguments of wrangler; none where this folder has defaults of its own. */
 export function localDefaults(root) {
-  const says = (file, pattern) => existsSync(join(root, file)) && pattern.test(readFileSync(join(root, file), "utf8"));
+  const matches = (file, pattern) =>
+    existsSync(join(root, file)) && pattern.test(readFileSync(join(root, file), "utf8"));
   const isSet = /^\s*(AGENT_DEFAULTS|MEMORY_BLOCKS)\s*=/m;
   const hasOwn = existsSync(join(root, "agent-defaults.json"));
-  if (hasOwn || says("wrangler.toml", isSet) || says(".dev.vars", isSet)) return [];
+  if (hasOwn || matches("wrangler.toml", isSet) || matches(".dev.vars", isSet)) return [];
   return ["--var", `AGENT_DEFAULTS:${JSON.stringify(DEFAULTS)}`];
 }

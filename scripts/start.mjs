@@ -71,19 +71,19 @@ async function findAccess(address) {
     signal: AbortSignal.timeout(5_000),
   }).catch(() => undefined);
   const { error } = (await response?.json().catch(() => undefined)) ?? {};
-  if (error?.code === "unknown_operation") return { says: "open to everyone on this machine", header: "" };
-  const says =
+  if (error?.code === "unknown_operation") return { access: "open to everyone on this machine", header: "" };
+  const access =
     response?.status === 401
       ? "requires a token, because SESSION_AGENT_TOKEN is set in .dev.vars or the environment"
       : (error?.message ?? "does not report who has access");
-  return { says, header: ` -H "authorization: Bearer $SESSION_AGENT_TOKEN"` };
+  return { access, header: ` -H "authorization: Bearer $SESSION_AGENT_TOKEN"` };
 }
 
-function welcome(address, { says, header }) {
+function welcome(address, { access, header }) {
   return `
 Session Agent is running at ${address}
 
-  ${says}, state stored in ${relative(ROOT, STATE)}, Ctrl-C stops it
+  ${access}, state stored in ${relative(ROOT, STATE)}, Ctrl-C stops it
 
 Create a session:
 

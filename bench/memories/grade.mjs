@@ -12,9 +12,9 @@ const DOES_NOT_KNOW = /\b(unknown|(do|does)(n't| not) know|not (sure|mentioned|p
 export function grade({ expected, forbidden }, answer) {
   if (forbidden.some((value) => answer.includes(value))) return "wrong";
   if (expected !== null && answer.includes(expected)) return "right";
-  const says = answer.trim() === "" || answer.includes(UNKNOWN) || DOES_NOT_KNOW.test(answer);
-  if (expected === null) return says ? "right" : "wrong";
-  return says ? "unknown" : "wrong";
+  const isUnsure = answer.trim() === "" || answer.includes(UNKNOWN) || DOES_NOT_KNOW.test(answer);
+  if (expected === null) return isUnsure ? "right" : "wrong";
+  return isUnsure ? "unknown" : "wrong";
 }
 
 /** Sums of answers, by kind and in all. */

@@ -45,7 +45,7 @@ class Scripted extends BaseLlm {
 }
 
 const model = (...parts) => ({ content: { role: "model", parts } });
-const says = (text) => [model({ text })];
+const reply = (text) => [model({ text })];
 const calls = (...given) => [model(...given.map(([id, name, args]) => ({ functionCall: { id, name, args } })))];
 const user = (text) => ({ role: "user", parts: [{ text }] });
 
@@ -105,8 +105,8 @@ test("a_run_stores_the_same_as_adks_own_service", async () => {
     await service().createSession({ ...key, state: { topic: "weather", "temp:x": 1 } });
     const llm = new Scripted(
       calls(["c1", "weather", { city: "Oslo" }], ["c2", "weather", { city: "Rome" }]),
-      says("It rains in both."),
-      says("Take a coat."),
+      reply("It rains in both."),
+      reply("Take a coat."),
     );
     await run(runnerOf(service(), llm), user("Oslo and Rome?"), { stateDelta: { mood: "good", "temp:y": 1 } });
     await run(runnerOf(service(), llm), user("And what should I wear?"));
@@ -154,7 +154,7 @@ test("a_call_awaiting_confirmation_continues_in_another_process", async () => {
   const memory = new InMemorySessionService();
   for (const service of [() => serviceOf("confirmed"), () => memory]) {
     await service().createSession(key);
-    const llm = new Scripted(calls(["c1", "book", { city: "Oslo" }]), says("Please confirm."), says("Booked."));
+    const llm = new Scripted(calls(["c1", "book", { city: "Oslo" }]), reply("Please confirm."), reply("Booked."));
     const waiting = await run(runnerOf(service(), llm), user("Book a hotel"));
     const confirmation = waiting
       .flatMap(({ content }) => content?.parts ?? [])
@@ -362,7 +362,7 @@ test("a_conversation_continued_by_chat_continues_here", async () => {
         { action: "agent_message", content: "It rains." },
       ],
     });
-  const llm = new Scripted(says("Take a coat."));
+  const llm = new Scripted(reply("Take a coat."));
   await run(runnerOf(service, llm), user("What should I wear?"));
   assert.deepEqual(
     llm.sent[0].flatMap(({ parts }) => parts.map((part) => part.text ?? Object.keys(part)[0])).at(-1),

@@ -81,12 +81,12 @@ test("an_ai_chat_agent_class_moves_with_its_conversation", async () => {
       const { messages } = await ask("getHistory", { sessionId: "default" });
       assert.deepEqual(texts(messages).slice(0, 2), ["Do you know me?", "From before."], JSON.stringify(messages));
       assert.equal(messages.length, 2 * visit);
-      const says = /Not imported: cf_agents_state/;
-      if (visit === 1) await until(server.output, (output) => says.test(output));
+      const notImported = /Not imported: cf_agents_state/;
+      if (visit === 1) await until(server.output, (output) => notImported.test(output));
       const message = { id: `q${visit + 1}`, role: "user", parts: [{ type: "text", text: "Hello again" }] };
       assert.equal((await ask("runTurn", { sessionId: "default", message })).finishReason, "stop");
       await until(server.output, (output) => /"operation":"runTurn"/.test(output));
-      assert.equal(says.test(server.output()), visit === 1);
+      assert.equal(notImported.test(server.output()), visit === 1);
     } finally {
       await server.stop();
     }

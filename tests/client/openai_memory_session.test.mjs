@@ -22,12 +22,12 @@ async function ours(sessionId, initialItems = [], logger) {
 }
 const theirs = async (sessionId, initialItems, logger) => new MemorySession({ sessionId, initialItems, logger });
 
-const says = (text, providerData) => ({
+const userItem = (text, providerData) => ({
   role: "user",
   content: [{ type: "input_text", text }],
   ...(providerData !== undefined && { providerData }),
 });
-const asks = (callId, value, id) => ({
+const callItem = (callId, value, id) => ({
   type: "function_call",
   ...(id !== undefined && { id }),
   callId,
@@ -68,10 +68,10 @@ function loggerThat(dontLogModelData, dontLogToolData) {
 
 const logsNothing = (dontLogModelData, dontLogToolData) => async (open, id) => {
   const logger = loggerThat(dontLogModelData, dontLogToolData);
-  const session = await open(id, [says(SECRET)], logger);
-  await assertItems(session, says(SECRET));
-  await session.addItems([says(`${SECRET}, and more`)]);
-  assert.deepEqual(await session.popItem(), says(`${SECRET}, and more`));
+  const session = await open(id, [userItem(SECRET)], logger);
+  await assertItems(session, userItem(SECRET));
+  await session.addItems([userItem(`${SECRET}, and more`)]);
+  assert.deepEqual(await session.popItem(), userItem(`${SECRET}, and more`));
   assert.ok(!JSON.stringify(logger.lines).includes(SECRET));
 };
 
@@ -82,18 +82,18 @@ const CASES = {
 
   async items_are_logged_if_model_and_tool_data_may_be(open, id) {
     const logger = loggerThat(false, false);
-    await (await open(id, [says(SECRET)], logger)).getItems();
+    await (await open(id, [userItem(SECRET)], logger)).getItems();
     assert.ok(JSON.stringify(logger.lines).includes(SECRET));
   },
 
   async items_are_stored_read_popped_and_cleared(open, id) {
-    const session = await open(id, [says("hello")]);
+    const session = await open(id, [userItem("hello")]);
     assert.equal(await session.getSessionId(), id);
-    await session.addItems([says("one"), says("two")]);
-    await assertItems(session, says("hello"), says("one"), says("two"));
-    assert.deepEqual(await session.getItems(2), [says("one"), says("two")]);
-    assert.deepEqual(await session.popItem(), says("two"));
-    await assertItems(session, says("hello"), says("one"));
+    await session.addItems([userItem("one"), userItem("two")]);
+    await assertItems(session, userItem("hello"), userItem("one"), userItem("two"));
+    assert.deepEqual(await session.getItems(2), [userItem("one"), userItem("two")]);
+    assert.deepEqual(await session.popItem(), userItem("two"));
+    await assertItems(session, userItem("hello"), userItem("one"));
     await session.clearSession();
     await assertItems(session);
     assert.deepEqual(await session.getItems(3), []);
@@ -101,87 +101,91 @@ const CASES = {
   },
 
   async later_changes_by_the_caller_are_not_stored(open, id) {
-    const [first, next] = [says("start"), says("next")];
+    const [first, next] = [userItem("start"), userItem("next")];
     const session = await open(id, [first]);
     const [read] = await session.getItems();
     assert.notEqual(read, first);
     read.content = "changed";
-    await assertItems(session, says("start"));
+    await assertItems(session, userItem("start"));
     await session.addItems([next]);
     next.content = "changed";
-    await assertItems(session, says("start"), says("next"));
+    await assertItems(session, userItem("start"), userItem("next"));
     const popped = await session.popItem();
-    assert.deepEqual(popped, says("next"));
+    assert.deepEqual(popped, userItem("next"));
     popped.content = "changed";
-    await assertItems(session, says("start"));
+    await assertItems(session, userItem("start"));
   },
 
   async a_mutation_replaces_the_call_that_it_expects(open, id) {
-    const [first, second, replacement] = [asks("1", 1, "old-1"), asks("1", 2, "old-2"), asks("1", 3, "new")];
-    const session = await open(id, [says("start"), first, second]);
+    const [first, second, replacement] = [
+      callItem("1", 1, "old-1"),
+      callItem("1", 2, "old-2"),
+      callItem("1", 3, "new"),
+    ];
+    const session = await open(id, [userItem("start"), first, second]);
     await session.applyHistoryMutations({ mutations: [exchange(second, replacement)] });
-    await assertItems(session, says("start"), first, replacement);
+    await assertItems(session, userItem("start"), first, replacement);
   },
 
   async mutations_apply_all_or_none(open, id) {
-    const [first, second] = [asks("1", 1), asks("2", 2)];
-    const session = await open(id, [says("start"), first, second]);
-    const mutations = [exchange(first, asks("1", 10)), exchange(asks("2", 999), asks("2", 20))];
+    const [first, second] = [callItem("1", 1), callItem("2", 2)];
+    const session = await open(id, [userItem("start"), first, second]);
+    const mutations = [exchange(first, callItem("1", 10)), exchange(callItem("2", 999), callItem("2", 20))];
     await refuses(session.applyHistoryMutations({ mutations }), "Session history items could not be compared safely");
-    await assertItems(session, says("start"), first, second);
+    await assertItems(session, userItem("start"), first, second);
   },
 
   async mutations_are_checked_against_one_history(open, id) {
-    const session = await open(id, [asks("1", 1)]);
-    const mutations = [exchange(asks("1", 1), asks("1", 2)), exchange(asks("1", 2), asks("1", 3))];
+    const session = await open(id, [callItem("1", 1)]);
+    const mutations = [exchange(callItem("1", 1), callItem("1", 2)), exchange(callItem("1", 2), callItem("1", 3))];
     await refuses(session.applyHistoryMutations({ mutations }), "Session history mutation could not find");
-    await assertItems(session, asks("1", 1));
+    await assertItems(session, callItem("1", 1));
   },
 
   async a_repeated_append_applies_once(open, id) {
-    const session = await open(id, [says("start")]);
-    const item = says("appended");
+    const session = await open(id, [userItem("start")]);
+    const item = userItem("appended");
     await session.applyHistoryTransaction(append("op", item));
     item.content = "changed";
-    await session.addItems([says("later")]);
-    await session.applyHistoryTransaction(append("op", says("appended")));
-    await assertItems(session, says("start"), says("appended"), says("later"));
+    await session.addItems([userItem("later")]);
+    await session.applyHistoryTransaction(append("op", userItem("appended")));
+    await assertItems(session, userItem("start"), userItem("appended"), userItem("later"));
   },
 
   async a_repeated_suffix_replacement_applies_once(open, id) {
-    const session = await open(id, [says("start"), says("blocked")]);
-    await session.applyHistoryTransaction(replace("op", [says("blocked")], [says("accepted")]));
-    await session.addItems([says("later")]);
-    await session.applyHistoryTransaction(replace("op", [says("blocked")], [says("accepted")]));
-    await assertItems(session, says("start"), says("accepted"), says("later"));
+    const session = await open(id, [userItem("start"), userItem("blocked")]);
+    await session.applyHistoryTransaction(replace("op", [userItem("blocked")], [userItem("accepted")]));
+    await session.addItems([userItem("later")]);
+    await session.applyHistoryTransaction(replace("op", [userItem("blocked")], [userItem("accepted")]));
+    await assertItems(session, userItem("start"), userItem("accepted"), userItem("later"));
   },
 
   async another_suffix_is_refused_and_the_name_stays_free(open, id) {
-    const session = await open(id, [says("start")]);
+    const session = await open(id, [userItem("start")]);
     await refuses(
-      session.applyHistoryTransaction(replace("op", [says("different")], [says("accepted")])),
+      session.applyHistoryTransaction(replace("op", [userItem("different")], [userItem("accepted")])),
       "suffix no longer matches",
     );
-    await assertItems(session, says("start"));
-    await session.applyHistoryTransaction(replace("op", [says("start")], [says("accepted")]));
-    await assertItems(session, says("accepted"));
+    await assertItems(session, userItem("start"));
+    await session.applyHistoryTransaction(replace("op", [userItem("start")], [userItem("accepted")]));
+    await assertItems(session, userItem("accepted"));
   },
 
   async a_name_of_another_transaction_is_refused(open, id) {
     const session = await open(id);
-    await session.applyHistoryTransaction(append("op", says("first")));
+    await session.applyHistoryTransaction(append("op", userItem("first")));
     await refuses(
-      session.applyHistoryTransaction(append("op", says("second"))),
+      session.applyHistoryTransaction(append("op", userItem("second"))),
       "already applied with a different transaction",
     );
-    await assertItems(session, says("first"));
+    await assertItems(session, userItem("first"));
   },
 
   async an_empty_append_uses_up_its_name(open, id) {
     const session = await open(id);
     await session.applyHistoryTransaction(append("op"));
     await refuses(
-      session.applyHistoryTransaction(append("op", says("unexpected"))),
+      session.applyHistoryTransaction(append("op", userItem("unexpected"))),
       "already applied with a different transaction",
     );
     await assertItems(session);
@@ -189,14 +193,14 @@ const CASES = {
 
   async clearing_frees_the_names(open, id) {
     const session = await open(id);
-    await session.applyHistoryTransaction(append("op", says("said")));
+    await session.applyHistoryTransaction(append("op", userItem("said")));
     await session.clearSession();
-    await session.applyHistoryTransaction(append("op", says("said")));
-    await assertItems(session, says("said"));
+    await session.applyHistoryTransaction(append("op", userItem("said")));
+    await assertItems(session, userItem("said"));
   },
 
   async an_invalid_transaction_is_refused(open, id) {
-    const session = await open(id, [says("start")]);
+    const session = await open(id, [userItem("start")]);
     const refused = [
       [append("   "), "operationId must be a non-empty string"],
       [{ operationId: "op", transaction: { type: "unknown" } }, "Unsupported session history transaction type"],
@@ -204,17 +208,17 @@ const CASES = {
       [append("op", 42), "items contain invalid or unsupported data"],
     ];
     for (const [given, words] of refused) await refuses(session.applyHistoryTransaction(given), words);
-    await assertItems(session, says("start"));
+    await assertItems(session, userItem("start"));
   },
 
   async values_without_json_are_refused(open, id) {
-    const session = await open(id, [says("start")]);
+    const session = await open(id, [userItem("start")]);
     const cycle = {};
     cycle.self = cycle;
     for (const [n, items] of [
-      [says("x", { at: new Date(0) })],
-      [says("x", cycle)],
-      [says("x", { n: 42n })],
+      [userItem("x", { at: new Date(0) })],
+      [userItem("x", cycle)],
+      [userItem("x", { n: 42n })],
       new Array(1),
     ].entries()) {
       await refuses(
@@ -222,40 +226,40 @@ const CASES = {
         UNSUPPORTED,
       );
     }
-    await assertItems(session, says("start"));
+    await assertItems(session, userItem("start"));
   },
 
   async a_hidden_field_is_refused_and_the_name_stays_free(open, id) {
-    const session = await open(id, [says("start")]);
-    const item = Object.defineProperty(says("x"), "providerData", { enumerable: false, value: { hidden: true } });
+    const session = await open(id, [userItem("start")]);
+    const item = Object.defineProperty(userItem("x"), "providerData", { enumerable: false, value: { hidden: true } });
     await refuses(session.applyHistoryTransaction(append("op", item)), UNSUPPORTED);
-    await assertItems(session, says("start"));
-    await session.applyHistoryTransaction(append("op", says("again")));
-    await assertItems(session, says("start"), says("again"));
+    await assertItems(session, userItem("start"));
+    await session.applyHistoryTransaction(append("op", userItem("again")));
+    await assertItems(session, userItem("start"), userItem("again"));
   },
 
   async unknown_transaction_fields_are_refused(open, id) {
-    const session = await open(id, [says("start")]);
+    const session = await open(id, [userItem("start")]);
     const more = ({ operationId, transaction }) => ({
       operationId,
       transaction: { ...transaction, metadata: { attempt: 1 } },
     });
     await refuses(
-      session.applyHistoryTransaction(more(append("op", says("x")))),
+      session.applyHistoryTransaction(more(append("op", userItem("x")))),
       "append transaction fields are invalid",
     );
     await refuses(
-      session.applyHistoryTransaction(more(replace("other", [says("start")], [says("x")]))),
+      session.applyHistoryTransaction(more(replace("other", [userItem("start")], [userItem("x")]))),
       "suffix transaction fields are invalid",
     );
-    await assertItems(session, says("start"));
-    await session.applyHistoryTransaction(append("op", says("again")));
-    await assertItems(session, says("start"), says("again"));
+    await assertItems(session, userItem("start"));
+    await session.applyHistoryTransaction(append("op", userItem("again")));
+    await assertItems(session, userItem("start"), userItem("again"));
   },
 
   async errors_reveal_no_contents_of_a_transaction(open, id) {
     const session = await open(id);
-    const given = append("op", says("x", { key: Symbol(SECRET) }));
+    const given = append("op", userItem("x", { key: Symbol(SECRET) }));
     await assert.rejects(session.applyHistoryTransaction(given), { message: UNSUPPORTED });
     await assertItems(session);
   },
@@ -264,38 +268,38 @@ const CASES = {
     const session = await open(id);
     const shared = new Uint8Array(new SharedArrayBuffer(2));
     shared.set([3, 7]);
-    await session.applyHistoryTransaction(append("op", says("bytes", { bytes: shared })));
+    await session.applyHistoryTransaction(append("op", userItem("bytes", { bytes: shared })));
     shared[0] = 9;
-    await session.applyHistoryTransaction(append("op", says("bytes", { bytes: new Uint8Array([3, 7]) })));
+    await session.applyHistoryTransaction(append("op", userItem("bytes", { bytes: new Uint8Array([3, 7]) })));
     const [{ providerData }] = await session.getItems();
     assert.equal(providerData.bytes[0], 3);
   },
 
   async objects_without_a_prototype_are_accepted(open, id) {
     const session = await open(id);
-    const item = says("x", Object.assign(Object.create(null), { source: "provider" }));
+    const item = userItem("x", Object.assign(Object.create(null), { source: "provider" }));
     await session.applyHistoryTransaction(append("op", item));
     await session.applyHistoryTransaction(append("op", (await session.getItems())[0]));
-    await session.applyHistoryTransaction(replace("other", [item], [says("replaced")]));
-    await assertItems(session, says("replaced"));
+    await session.applyHistoryTransaction(replace("other", [item], [userItem("replaced")]));
+    await assertItems(session, userItem("replaced"));
   },
 
   async values_that_a_copy_would_change_are_refused_and_the_name_stays_free(open, id) {
     const session = await open(id);
-    for (const items of [[says("x", { values: new Uint16Array([300]) })], new Proxy([says("x")], {})]) {
+    for (const items of [[userItem("x", { values: new Uint16Array([300]) })], new Proxy([userItem("x")], {})]) {
       await refuses(
         session.applyHistoryTransaction({ operationId: "op", transaction: { type: "append_items", items } }),
         UNSUPPORTED,
       );
     }
-    await session.applyHistoryTransaction(append("op", says("accepted")));
-    await assertItems(session, says("accepted"));
+    await session.applyHistoryTransaction(append("op", userItem("accepted")));
+    await assertItems(session, userItem("accepted"));
   },
 
   async arguments_are_read_once_and_their_exceptions_are_hidden(open, id) {
     const session = await open(id);
     let reads = 0;
-    const given = Object.defineProperty({ transaction: append("", says("once")).transaction }, "operationId", {
+    const given = Object.defineProperty({ transaction: append("", userItem("once")).transaction }, "operationId", {
       enumerable: true,
       get: () => ((reads += 1) === 1 ? "op" : "changed"),
     });
@@ -304,7 +308,7 @@ const CASES = {
       assert.equal(reads, 1);
       reads = 0;
     }
-    await assertItems(session, says("once"));
+    await assertItems(session, userItem("once"));
     const throwing = Object.defineProperty({}, "operationId", {
       get() {
         throw new Error(SECRET);

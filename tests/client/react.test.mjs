@@ -34,13 +34,13 @@ test("an_answer_is_shown_as_it_streams_and_after_a_reload", { skip }, async (t) 
   const rest = gate();
   pages.model.next(say("Snow ", rest, "in Oslo."));
   await tab.act("chat", "send", "How is Oslo?");
-  await tab.says("How is Oslo?", "Snow ");
+  await tab.showsTexts("How is Oslo?", "Snow ");
   assert.equal((await tab.view()).chat.status, "streaming");
   // A page loaded in the middle of an answer receives all of it.
   await tab.page.reload();
-  await tab.says("How is Oslo?", "Snow ");
+  await tab.showsTexts("How is Oslo?", "Snow ");
   rest.open();
-  await tab.says("How is Oslo?", "Snow in Oslo.");
+  await tab.showsTexts("How is Oslo?", "Snow in Oslo.");
   const { chat } = await tab.ready();
   assert.deepEqual(
     chat.messages.map(({ role, delivery, failure }) => [role, delivery, failure]),
@@ -68,7 +68,7 @@ test("each_part_of_an_answer_keeps_its_position_after_the_turn", { skip }, async
     say("Both", rest, " noted."),
   );
   await tab.act("chat", "send", "I like snow. No, tea.");
-  await tab.says("I like snow. No, tea.", "Both");
+  await tab.showsTexts("I like snow. No, tea.", "Both");
   const shape = async (view) =>
     (await view).chat.messages.at(-1).parts.map(({ type, toolCallId }) => [type, toolCallId]);
   const live = await shape(tab.view());
@@ -77,7 +77,7 @@ test("each_part_of_an_answer_keeps_its_position_after_the_turn", { skip }, async
     ["tool-set_context", "tool-set_context", "text"],
   );
   rest.open();
-  await tab.says("I like snow. No, tea.", "Both noted.");
+  await tab.showsTexts("I like snow. No, tea.", "Both noted.");
   assert.deepEqual(await shape(tab.ready()), live);
   await tab.page.reload();
   assert.deepEqual(await shape(tab.ready()), live);
@@ -99,11 +99,11 @@ test("a_page_loaded_between_two_steps_shows_each_text_once", { skip }, async (t)
   let rest = gate();
   pages.model.next(noting("I note it. "), say("It is ", rest, "noted."));
   await tab.act("chat", "send", "I like snow.");
-  await tab.says("I like snow.", "I note it. It is ");
+  await tab.showsTexts("I like snow.", "I note it. It is ");
   await tab.page.reload();
-  await tab.says("I like snow.", "I note it. It is ");
+  await tab.showsTexts("I like snow.", "I note it. It is ");
   rest.open();
-  await tab.says("I like snow.", "I note it. It is noted.");
+  await tab.showsTexts("I like snow.", "I note it. It is noted.");
 
   // An answer that continues after a decision.
   pages.model.next(sayAndCall("I book. ", "book", { place: "Maaemo" }));
@@ -116,11 +116,11 @@ test("a_page_loaded_between_two_steps_shows_each_text_once", { skip }, async (t)
   pages.model.next(noting("I note that, too. "), say("You have ", rest, "none."));
   await tab.act("chat", "approve", waiting.chat.messages.at(-1).parts.at(-1).approval.id, false);
   const before = ["I like snow.", "I note it. It is noted.", "Book a table."];
-  await tab.says(...before, "I book. I note that, too. You have ");
+  await tab.showsTexts(...before, "I book. I note that, too. You have ");
   await tab.page.reload();
-  await tab.says(...before, "I book. I note that, too. You have ");
+  await tab.showsTexts(...before, "I book. I note that, too. You have ");
   rest.open();
-  await tab.says(...before, "I book. I note that, too. You have none.");
+  await tab.showsTexts(...before, "I book. I note that, too. You have none.");
 });
 
 test("viewing_a_chat_creates_nothing", { skip }, async (t) => {
@@ -136,20 +136,20 @@ test("two_tabs_show_the_same_and_a_message_is_queued", { skip }, async (t) => {
   const rest = gate();
   pages.model.next(say("One", rest, "."), say("Two."));
   await one.act("chat", "send", "First");
-  await one.says("First", "One");
-  await other.says("First", "One");
+  await one.showsTexts("First", "One");
+  await other.showsTexts("First", "One");
   await other.act("chat", "send", "Second");
-  const { chat } = await other.says("First", "One", "Second");
+  const { chat } = await other.showsTexts("First", "One", "Second");
   assert.equal(chat.messages[2].delivery, "waiting");
   rest.open();
-  await Promise.all([one, other].map((tab) => tab.says("First", "One.", "Second", "Two.")));
+  await Promise.all([one, other].map((tab) => tab.showsTexts("First", "One.", "Second", "Two.")));
   await Promise.all([one.ready(), other.ready()]);
   // A message appended by another client appears by itself.
   await pages.call("tabs", "appendMessage", {
     sessionId: "chat",
     message: { role: "user", parts: [{ type: "text", text: "By a server" }] },
   });
-  await Promise.all([one, other].map((tab) => tab.says("First", "One.", "Second", "Two.", "By a server")));
+  await Promise.all([one, other].map((tab) => tab.showsTexts("First", "One.", "Second", "Two.", "By a server")));
 });
 
 test("a_queued_message_is_withdrawn_and_a_turn_stopped", { skip }, async (t) => {
@@ -159,15 +159,15 @@ test("a_queued_message_is_withdrawn_and_a_turn_stopped", { skip }, async (t) => 
   const never = gate();
   pages.model.next(say("This far", never, " and no further."));
   await tab.act("chat", "send", "Go on.");
-  await tab.says("Go on.", "This far");
+  await tab.showsTexts("Go on.", "This far");
   const waiting = await tab.act("chat", "send", "And then?");
-  await tab.says("Go on.", "This far", "And then?");
+  await tab.showsTexts("Go on.", "This far", "And then?");
   await tab.act("chat", "stop", waiting);
-  await tab.says("Go on.", "This far");
+  await tab.showsTexts("Go on.", "This far");
   await tab.act("chat", "stop");
   await tab.ready();
   never.open();
-  await tab.says("Go on.", "This far");
+  await tab.showsTexts("Go on.", "This far");
   assert.equal(pages.model.requests.filter(({ messages }) => JSON.stringify(messages).includes("And then?")).length, 0);
 });
 
@@ -183,7 +183,7 @@ test("a_failed_turn_stays_with_its_message_and_is_retried_after_a_reload", { ski
   assert.match(chat.messages[0].failure.code, /^model_/);
   pages.model.next(say("Later."));
   await tab.act("chat", "send", "Another");
-  await tab.says("Are you there?", "Another", "Later.");
+  await tab.showsTexts("Are you there?", "Another", "Later.");
   await tab.page.reload();
   const later = await tab.shows(
     "the failure after a reload",
@@ -195,7 +195,7 @@ test("a_failed_turn_stays_with_its_message_and_is_retried_after_a_reload", { ski
   );
   pages.model.next(say("I am."));
   await tab.act("chat", "retry", later.chat.messages[0].id);
-  await tab.says("Are you there?", "I am.");
+  await tab.showsTexts("Are you there?", "I am.");
   assert.equal((await tab.ready()).chat.messages[0].failure, undefined);
 });
 
@@ -216,7 +216,7 @@ test("an_interrupted_answer_keeps_its_text_and_shows_the_reason", { skip }, asyn
   );
   pages.model.next(say("Noted."));
   await tab.act("chat", "retry");
-  await tab.says("I like tea.", "Noted.");
+  await tab.showsTexts("I like tea.", "Noted.");
 });
 
 test("another_answer_is_a_branch_that_the_user_selects", { skip }, async (t) => {
@@ -225,13 +225,13 @@ test("another_answer_is_a_branch_that_the_user_selects", { skip }, async (t) => 
   await tab.ready();
   pages.model.next(say("One."), say("Two."));
   await tab.act("chat", "send", "Count.");
-  await tab.says("Count.", "One.");
+  await tab.showsTexts("Count.", "One.");
   await tab.ready();
   await tab.act("chat", "retry");
-  await tab.says("Count.", "Two.");
+  await tab.showsTexts("Count.", "Two.");
   const { chat } = await tab.shows("both answers", ({ chat }) => chat.branches.length === 2);
   await tab.act("chat", "switchTo", chat.branches[0].id);
-  await tab.says("Count.", "One.");
+  await tab.showsTexts("Count.", "One.");
   assert.equal((await tab.ready()).chat.branches.length, 2);
 });
 
@@ -269,9 +269,9 @@ test("messages_sent_while_offline_are_sent_on_reconnect", { skip }, async (t) =>
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   pages.model.next(say("Yes."));
   await tab.act("chat", "send", "Hello?");
-  assert.equal((await tab.says("Hello?")).chat.messages[0].delivery, "sending");
+  assert.equal((await tab.showsTexts("Hello?")).chat.messages[0].delivery, "sending");
   pages.proxy.open();
-  await tab.says("Hello?", "Yes.");
+  await tab.showsTexts("Hello?", "Yes.");
   assert.equal((await tab.ready()).chat.error, null);
 });
 
@@ -282,29 +282,29 @@ test("a_connection_lost_during_an_answer_recovers_all_of_it", { skip }, async (t
   const [middle, end] = [gate(), gate()];
   pages.model.next(say("One, ", middle, "two, ", end, "three."));
   await tab.act("chat", "send", "Count.");
-  await tab.says("Count.", "One, ");
+  await tab.showsTexts("Count.", "One, ");
   pages.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   assert.deepEqual(textsOf((await tab.view()).chat), ["Count.", "One, "]);
   middle.open();
   await end.reached;
   pages.proxy.open();
-  await tab.says("Count.", "One, two, ");
+  await tab.showsTexts("Count.", "One, two, ");
   end.open();
-  await tab.says("Count.", "One, two, three.");
+  await tab.showsTexts("Count.", "One, two, three.");
 
   // Another turn ends while the page is away.
   const last = gate();
   pages.model.next(say("Before ", last, "after."));
   await tab.act("chat", "send", "Again.");
-  await tab.says("Count.", "One, two, three.", "Again.", "Before ");
+  await tab.showsTexts("Count.", "One, two, three.", "Again.", "Before ");
   pages.proxy.close();
   await tab.shows("that it is offline", ({ chat }) => chat.connection === "offline");
   last.open();
   const written = async () => (await pages.call("resumed", "getHistory", { sessionId: "chat" })).messages.length === 4;
   while (!(await written()));
   pages.proxy.open();
-  await tab.says("Count.", "One, two, three.", "Again.", "Before after.");
+  await tab.showsTexts("Count.", "One, two, three.", "Again.", "Before after.");
   await tab.ready();
 });
 
@@ -314,10 +314,10 @@ test("an_answer_resumes_after_a_server_crash", { skip }, async (t) => {
   await tab.ready();
   pages.model.next(say("Never ", gate(), "heard."));
   await tab.act("chat", "send", "Are you sure?");
-  await tab.says("Are you sure?", "Never ");
+  await tab.showsTexts("Are you sure?", "Never ");
   pages.model.next(say("Quite sure."));
   await pages.server.kill9();
-  await tab.says("Are you sure?", "Quite sure.");
+  await tab.showsTexts("Are you sure?", "Quite sure.");
   assert.equal((await tab.ready()).chat.messages.length, 2);
 });
 
@@ -381,7 +381,7 @@ test("turns_and_their_failures_are_listed", { skip }, async (t) => {
   await tab.ready();
   pages.model.next(say("Yes."), refuse(401, "No such key."));
   await tab.act("chat", "send", "One");
-  await tab.says("One", "Yes.");
+  await tab.showsTexts("One", "Yes.");
   await tab.ready();
   await tab.act("chat", "send", "Two");
   const { turns } = await tab.shows("both turns", ({ turns }) => turns.turns.length === 2);

@@ -33,9 +33,9 @@ const PUBLIC_URL = "http://127.0.0.1:9";
 
 /**
  * Plays a scenario against the server at the address. `context` is the suite's description of it,
- * and `say` prints a line.
+ * and `print` prints a line.
  */
-export async function play(address, scenario, context, say) {
+export async function play(address, scenario, context, print) {
   const registered = () => {
     if (context.client_id !== undefined) {
       const secret = context.client_secret && { clientSecret: `secret:${CLIENT_SECRET}` };
@@ -90,7 +90,7 @@ export async function play(address, scenario, context, say) {
         await authorize((await define()).authorizationUrl);
         result = await use(name, given);
       }
-      say(`${name} ${JSON.stringify(result)}`);
+      print(`${name} ${JSON.stringify(result)}`);
       if (await needsAuthorization()) throw new Error("The server wants another authorization.");
     }
   } finally {

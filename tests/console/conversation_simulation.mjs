@@ -62,33 +62,33 @@ class Agent {
     return index < 0 ? [] : path.slice(index + 1);
   }
 
-  /** `say(happening)` answers the request. */
-  chat(input, say) {
+  /** `respond(happening)` answers the request. */
+  chat(input, respond) {
     const message = input.message ?? input.messages.at(-1);
     const isOf = (turn) => turn !== null && turn.message?.id === message?.id && message?.role === "user";
-    if (isOf(this.running)) return this.follow(say);
+    if (isOf(this.running)) return this.follow(respond);
     const waits = this.queue.find(isOf);
     if (waits !== undefined) {
-      say({ type: "accepted" });
-      waits.listeners.push(say);
+      respond({ type: "accepted" });
+      waits.listeners.push(respond);
       return;
     }
     const isNew = message?.role === "user" && !this.nodes.has(message.id);
     if (this.running !== null && !(isNew && input.whenBusy === "queue"))
-      return say({ type: "failed", ...refused("turn_in_progress") });
+      return respond({ type: "failed", ...refused("turn_in_progress") });
     const turn = {
       message,
       after: input.messages?.at(-2)?.id,
       trigger: input.trigger,
       messageId: input.messageId,
-      listeners: [say],
+      listeners: [respond],
       chunks: [],
       left: 3,
     };
     const named = turn.after ?? (turn.trigger ? turn.messageId : message.role === "assistant" ? message.id : undefined);
-    if (named !== undefined && !this.nodes.has(named)) return say({ type: "failed", ...refused("not_found") });
+    if (named !== undefined && !this.nodes.has(named)) return respond({ type: "failed", ...refused("not_found") });
     if (isNew) this.accepted.push(message.id);
-    say({ type: "accepted" });
+    respond({ type: "accepted" });
     if (this.running !== null) return void this.queue.push(turn);
     this.begin(turn);
   }
@@ -106,15 +106,15 @@ class Agent {
     this.running = turn;
   }
 
-  follow(say) {
-    say({ type: "accepted" });
-    for (const chunk of this.running.chunks) say({ type: "chunk", chunk });
-    this.running.listeners.push(say);
+  follow(respond) {
+    respond({ type: "accepted" });
+    for (const chunk of this.running.chunks) respond({ type: "chunk", chunk });
+    this.running.listeners.push(respond);
   }
 
   emit(chunk) {
     this.running.chunks.push(chunk);
-    for (const say of this.running.listeners) say({ type: "chunk", chunk });
+    for (const respond of this.running.listeners) respond({ type: "chunk", chunk });
   }
 
   /** The model emits some text, or the turn ends. */
@@ -157,7 +157,7 @@ class Agent {
     else if (chunks.length > 1 && !within)
       this.add(answer, "assistant", [{ type: "text", text }], this.nodes.has(parent) ? parent : this.leaf);
     this.touch();
-    for (const say of listeners) say({ type: "over" });
+    for (const respond of listeners) respond({ type: "over" });
     const next = this.queue.shift();
     if (next !== undefined) this.begin(next);
   }
@@ -169,9 +169,9 @@ class Agent {
     if (turn === undefined) return;
     this.queue = this.queue.filter((other) => other !== turn);
     this.accepted = this.accepted.filter((id) => id !== messageId);
-    for (const say of turn.listeners) {
-      say({ type: "chunk", chunk: { type: "abort" } });
-      say({ type: "over" });
+    for (const respond of turn.listeners) {
+      respond({ type: "chunk", chunk: { type: "abort" } });
+      respond({ type: "over" });
     }
   }
 
@@ -188,35 +188,35 @@ class Agent {
 
 /** The agent's reaction to a request that arrives. */
 const ARRIVALS = {
-  read: (agent, { limit, find }, say) =>
-    say({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
-  readAbove: (agent, { before, limit }, say) => say({ type: "readAbove", ...agent.page(limit, before) }),
-  check: (agent, _, say) => say({ type: "checked", updatedAt: agent.isThere ? agent.updatedAt : null }),
-  chat: (agent, { input }, say) => agent.chat(input, say),
-  listen: (agent, _, say) => (agent.running ? agent.follow(say) : say({ type: "over" })),
-  append(agent, { message }, say) {
-    if (agent.running !== null) return say({ type: "failed", ...refused("turn_in_progress") });
+  read: (agent, { limit, find }, respond) =>
+    respond({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
+  readAbove: (agent, { before, limit }, respond) => respond({ type: "readAbove", ...agent.page(limit, before) }),
+  check: (agent, _, respond) => respond({ type: "checked", updatedAt: agent.isThere ? agent.updatedAt : null }),
+  chat: (agent, { input }, respond) => agent.chat(input, respond),
+  listen: (agent, _, respond) => (agent.running ? agent.follow(respond) : respond({ type: "over" })),
+  append(agent, { message }, respond) {
+    if (agent.running !== null) return respond({ type: "failed", ...refused("turn_in_progress") });
     if (!agent.nodes.has(message.id)) {
       agent.add(message.id, "user", message.parts, null);
       agent.accepted.push(message.id);
     }
-    say({ type: "done" });
+    respond({ type: "done" });
   },
-  cancel(agent, { messageId }, say) {
+  cancel(agent, { messageId }, respond) {
     agent.cancel(messageId);
-    say({ type: "done" });
+    respond({ type: "done" });
   },
-  switch(agent, { leaf }, say) {
-    if (agent.running !== null || !agent.nodes.has(leaf)) return say({ type: "failed", ...refused("not_found") });
+  switch(agent, { leaf }, respond) {
+    if (agent.running !== null || !agent.nodes.has(leaf)) return respond({ type: "failed", ...refused("not_found") });
     agent.leaf = leaf;
     agent.touch();
-    say({ type: "done" });
+    respond({ type: "done" });
   },
-  remove(agent, { id }, say) {
+  remove(agent, { id }, respond) {
     agent.remove(id);
-    say({ type: "done" });
+    respond({ type: "done" });
   },
-  "await connection": (_, __, say) => say({ type: "back" }),
+  "await connection": (_, __, respond) => respond({ type: "back" }),
 };
 
 export class Simulation {

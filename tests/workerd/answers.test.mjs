@@ -102,10 +102,10 @@ test("a_response_is_checked_when_it_is_read", async () => {
 });
 
 test("socket_messages_are_checked_as_they_arrive", () => {
-  /** A fake socket: `say` delivers a frame to the listener. */
+  /** A fake socket: `deliver` delivers a frame to the listener. */
   class Wire {
     addEventListener(_type, listener) {
-      this.say = (frame) => listener({ data: typeof frame === "string" ? frame : JSON.stringify(frame) });
+      this.deliver = (frame) => listener({ data: typeof frame === "string" ? frame : JSON.stringify(frame) });
     }
     send() {}
   }
@@ -114,24 +114,24 @@ test("socket_messages_are_checked_as_they_arrive", () => {
   call("1", "getPathLength");
   call("2", "getPathLength");
   call("3", "getPathLength");
-  socket.say({ type: "rpc", id: "2", success: true, result: { length: 1 }, done: true });
-  socket.say({ type: "rpc", id: "3", success: false, error: "No." });
+  socket.deliver({ type: "rpc", id: "2", success: true, result: { length: 1 }, done: true });
+  socket.deliver({ type: "rpc", id: "3", success: false, error: "No." });
   assert.throws(
-    () => socket.say({ type: "rpc", id: "1", success: true, result: {}, done: true }),
+    () => socket.deliver({ type: "rpc", id: "1", success: true, result: {}, done: true }),
     /getPathLength returned .* required property 'length'/,
   );
   const message = { id: "m", role: "user", parts: [], createdAt: 5 };
-  socket.say({ type: "cf_agent_chat_messages", messages: [message] });
+  socket.deliver({ type: "cf_agent_chat_messages", messages: [message] });
   assert.throws(
-    () => socket.say({ type: "cf_agent_chat_messages", messages: [{ ...message, role: "me" }] }),
+    () => socket.deliver({ type: "cf_agent_chat_messages", messages: [{ ...message, role: "me" }] }),
     /\/0\/role/,
   );
-  socket.say({ type: "cf_agent_message_updated", message });
+  socket.deliver({ type: "cf_agent_message_updated", message });
   assert.throws(
-    () => socket.say({ type: "cf_agent_message_updated", message: { id: "m" } }),
+    () => socket.deliver({ type: "cf_agent_message_updated", message: { id: "m" } }),
     /\/0 must have required property .role./,
   );
-  socket.say("no JSON");
+  socket.deliver("no JSON");
 });
 
 test("the_checked_in_document_describes_responses", () => {

@@ -25,7 +25,7 @@ const USAGE = {
   outputTokens: { total: 3, text: 3, reasoning: 0 },
 };
 
-const says = (text) => ({
+const reply = (text) => ({
   content: [{ type: "text", text }],
   finishReason: { unified: "stop", raw: "stop" },
   usage: USAGE,
@@ -91,7 +91,7 @@ test("the_documented_loop_runs_with_the_memory", async () => {
   const model = scripted(
     calls("load_context", { label: "skills", key: "deploy" }),
     calls("set_context", { label: "memory", content: "Deploys on Fridays." }),
-    says("Test first, then ship."),
+    reply("Test first, then ship."),
   );
   const { system, messages, tools } = await session.modelInput();
   assert.deepEqual(Object.keys(tools).sort(), ["forget", "load_context", "set_context", "unload_context"]);
@@ -135,7 +135,7 @@ test("the_documented_loop_runs_with_the_memory", async () => {
 
 test("a_turn_persisted_again_is_written_and_counted_once", async () => {
   const { session } = await openWithQuestion("again");
-  const result = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
+  const result = streamText({ model: scripted(reply("Hello.")), ...(await session.modelInput()) });
   await result.text;
   const first = await session.persist(result);
   const again = await session.persist(result);
@@ -152,7 +152,7 @@ test("a_turn_persisted_again_is_written_and_counted_once", async () => {
   });
   // The next turn has the same text but is another turn.
   await session.appendMessage({ message: user("more", "Walk me through a deployment.") });
-  const next = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
+  const next = streamText({ model: scripted(reply("Hello.")), ...(await session.modelInput()) });
   await next.text;
   assert.deepEqual(
     (await session.persist(next)).events.map(({ inserted }) => inserted),
@@ -176,7 +176,7 @@ test("reported_usage_corrects_the_sessions_estimates", async () => {
   });
   const model = scripted(
     counted(calls("set_context", { label: "memory", content: "A note." })),
-    counted(says("Done.")),
+    counted(reply("Done.")),
   );
   const result = streamText({ model, ...(await session.modelInput()), stopWhen: FEW_STEPS });
   await result.text;
@@ -190,14 +190,14 @@ test("reported_usage_corrects_the_sessions_estimates", async () => {
   assert.equal((await other.buildWorkingContext({ memory: true })).tokensEstimate, others);
   // A turn at another leaf does not belong to the input that was read.
   await session.modelInput();
-  const elsewhere = await generateText({ model: scripted(counted(says("Else."))), prompt: "Else?" });
+  const elsewhere = await generateText({ model: scripted(counted(reply("Else."))), prompt: "Else?" });
   await session.persist(elsewhere, { parentId: "ask" });
   assert.equal(await estimate(leafId), after);
 });
 
 test("a_turn_overtaken_by_another_write_is_refused", async () => {
   const { session } = await openWithQuestion("overtaken");
-  const result = streamText({ model: scripted(says("Late.")), ...(await session.modelInput()) });
+  const result = streamText({ model: scripted(reply("Late.")), ...(await session.modelInput()) });
   await result.text;
   await session.appendMessage({ message: user("other", "Wait!") });
   await assert.rejects(session.persist(result), LeafMovedError);
@@ -217,7 +217,7 @@ test("the_model_input_carries_the_leaf_for_any_client_object", async () => {
   const { agent, session } = await openWithQuestion("passed on");
   const input = await agent.session("s").modelInput();
   assert.deepEqual([input.leafId, input.expectedLeafId, "parentId" in input], ["ask", "ask", false]);
-  const result = await generateText({ model: scripted(says("Late.")), ...input });
+  const result = await generateText({ model: scripted(reply("Late.")), ...input });
   // A client object that has read nothing knows no leaf, so it refuses to write.
   await assert.rejects(agent.session("s").persist(result), {
     name: "TypeError",
@@ -246,7 +246,7 @@ test("a_result_its_steps_and_its_messages_persist_the_same_turn", async () => {
   const script = () => [
     calls("set_context", { label: "memory", content: "x" }),
     calls("load_context", { label: "skills", key: "none" }),
-    says("Done."),
+    reply("Done."),
   ];
   const written = [];
   for (const [name, read] of Object.entries({
@@ -273,7 +273,7 @@ test("a_tool_failure_is_sent_to_the_model_and_stored", async () => {
   const { session } = await openWithQuestion("failing");
   const model = scripted(
     calls("load_context", { label: "skills", key: "nothing" }),
-    says("There is no such document."),
+    reply("There is no such document."),
   );
   const result = streamText({ model, ...(await session.modelInput()), stopWhen: FEW_STEPS });
   await result.text;
@@ -305,10 +305,10 @@ test("an_unloaded_document_and_long_outputs_leave_the_context", async () => {
   const runbook = `The runbook. ${"Check everything twice. ".repeat(100)}`;
   await agent.putSkill({ label: "skills", key: "long", content: runbook });
   const log = "a line of a log\n".repeat(200);
-  await turn(session, "1", calls("load_context", { label: "skills", key: "long" }, "c1"), says("Loaded."));
+  await turn(session, "1", calls("load_context", { label: "skills", key: "long" }, "c1"), reply("Loaded."));
   assert.ok(
     (
-      await turn(session, "2", calls("unload_context", { label: "skills", key: "long" }, "c2"), says("Unloaded."))
+      await turn(session, "2", calls("unload_context", { label: "skills", key: "long" }, "c2"), reply("Unloaded."))
     ).includes("Check everything twice."),
   );
   await session.appendEvents({
@@ -317,12 +317,12 @@ test("an_unloaded_document_and_long_outputs_leave_the_context", async () => {
       { action: "tool_result", content: log, toolCallId: "c3", toolName: "read_log" },
     ],
   });
-  const sent = await turn(session, "3", says("Fine."));
+  const sent = await turn(session, "3", reply("Fine."));
   assert.ok(!sent.includes("Check everything twice."), "the document is gone");
   assert.ok(sent.includes(JSON.stringify(log).slice(1, -1)), "a newest output is whole");
-  for (const id of ["4", "5", "6", "7"]) await turn(session, id, says("Fine."));
+  for (const id of ["4", "5", "6", "7"]) await turn(session, id, reply("Fine."));
   assert.ok(
-    !(await turn(session, "8", says("Fine."))).includes(JSON.stringify(log).slice(1, -1)),
+    !(await turn(session, "8", reply("Fine."))).includes(JSON.stringify(log).slice(1, -1)),
     "an older output is shortened",
   );
   const events = await session.loadEvents();
@@ -346,7 +346,7 @@ test("instructions_and_reminders_are_where_the_sdk_accepts_them", async () => {
     ["user", "user"],
   );
   assert.match(messages[1].content, /It is Sunday\./);
-  const { text } = await generateText({ model: scripted(says("Ja.")), system, messages });
+  const { text } = await generateText({ model: scripted(reply("Ja.")), system, messages });
   assert.equal(text, "Ja.");
 });
 
@@ -363,7 +363,7 @@ test("a_users_image_reaches_the_model", async () => {
       ],
     },
   });
-  const model = scripted(says("A pixel."));
+  const model = scripted(reply("A pixel."));
   await generateText({ model, ...(await session.modelInput()) });
   const part = model.doGenerateCalls[0].prompt.at(-1).content.find(({ type }) => type === "file");
   assert.equal(part.mediaType, "image/png");
@@ -376,7 +376,7 @@ test("an_empty_session_and_a_branch_can_be_expected", async () => {
   const input = await session.modelInput();
   assert.deepEqual([input.system, input.messages, input.tools, input.leafId], ["", [], {}, null]);
   const question = { role: "user", content: "Hello?" };
-  const result = await generateText({ model: scripted(says("Hello.")), ...input, messages: [question] });
+  const result = await generateText({ model: scripted(reply("Hello.")), ...input, messages: [question] });
   const messages = [question, ...result.responseMessages];
   await session.persist(messages);
   await session.persist(messages);
@@ -392,7 +392,7 @@ test("an_empty_session_and_a_branch_can_be_expected", async () => {
   assert.deepEqual([earlier.leafId, earlier.messages.length], [events[0].id, 1]);
   assert.deepEqual(await session.persist([]), { events: [], leafId: events[0].id });
   // An answer to an older message becomes a sibling branch of the first answer.
-  const other = await generateText({ model: scripted(says("Hi.")), ...earlier });
+  const other = await generateText({ model: scripted(reply("Hi.")), ...earlier });
   for (const _ of ["first", "again"]) await session.persist(other);
   const { messages: answers } = await session.getBranches({ messageId: events[0].id });
   assert.deepEqual(
@@ -407,7 +407,7 @@ test("the_sessions_history_converts_to_sdk_messages", async () => {
   const { messages } = await session.getHistory();
   const { prompt: system } = await session.freezePrompt();
   const result = await generateText({
-    model: scripted(says("Ship it.")),
+    model: scripted(reply("Ship it.")),
     system,
     messages: await convertToModelMessages(messages),
     tools,
@@ -516,7 +516,7 @@ test("reasoning_parallel_calls_and_files_read_back_as_in_the_sdk", async () => {
     messages.slice(2, 4).map(({ content }) => content[0].output.type),
     ["text", "error-text"],
   );
-  await generateText({ model: scripted(says("Yes.")), ...(await session.modelInput()) });
+  await generateText({ model: scripted(reply("Yes.")), ...(await session.modelInput()) });
 });
 
 test("a_turn_with_reasoning_is_stored_once_in_any_shape", async () => {

@@ -121,7 +121,7 @@ async function startProvider(count) {
         }),
       );
     }
-    const say = (delta, reason, answer) => {
+    const respond = (delta, reason, answer) => {
       const usage = { prompt_tokens: tokens, completion_tokens: count(answer), total_tokens: tokens + count(answer) };
       response.writeHead(200, { "content-type": "text/event-stream" });
       for (const chunk of [
@@ -140,7 +140,7 @@ async function startProvider(count) {
       // No longer than requested.
       while (input.max_tokens && count(facts.join(" ")) > input.max_tokens - 20) facts.shift();
       const summary = `## Key points\n${facts.join(" ") || "Small talk."}`;
-      return say({ content: summary }, "stop", summary);
+      return respond({ content: summary }, "stop", summary);
     }
     provider.most = Math.max(provider.most, tokens);
     provider.last = texts.join("\n");
@@ -148,12 +148,12 @@ async function startProvider(count) {
     const { turn, reads } = provider.turn;
     if (reads && input.messages.at(-1).role === "user") {
       const call = { index: 0, id: `c${turn}`, type: "function", function: { name: "read", arguments: "{}" } };
-      return say({ tool_calls: [call] }, "tool_calls", "{}");
+      return respond({ tool_calls: [call] }, "tool_calls", "{}");
     }
     const answer = `Answer ${turn} is that all of this is noted, and that the work goes on as it was planned. `.repeat(
       1 + (turn % 3),
     );
-    return say({ content: answer }, "stop", answer);
+    return respond({ content: answer }, "stop", answer);
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");

@@ -1,8 +1,8 @@
 // Requests that an agent refuses, and the state that each of them needs. Tests send them over every
 // transport.
 
-const say = (content, more) => ({ action: "user_message", content, ...more });
-const append = (more) => ({ sessionId: "s", events: [say("more")], ...more });
+const userEvent = (content, more) => ({ action: "user_message", content, ...more });
+const append = (more) => ({ sessionId: "s", events: [userEvent("more")], ...more });
 
 /**
  * The requests that an agent refuses: the operation, its input, the class, the status, and a field
@@ -66,7 +66,7 @@ export const CODES = {
 /** `called(operation, input)` uses the secret. Returns the tokens that `REFUSALS` name. */
 export async function createData(called) {
   await called("createSession", { id: "s" });
-  await called("appendEvents", { sessionId: "s", events: [say("one", { id: "e1" })] });
+  await called("appendEvents", { sessionId: "s", events: [userEvent("one", { id: "e1" })] });
   await called("defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });
   await called("defineBlock", { label: "memory", kind: "writable", maxTokens: 20 });
   await called("defineBlock", { label: "skills", kind: "loadable" });

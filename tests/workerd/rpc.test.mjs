@@ -105,8 +105,8 @@ async function createData(agent) {
   };
   await call("createSession", { id: "s" });
   await call("createSession", { id: "t" });
-  const say = (id) => ({ id, action: "user_message", content: `What ${id} said.` });
-  await call("appendEvents", { sessionId: "s", events: ["e1", "e2-rzhf7yn028k2zcy1", "b0", "b1"].map(say) });
+  const userEvent = (id) => ({ id, action: "user_message", content: `What ${id} said.` });
+  await call("appendEvents", { sessionId: "s", events: ["e1", "e2-rzhf7yn028k2zcy1", "b0", "b1"].map(userEvent) });
   for (const [label, kind] of [
     ["memory", "writable"],
     ["kb", "searchable"],

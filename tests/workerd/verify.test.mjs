@@ -35,9 +35,9 @@ async function command(agent) {
 
 test("a_consistent_agent_has_no_finding_and_a_corrupt_row_is_named", async () => {
   await ok("createSession", { id: "s" });
-  const say = (id) => ({ id, role: "user", parts: [{ type: "text", text: `says ${id}` }] });
-  await ok("appendMessages", { sessionId: "s", messages: ["a", "b", "c"].map(say) });
-  await ok("appendMessage", { sessionId: "s", parentId: "a", message: say("d") });
+  const userMessage = (id) => ({ id, role: "user", parts: [{ type: "text", text: `says ${id}` }] });
+  await ok("appendMessages", { sessionId: "s", messages: ["a", "b", "c"].map(userMessage) });
+  await ok("appendMessage", { sessionId: "s", parentId: "a", message: userMessage("d") });
   await ok("addCompaction", { sessionId: "s", summary: "S", fromId: "a", toId: "b" });
   await ok("deleteMessages", { sessionId: "s", messageIds: ["b"] });
   const picture = { type: "file", mediaType: "image/png", url: `data:image/png;base64,${"iVBOR".repeat(2000)}` };

@@ -167,7 +167,7 @@ export class Tab {
   }
 
   /** Waits until these are the messages' texts. */
-  async says(...texts) {
+  async showsTexts(...texts) {
     return await this.shows(
       `says ${texts.join(", ")}`,
       ({ chat }) => JSON.stringify(textsOf(chat)) === JSON.stringify(texts),

@@ -143,11 +143,13 @@ move(
       found = await game.read(agent, "search", { query: word, limit: 100, ...(narrowed && { sessionId: session.id }) });
       game.agents[agent].isSearched = true;
     } while (found.pending);
-    const says = (event) =>
+    const containsWord = (event) =>
       new RegExp(`\\b${word}\\b`, "u").test(JSON.stringify([event.content, event.toolCalls, event.message?.parts]));
     const expected = sessions
       .filter((one) => !narrowed || one === session)
-      .flatMap((one) => [...one.events].filter(([, event]) => says(event)).map(([seq]) => `${one.id}/${one.idOf(seq)}`))
+      .flatMap((one) =>
+        [...one.events].filter(([, event]) => containsWord(event)).map(([seq]) => `${one.id}/${one.idOf(seq)}`),
+      )
       .sort();
     const hits = found.results.map(({ sessionId, id }) => `${sessionId}/${id}`).sort();
     game.hold(isDeepStrictEqual(hits, expected), () => `search ${word} finds ${hits}, not ${expected}`);

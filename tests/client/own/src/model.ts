@@ -19,7 +19,7 @@ function stream(parts: Part[]) {
   });
 }
 
-const says = (text: string): Part[] => [
+const reply = (text: string): Part[] => [
   { type: "stream-start", warnings: [] },
   { type: "text-start", id: "t" },
   ...text.split(/(?<= )/).map((delta) => ({ type: "text-delta", id: "t", delta })),
@@ -53,34 +53,34 @@ async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]>
     const call = prompt.at(-2).content.at(-1);
     const signed =
       first.providerOptions?.maker?.signature === "signed" && call.providerOptions?.maker?.thought === "kept";
-    return says(`The tool says: ${last.content[0].output.value}${signed ? "" : " (unsigned)"}`);
+    return reply(`The tool says: ${last.content[0].output.value}${signed ? "" : " (unsigned)"}`);
   }
   const [word, ...rest] = text.split(" ");
   switch (word) {
     case "use":
       return calls(rest[0]!, JSON.parse(rest.slice(1).join(" ") || "{}"));
     case "system":
-      return says(textOf(prompt[0].content));
+      return reply(textOf(prompt[0].content));
     case "tools":
-      return says(JSON.stringify(tools.map(({ name, inputSchema }: any) => [name, inputSchema])));
+      return reply(JSON.stringify(tools.map(({ name, inputSchema }: any) => [name, inputSchema])));
     case "signed": {
       const made = prompt.flatMap(({ role, content }: any) => (role === "assistant" ? content : []));
       const called = made.filter(({ type }: any) => type === "tool-call");
       const signed = called.filter(({ providerOptions }: any) => providerOptions?.maker?.thought === "kept");
-      return says(`The model signed ${signed.length} of ${called.length} calls.`);
+      return reply(`The model signed ${signed.length} of ${called.length} calls.`);
     }
     case "refuse":
       throw Object.assign(new Error("The maker is full."), { statusCode: 400 });
     case "break":
-      return [...says("Half an").slice(0, -2), { type: "error", error: new Error("cut off") }];
+      return [...reply("Half an").slice(0, -2), { type: "error", error: new Error("cut off") }];
     case "wait":
       await new Promise((_, reject) => abortSignal.addEventListener("abort", () => reject(abortSignal.reason)));
       return [];
     case "slow":
       await new Promise((resolve) => setTimeout(resolve, 3_000));
-      return says("At last.");
+      return reply("At last.");
     default:
-      return says(`You said: ${text}`);
+      return reply(`You said: ${text}`);
   }
 }
 
