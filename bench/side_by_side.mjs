@@ -191,9 +191,9 @@ export async function measure(frame, lanes, rounds) {
       };
       const before = await cpuMs(frame.pid);
       const { done, ms } = await frame.run(order);
-      const spent = before === null ? ms : (await cpuMs(frame.pid)) - before;
+      const spentMs = before === null ? ms : (await cpuMs(frame.pid)) - before;
       // The first round warms up: code is compiled, and caches fill.
-      if (round >= 0) rates.get(lane.key).push((done * 1_000) / spent);
+      if (round >= 0) rates.get(lane.key).push((done * 1_000) / spentMs);
     }
   }
   return rates;

@@ -31,33 +31,33 @@ const TOPICS_PER_LETTER = 3;
 
 /** The conversations of two friends, turn by turn. */
 export function makeTalk({ pairs = PAIRS.length } = {}) {
-  const made = new Made("t");
+  const dialogues = new Dialogues("t");
   for (const pair of PAIRS.slice(0, pairs)) {
     const { roll, pick, shuffle } = dice(PAIRS.indexOf(pair) * 97);
-    const facts = shuffle(pair.flatMap((name) => made.factsOf(name, topics, pick)));
+    const facts = shuffle(pair.flatMap((name) => dialogues.factsOf(name, topics, pick)));
     for (let at = 0; at < facts.length; at += FACTS_PER_TALK) {
-      made.begin(pair);
+      dialogues.begin(pair);
       const chat = () => pick(pick(topics).n);
       for (const { name, topic, sentence, ask } of facts.slice(at, at + FACTS_PER_TALK)) {
         const other = pair.find((one) => one !== name);
-        if (roll(2)) made.say(name, pick(topic.n));
-        if (roll(3) === 0) made.say(other, pick(pick(topics).r));
-        ask(made.say(name, [sentence, ...(roll(2) ? [chat()] : [])].join(" ")));
-        made.say(other, [pick(topic.r), ...(roll(3) === 0 ? [chat()] : [])].join(" "));
-        if (roll(2)) made.say(name, pick(topic.n));
+        if (roll(2)) dialogues.say(name, pick(topic.n));
+        if (roll(3) === 0) dialogues.say(other, pick(pick(topics).r));
+        ask(dialogues.say(name, [sentence, ...(roll(2) ? [chat()] : [])].join(" ")));
+        dialogues.say(other, [pick(topic.r), ...(roll(3) === 0 ? [chat()] : [])].join(" "));
+        if (roll(2)) dialogues.say(name, pick(topic.n));
       }
     }
   }
-  return made;
+  return dialogues;
 }
 
 /** The letters of two friends, of some hundred words each. */
 export function makeLetters({ pairs = PAIRS.length } = {}) {
-  const made = new Made("l");
+  const dialogues = new Dialogues("l");
   for (const pair of PAIRS.slice(0, pairs)) {
     const { pick, shuffle } = dice(1_000 + PAIRS.indexOf(pair) * 97);
-    const facts = pair.map((name) => shuffle(made.factsOf(name, topics, pick)));
-    made.begin(pair);
+    const facts = pair.map((name) => shuffle(dialogues.factsOf(name, topics, pick)));
+    dialogues.begin(pair);
     for (let at = 0; at < topics.length; at += FACTS_PER_LETTER) {
       for (const [index, name] of pair.entries()) {
         const chosen = facts[index].slice(at, at + FACTS_PER_LETTER);
@@ -66,15 +66,19 @@ export function makeLetters({ pairs = PAIRS.length } = {}) {
           ...chosen.map(({ topic, sentence }) => shuffle([sentence, ...topic.n, ...topic.r]).join(" ")),
           ...others.map((topic) => shuffle([...topic.n, ...topic.r]).join(" ")),
         ]);
-        const id = made.say(name, [`Dear ${pair[1 - index]},`, ...paragraphs, `Yours, ${name}`].join("\n\n"), DAY_MS);
+        const id = dialogues.say(
+          name,
+          [`Dear ${pair[1 - index]},`, ...paragraphs, `Yours, ${name}`].join("\n\n"),
+          DAY_MS,
+        );
         for (const { ask } of chosen) ask(id);
       }
     }
   }
-  return made;
+  return dialogues;
 }
 
-class Made {
+class Dialogues {
   messages = [];
   questions = [];
   #prefix;

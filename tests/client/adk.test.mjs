@@ -85,14 +85,14 @@ async function run(runner, newMessage, more = {}) {
 
 /** Without the ids and times that each run generates. */
 function withoutIds(value) {
-  const made = new Map();
+  const labels = new Map();
   const text = JSON.stringify(value, (key, inner) => {
     if (key === "timestamp" || key === "lastUpdateTime") return undefined;
     if ((key !== "id" && key !== "invocationId") || typeof inner !== "string") return inner;
-    if (!made.has(inner)) made.set(inner, `${key} ${made.size}`);
-    return made.get(inner);
+    if (!labels.has(inner)) labels.set(inner, `${key} ${labels.size}`);
+    return labels.get(inner);
   });
-  for (const [id, name] of made) if (text.includes(id)) return JSON.parse(text.replaceAll(id, name));
+  for (const [id, name] of labels) if (text.includes(id)) return JSON.parse(text.replaceAll(id, name));
   return JSON.parse(text);
 }
 

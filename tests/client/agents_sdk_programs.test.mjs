@@ -19,16 +19,16 @@ import { dev, project } from "./packed_project.mjs";
 const LINKS = ["agents", "ai", "@cloudflare/workers-types", "@types/node"];
 const FILES = ["src/index.ts", "src/types.ts", "src/overrides.ts"];
 
-let made;
+let app;
 let server;
 before(async () => {
-  made = await project(join(import.meta.dirname, "agents_sdk_programs"), LINKS);
-  server = await dev(made.folder);
+  app = await project(join(import.meta.dirname, "agents_sdk_programs"), LINKS);
+  server = await dev(app.folder);
   await fetch(`${server.url}/own/put`, { method: "POST", body: "Our API." });
 });
 after(async () => {
   await server?.stop();
-  await made?.remove();
+  await app?.remove();
 });
 
 /** A method of an object over its binding. */
@@ -64,12 +64,12 @@ const overrides = () =>
   ].join("\n");
 
 test("the_programs_compile_in_strict_mode", async () => {
-  await writeFile(join(made.folder, "src/overrides.ts"), overrides());
+  await writeFile(join(app.folder, "src/overrides.ts"), overrides());
   const options = { allowJs: true, skipLibCheck: true };
-  assert.equal(await compiled(made.folder, FILES, options), "");
+  assert.equal(await compiled(app.folder, FILES, options), "");
   const older = join(ROOT, "tests/client/node_modules/typescript-5/bin/tsc");
-  const problems = await promisify(execFile)(NODE, [older, "--project", made.folder, "--pretty", "false"], {
-    cwd: made.folder,
+  const problems = await promisify(execFile)(NODE, [older, "--project", app.folder, "--pretty", "false"], {
+    cwd: app.folder,
   }).then(
     () => "",
     ({ stdout, message }) => stdout || message,

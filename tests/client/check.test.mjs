@@ -16,10 +16,10 @@ import { project, wrangler } from "./packed_project.mjs";
 const runFile = promisify(execFile);
 
 const sources = await mkdtemp(join(tmpdir(), "session-agent-check-"));
-const made = await project(sources, ["wrangler"]);
-const COMMAND = join(made.folder, "node_modules/session-agent/bin/session-agent.mjs");
+const app = await project(sources, ["wrangler"]);
+const COMMAND = join(app.folder, "node_modules/session-agent/bin/session-agent.mjs");
 const program = spawn(process.execPath, [join(import.meta.dirname, "commands.mjs"), COMMAND], {
-  cwd: made.folder,
+  cwd: app.folder,
   env: quietly(),
   stdio: ["pipe", "pipe", "inherit"],
 });
@@ -28,7 +28,7 @@ after(async () => {
   const ended = once(program, "close");
   program.stdin.end();
   await ended;
-  await made.remove();
+  await app.remove();
   await rm(sources, { recursive: true });
 });
 
@@ -51,14 +51,14 @@ async function check(...args) {
 
 /** The same, as a person runs it. */
 async function checkAlone(...args) {
-  const ended = await runFile(join(made.folder, "node_modules/.bin/session-agent"), args, {
-    cwd: made.folder,
+  const ended = await runFile(join(app.folder, "node_modules/.bin/session-agent"), args, {
+    cwd: app.folder,
     env: quietly(),
   }).catch((error) => error);
   return { code: ended.code ?? 0, output: `${ended.stdout}${ended.stderr}`.trim() };
 }
 
-const put = (name, text) => writeFile(join(made.folder, name), text);
+const put = (name, text) => writeFile(join(app.folder, name), text);
 
 test("an_unread_defaults_file_and_a_missing_wrangler_are_reported", async () => {
   await put("wrangler.toml", `${HEAD}[vars]\nAGENT_DEFAULTS = '{}'\n`);
@@ -66,13 +66,13 @@ test("an_unread_defaults_file_and_a_missing_wrangler_are_reported", async () => 
   const unread = await checkAlone("check");
   assert.equal(unread.code, 1);
   assert.match(unread.output, /^agent-defaults\.json is only read by the build in a clone .* AGENT_DEFAULTS\.$/);
-  await rm(join(made.folder, "agent-defaults.json"));
+  await rm(join(app.folder, "agent-defaults.json"));
 
   const other = await mkdtemp(join(tmpdir(), "session-agent-check-"));
   await writeFile(join(other, "wrangler.toml"), `${HEAD}[vars]\nAGENT_DEFAULTS = '{}'\n`);
   const bare = await checkAlone("check", "--config", join(other, "wrangler.toml"));
   assert.deepEqual(bare, { code: 0, output: "The defaults for every agent are valid." });
-  const program = join(made.folder, "node_modules/.bin/session-agent");
+  const program = join(app.folder, "node_modules/.bin/session-agent");
   const failed = await runFile(program, ["check"], { cwd: other, env: quietly() }).catch((error) => error);
   assert.equal(failed.code, 1);
   assert.match(
@@ -80,11 +80,11 @@ test("an_unread_defaults_file_and_a_missing_wrangler_are_reported", async () => 
     /^wrangler is needed to read the configuration, but is not installed in .*\. Run: npm install --save-dev wrangler\n$/,
   );
   await rm(other, { recursive: true });
-  await rm(join(made.folder, "wrangler.toml"));
+  await rm(join(app.folder, "wrangler.toml"));
 });
 
 test("valid_defaults_pass_and_others_are_named", async () => {
-  assert.deepEqual(await checkAlone("check"), { code: 1, output: `There is no wrangler.toml in ${made.folder}.` });
+  assert.deepEqual(await checkAlone("check"), { code: 1, output: `There is no wrangler.toml in ${app.folder}.` });
   await put("wrangler.toml", HEAD);
   assert.deepEqual(await checkAlone("check"), { code: 0, output: "The defaults for every agent are valid." });
   for (const [defaults, sentence] of [
@@ -180,7 +180,7 @@ test("a_worker_without_the_agents_objects_is_refused_with_what_it_lacks", async 
       assert.equal(ended.code, sentence === valid ? 0 : 1, ended.output);
     }
   }
-  await rm(join(made.folder, "agents.ts"));
+  await rm(join(app.folder, "agents.ts"));
 });
 
 test("a_placeholder_login_is_named_and_not_deployed", async () => {
@@ -196,7 +196,7 @@ test("a_placeholder_login_is_named_and_not_deployed", async () => {
     code: 0,
     output: "The defaults for every agent are valid.",
   });
-  await rm(join(made.folder, "login.ts"));
+  await rm(join(app.folder, "login.ts"));
 });
 
 test("as_the_build_command_check_stops_a_deployment", async () => {
@@ -204,12 +204,12 @@ test("as_the_build_command_check_stops_a_deployment", async () => {
   const config = (maxSteps) =>
     `${HEAD}[build]\ncommand = "npx session-agent check"\n[vars]\nAGENT_DEFAULTS = '{"maxSteps": ${maxSteps}}'\n`;
   await put("wrangler.toml", config(0));
-  await assert.rejects(wrangler(made.folder, "deploy", "--dry-run"), ({ stdout, stderr }) =>
+  await assert.rejects(wrangler(app.folder, "deploy", "--dry-run"), ({ stdout, stderr }) =>
     /`maxSteps` must be at least 1/.test(stdout + stderr),
   );
   await put("wrangler.toml", config(5));
   assert.match(
-    await wrangler(made.folder, "deploy", "--dry-run"),
+    await wrangler(app.folder, "deploy", "--dry-run"),
     /The defaults for every agent are valid[\s\S]*env\.SESSION_AGENT/,
   );
 });

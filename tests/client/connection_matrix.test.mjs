@@ -87,9 +87,9 @@ async function writeBoth(caller) {
     "caller.mjs": caller,
     "wrangler.toml": [head("both"), ...objects, services, migrations, VARS].join("\n"),
   });
-  const made = await project(sources);
-  stops.push(made.remove);
-  return made.folder;
+  const app = await project(sources);
+  stops.push(app.remove);
+  return app.folder;
 }
 
 /** The caller's location, and the agents' location. */

@@ -10,7 +10,7 @@ import { test } from "node:test";
 import { promisify } from "node:util";
 import { NODE, quietly } from "../../scripts/wrangler.mjs";
 import { until } from "../console/browser.mjs";
-import { create, folder, made } from "./create_project.mjs";
+import { create, folder, createProject } from "./create_project.mjs";
 import { dev, npmRun } from "./packed_project.mjs";
 
 /** The number of our tables in each object of a project, under `wrangler dev`. */
@@ -31,7 +31,7 @@ const LINKS = ["ai", "zod", "wrangler"];
 const TYPED = [...LINKS, "typescript", "@cloudflare/workers-types"];
 
 test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () => {
-  const { folder: project, remove } = await made("worker", LINKS);
+  const { folder: project, remove } = await createProject("worker", LINKS);
   try {
     assert.match(await npmRun(project, "check"), /env\.SESSION_AGENT \(SessionAgent\)/);
     await passes(project, 2);
@@ -84,7 +84,7 @@ const KEYED = `{ specificationVersion: "v4", provider: "keyed", modelId: "keyed"
   doGenerate: () => Promise.reject(new Error("no key")), doStream: () => Promise.reject(new Error("no key")) }`;
 
 test("the_class_passes_its_tests_and_check_and_serves_its_page", async () => {
-  const { folder: project, remove } = await made("class", TYPED);
+  const { folder: project, remove } = await createProject("class", TYPED);
   try {
     const checked = await npmRun(project, "check");
     assert.match(checked, /env\.SESSION_AGENT \(Assistant\)/);

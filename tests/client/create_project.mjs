@@ -28,7 +28,7 @@ export const create = (...args) =>
   runFile(NODE, [join(folder, "package/index.js"), ...args], { cwd: folder, env: quietly() });
 
 /** A project from a template, with its packages: `links` names those that are linked. */
-export async function made(template, links) {
+export async function createProject(template, links) {
   await create(`My ${template}!`, "--template", template);
   const files = await readdir(join(folder, `My ${template}!`));
   assert.ok(

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { quietly } from "../../scripts/wrangler.mjs";
 import { launch, skip, until } from "../console/browser.mjs";
 import { callTool, gate, refuse, say, startModel } from "../workerd/model_server.mjs";
-import { made } from "./create_project.mjs";
+import { createProject } from "./create_project.mjs";
 import { dev, npmRun } from "./packed_project.mjs";
 
 const TYPES = ["@types/react", "@types/react-dom", "@cloudflare/workers-types"];
@@ -22,7 +22,7 @@ const PATIENCE_MS = 60_000;
 let project;
 let browser;
 before(async () => {
-  project = await made("react", LINKS);
+  project = await createProject("react", LINKS);
   if (!skip) browser = await launch();
 });
 after(async () => {
@@ -227,7 +227,7 @@ test("a_turn_is_stopped_resumed_and_refused_in_the_page", { skip }, async (t) =>
   await button("Regenerate").click();
   await shows("Two.");
   assert.equal(await list.getByText("One.", { exact: true }).count(), 0);
-  assert.equal(model.left, 0);
+  assert.equal(model.unusedAnswers, 0);
 });
 
 test("chats_are_listed_by_the_start_of_their_first_message", { skip }, async (t) => {
@@ -302,7 +302,7 @@ test("a_failed_turn_stays_marked_and_can_be_retried", { skip }, async (t) => {
   await again.click();
   await shows("I am.");
   await again.waitFor({ state: "detached" });
-  assert.equal(model.left, 0);
+  assert.equal(model.unusedAnswers, 0);
 });
 
 test("a_token_is_renewed_before_expiry_and_when_refused", { skip }, async (t) => {
@@ -339,7 +339,7 @@ test("a_token_is_renewed_before_expiry_and_when_refused", { skip }, async (t) =>
   await write("What time is it?");
   await shows("Noon.");
   assert.ok(logins >= 4 && logins <= before + 1, `${before}, then ${logins}`);
-  assert.deepEqual([model.left, model.requests.length], [0, 3]);
+  assert.deepEqual([model.unusedAnswers, model.requests.length], [0, 3]);
 });
 
 test("the_login_checks_the_origin_and_recognizes_visitors", async (t) => {

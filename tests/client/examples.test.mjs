@@ -202,7 +202,7 @@ test("a_visitor_chats_approves_branches_edits_the_memory_and_returns", { skip },
       (count) => count === 1,
     );
 
-    assert.equal(model.left, 0);
+    assert.equal(model.unusedAnswers, 0);
     assert.deepEqual(wrong, []);
     await context.close();
   });

@@ -49,27 +49,27 @@ const sources = await mkdtemp(join(tmpdir(), "session-agent-moving-"));
 await mkdir(join(sources, "src"));
 await writeFile(join(sources, "wrangler.toml"), CONFIG);
 await writeFile(join(sources, "src/index.ts"), BEFORE);
-const made = await project(sources);
+const app = await project(sources);
 after(async () => {
-  await made.remove();
+  await app.remove();
   await rm(sources, { recursive: true });
 });
 
 test("an_ai_chat_agent_class_moves_with_its_conversation", async () => {
-  const before = await dev(made.folder);
+  const before = await dev(app.folder);
   assert.equal(await (await fetch(`${before.url}/fill`)).text(), "done");
   await before.stop();
 
   const guide = await readFile(join(ROOT, "docs/agents-sdk.md"), "utf8");
   const [, program] = guide.split("## Move from `AIChatAgent`")[1].match(/^```ts own\n(.*?)^```$/ms);
   await writeFile(
-    join(made.folder, "src/index.ts"),
+    join(app.folder, "src/index.ts"),
     `${program}\nimport { routeSessionAgent } from "session-agent/worker";\nexport default { fetch: async (request, env) => (await routeSessionAgent(request, env)) ?? new Response("none") };\n`,
   );
-  await writeFile(join(made.folder, "wrangler.toml"), `${CONFIG}${BOUND}`);
+  await writeFile(join(app.folder, "wrangler.toml"), `${CONFIG}${BOUND}`);
   const texts = (messages) => messages.map(({ parts }) => parts.at(-1).text);
   for (const visit of [1, 2]) {
-    const server = await dev(made.folder, "--var", "AUTH:local");
+    const server = await dev(app.folder, "--var", "AUTH:local");
     try {
       const ask = async (operation, input) =>
         await (

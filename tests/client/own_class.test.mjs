@@ -33,15 +33,15 @@ const PROVIDERS =
 const SOURCES = join(import.meta.dirname, "own");
 const LINKS = ["ai", "zod", "@cloudflare/workers-types"];
 
-let made;
+let app;
 let server;
 before(async () => {
-  made = await project(SOURCES, LINKS);
-  server = await dev(made.folder);
+  app = await project(SOURCES, LINKS);
+  server = await dev(app.folder);
 });
 after(async () => {
   await server?.stop();
-  await made?.remove();
+  await app?.remove();
 });
 
 /** Calls one operation, as a page with this cookie does. */
@@ -85,35 +85,35 @@ const textOf = ({ message }) =>
     .join("");
 
 test("the_class_is_bundled_and_passes_a_dry_run_deployment", async () => {
-  const output = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
+  const output = await wrangler(app.folder, "deploy", "--dry-run", "--outdir", "bundled");
   assert.match(output, /Total Upload: .* gzip: /);
   assert.match(output, /env\.SESSION_AGENT \(Assistant\)/);
-  assert.ok((await readdir(join(made.folder, "bundled"))).some((name) => name.endsWith(".wasm")));
+  assert.ok((await readdir(join(app.folder, "bundled"))).some((name) => name.endsWith(".wasm")));
   // With the configuration as the guides print it, which is the same in all.
   const printed = await Promise.all(
     GUIDES.map(async (guide) => (await readFile(join(ROOT, guide), "utf8")).match(/^```toml own\n(.*?)^```$/ms)[1]),
   );
   assert.deepEqual(new Set(printed).size, 1);
-  await writeFile(join(made.folder, "printed.toml"), printed[0]);
+  await writeFile(join(app.folder, "printed.toml"), printed[0]);
   assert.match(
-    await wrangler(made.folder, "deploy", "--dry-run", "--config", "printed.toml"),
+    await wrangler(app.folder, "deploy", "--dry-run", "--config", "printed.toml"),
     /env\.SESSION_AGENT \(Assistant\)/,
   );
 });
 
 test("the_packages_types_fit_a_class", async () => {
   const files = ["src/index.ts", "src/providers.d.ts"];
-  await writeFile(join(made.folder, "src/providers.d.ts"), PROVIDERS);
+  await writeFile(join(app.folder, "src/providers.d.ts"), PROVIDERS);
   for (const guide of TYPED) {
     const text = await readFile(join(ROOT, guide), "utf8");
     const blocks = [...text.matchAll(/^```ts own\n(.*?)^```$/gms)];
     assert.ok(blocks.length > 0, guide);
     for (const [n, [, block]] of blocks.entries()) {
       files.push(`src/${guide.replaceAll(/\W/g, "-")}-${n}.ts`);
-      await writeFile(join(made.folder, files.at(-1)), block);
+      await writeFile(join(app.folder, files.at(-1)), block);
     }
   }
-  const problems = await compiled(made.folder, files, { skipLibCheck: false, noImplicitOverride: true });
+  const problems = await compiled(app.folder, files, { skipLibCheck: false, noImplicitOverride: true });
   // Errors in other packages' types are ignored.
   const ours = problems
     .split(/\n(?! )/)
@@ -402,8 +402,8 @@ test("a_url_reaches_only_objects_that_the_program_names", async () => {
 });
 
 test("a_turn_interrupted_by_a_crash_ends_after_a_restart", { timeout: 120_000 }, async () => {
-  await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "alone");
-  const out = join(made.folder, "alone");
+  await wrangler(app.folder, "deploy", "--dry-run", "--outdir", "alone");
+  const out = join(app.folder, "alone");
   const files = await readdir(out);
   const modules = Object.fromEntries(
     await Promise.all(
@@ -432,7 +432,7 @@ test("a_turn_interrupted_by_a_crash_ends_after_a_restart", { timeout: 120_000 },
     },
   };
   const workers = [{ config, dev: { unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }] } }];
-  const storage = join(made.folder, "storage");
+  const storage = join(app.folder, "storage");
   // miniflare by itself, without wrangler.
   const first = await startWorkerd(workers, storage, { enableDevRegistry: false });
   const url = async ({ miniflare }) => await miniflare.unsafeGetDirectURL("own-class");

@@ -7,15 +7,15 @@ import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { dev, project } from "./packed_project.mjs";
 
-let made;
+let app;
 let server;
 before(async () => {
-  made = await project(join(import.meta.dirname, "own_errors"), ["ai", "zod"]);
-  server = await dev(made.folder);
+  app = await project(join(import.meta.dirname, "own_errors"), ["ai", "zod"]);
+  server = await dev(app.folder);
 });
 after(async () => {
   await server?.stop();
-  await made?.remove();
+  await app?.remove();
 });
 
 /** The answer of a class's agent `ann`. */

@@ -30,10 +30,10 @@ const npm = (cwd, ...args) =>
 
 /** A folder with a package.json, and with a copy of the package in it if it is a workspace. */
 async function makeProject(name, more = {}) {
-  const made = join(folder, name);
-  await mkdir(made);
-  await writeFile(join(made, "package.json"), JSON.stringify({ name, private: true, type: "module", ...more }));
-  return made;
+  const path = join(folder, name);
+  await mkdir(path);
+  await writeFile(join(path, "package.json"), JSON.stringify({ name, private: true, type: "module", ...more }));
+  return path;
 }
 
 const copyTo = (to) =>
@@ -85,10 +85,10 @@ test("an_example_in_the_repository_uses_a_linked_client", async () => {
 
 test("an_adapter_resolves_the_projects_packages_from_the_archive", async () => {
   const sources = await makeProject("sources");
-  const { folder: made, remove } = await project(sources);
+  const { folder: path, remove } = await project(sources);
   try {
-    await addFramework(made);
-    assert.equal(await uses(made), "function\n");
+    await addFramework(path);
+    assert.equal(await uses(path), "function\n");
   } finally {
     await remove();
   }

@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => pages?.stop());
 afterEach(() => pages?.proxy.open());
-afterEach(() => assert.equal(pages?.model.left ?? 0, 0, "a scripted answer was never requested"));
+afterEach(() => assert.equal(pages?.model.unusedAnswers ?? 0, 0, "a scripted answer was never requested"));
 
 const BOOK = {
   name: "book",

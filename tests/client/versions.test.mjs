@@ -18,17 +18,17 @@ const SOURCES = join(import.meta.dirname, "own_versions");
 const PACKAGES = join(import.meta.dirname, "versions");
 const SECRET = "the secret of this test, long enough";
 
-let made;
+let app;
 let model;
 let server;
 before(async () => {
   model = await startModel();
-  made = await project(SOURCES, ["@cloudflare/workers-types"], PACKAGES);
-  server = await dev(made.folder, "--var", `MODEL_URL:${model.url}`);
+  app = await project(SOURCES, ["@cloudflare/workers-types"], PACKAGES);
+  server = await dev(app.folder, "--var", `MODEL_URL:${model.url}`);
 });
 after(async () => {
   await server?.stop();
-  await made?.remove();
+  await app?.remove();
   await model?.stop();
 });
 
@@ -69,8 +69,8 @@ async function method(binding, agent, name, ...given) {
 }
 
 test("the_oldest_wrangler_serves_it_and_passes_a_dry_run", async () => {
-  assert.equal((await wrangler(made.folder, "--version")).trim().split("\n")[0], VERSIONS.wrangler.oldest);
-  const output = await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "bundled");
+  assert.equal((await wrangler(app.folder, "--version")).trim().split("\n")[0], VERSIONS.wrangler.oldest);
+  const output = await wrangler(app.folder, "deploy", "--dry-run", "--outdir", "bundled");
   assert.match(output, /env\.SESSION_AGENT \(Assistant\)/);
   assert.match(output, /env\.CLOSED \(Closed\)/);
 });
@@ -103,7 +103,7 @@ for (const [major, name] of [
 
 /** The client from its archive and one version of the AI SDK, in a program next to them. */
 async function sdkOf(major) {
-  const file = join(made.folder, `sdk-${major}.mjs`);
+  const file = join(app.folder, `sdk-${major}.mjs`);
   await writeFile(
     file,
     [
@@ -209,7 +209,7 @@ for (const [major, specificationVersion] of Object.entries(VERSIONS.ai.majors)) 
 }
 
 test("the_types_of_each_ai_version_fit_a_class", async () => {
-  assert.equal(await compiled(made.folder, ["src/index.ts"], { skipLibCheck: true }), "");
+  assert.equal(await compiled(app.folder, ["src/index.ts"], { skipLibCheck: true }), "");
 });
 
 test("a_model_and_a_tool_of_an_older_ai_are_refused_with_advice", async () => {
@@ -342,7 +342,7 @@ test("a_binding_gives_full_rights_unless_the_class_restricts_it", async () => {
 });
 
 test("an_outdated_compatibility_date_is_explained_in_a_sentence", async () => {
-  const old = await dev(made.folder, "--compatibility-date", "2024-04-02", "--persist-to", "old");
+  const old = await dev(app.folder, "--compatibility-date", "2024-04-02", "--persist-to", "old");
   try {
     const { status, body } = await ask("old", "createSession", {}, old.url);
     assert.deepEqual(
@@ -359,7 +359,7 @@ test("an_outdated_compatibility_date_is_explained_in_a_sentence", async () => {
 
 test("the_oldest_compatibility_date_serves_methods_and_turns", async () => {
   const oldest = await dev(
-    made.folder,
+    app.folder,
     "--compatibility-date",
     VERSIONS.compatibilityDate.oldest,
     "--var",
@@ -385,7 +385,7 @@ test("a_test_of_the_vitest_pool_passes", { timeout: 120_000 }, async () => {
   const { NODE_TEST_CONTEXT, ...env } = quietly();
   const program = join(PACKAGES, "node_modules/vitest/vitest.mjs");
   const { stdout } = await promisify(execFile)(NODE, [program, "run", "--reporter=json"], {
-    cwd: made.folder,
+    cwd: app.folder,
     env: { ...env, CI: "1" },
   }).catch((error) => error);
   const { numPassedTests, numFailedTests } = JSON.parse(stdout.slice(stdout.indexOf('{"num')));
@@ -396,8 +396,8 @@ test("the_public_miniflare_runs_what_wrangler_bundled", async () => {
   const { Miniflare } = await import(join(PACKAGES, "node_modules/miniflare-4/dist/src/index.js")).then(
     (module) => module.default ?? module,
   );
-  await wrangler(made.folder, "deploy", "--dry-run", "--outdir", "alone");
-  const out = join(made.folder, "alone");
+  await wrangler(app.folder, "deploy", "--dry-run", "--outdir", "alone");
+  const out = join(app.folder, "alone");
   const files = (await readdir(out))
     .filter((name) => /\.(js|wasm)$/.test(name))
     .sort((one) => (one === "index.js" ? -1 : 1));

@@ -166,9 +166,9 @@ describe("manage", { skip }, async () => {
       .getByText(/Erased: .*1 entry\b/)
       .first()
       .waitFor();
-    const left = await ask("person", "findMentions", { query: "anna smith" });
+    const remaining = await ask("person", "findMentions", { query: "anna smith" });
     assert.deepEqual(
-      left.places.map(({ snippet }) => snippet),
+      remaining.places.map(({ snippet }) => snippet),
       ["anna smith called again."],
     );
     await page.reload();

@@ -45,10 +45,10 @@ def agents_base(agent: SessionAgent, name: str) -> Base:
 def compare(program: Callable[[Base], Any]) -> Any:
     """Runs a program with the provider and with a new agent, and returns the result, which must
     be the same."""
-    direct = alike_each(program(Base(f"{PROVIDER}/v1", PROVIDER, "a key")))
+    direct = normalized_each(program(Base(f"{PROVIDER}/v1", PROVIDER, "a key")))
     name = f"py-{uuid4().hex[:12]}"
     with SessionAgent(URL, name, token=TOKEN) as agent:
-        ours = alike_each(program(agents_base(agent, name)))
+        ours = normalized_each(program(agents_base(agent, name)))
     assert difference(direct, ours) is None
     return direct
 
@@ -74,12 +74,12 @@ MADE = re.compile(
 PASSING = {"headers", "created", "created_at", "completed_at", "response_ms", "litellm_call_id", "api_base"}
 
 
-def alike_each(value: Any) -> Any:
+def normalized_each(value: Any) -> Any:
     """The same for a tuple: in each of its values, the ids are numbered separately."""
-    return [alike(inner) for inner in value] if isinstance(value, tuple) else alike(value)  # pyright: ignore
+    return [normalized(inner) for inner in value] if isinstance(value, tuple) else normalized(value)  # pyright: ignore
 
 
-def alike(value: Any) -> Any:
+def normalized(value: Any) -> Any:
     """A value without what can only differ: times, headers, and ids, which are numbered."""
     ids: dict[str, str] = {}
     text = json.dumps(plain(value), sort_keys=True)

@@ -48,12 +48,12 @@ async function python(...args) {
 }
 
 test("openapi_python_client_generates_a_working_client_of_all_operations", async () => {
-  const made = await python(
+  const output = await python(
     ...["-m", "openapi_python_client", "generate", "--path", OPENAPI, "--meta", "none"],
     ...["--config", join(HERE, "openapi-python-client.yml"), "--output-path", join(folder, "session_agent_api")],
   );
   // The generator omits what it can't read, with a warning.
-  assert.doesNotMatch(made, /warning|unable|error/i);
+  assert.doesNotMatch(output, /warning|unable|error/i);
   await python(join(HERE, "used_client.py"), String(server.url), SECRET);
 });
 

@@ -659,10 +659,10 @@ test("events_and_messages_convert_into_each_other", () => {
   ]);
   assert.equal(eventToMessage({ ...base, action: "something_new", content: "x" }), null);
   for (const event of EVENTS.slice(0, 5)) {
-    const made = messageToEvent("s", eventToMessage(event));
+    const converted = messageToEvent("s", eventToMessage(event));
     const { metadata, ...expected } = event;
-    assert.deepEqual({ ...made, id: "e", seq: 3, createdAt: 5 }, expected);
-    assert.match(made.id, /^[0-9a-f-]{36}$/);
+    assert.deepEqual({ ...converted, id: "e", seq: 3, createdAt: 5 }, expected);
+    assert.match(converted.id, /^[0-9a-f-]{36}$/);
   }
   assert.throws(() => messageToEvent("s", { role: "robot", content: "" }), /not `robot`/);
 });

@@ -44,14 +44,14 @@ const GAMES = 500;
 test("openai_gets_every_message_in_order_with_results_after_calls", () => {
   for (let seed = 1; seed <= GAMES; seed += 1) {
     const messages = conversation(randomOf(seed));
-    const { messages: made } = openAIAdapter.toModelMessages(["Be kind."], messages);
-    assert.deepEqual(made[0], { role: "system", content: "Be kind." });
+    const { messages: converted } = openAIAdapter.toModelMessages(["Be kind."], messages);
+    assert.deepEqual(converted[0], { role: "system", content: "Be kind." });
     assert.deepEqual(
-      made.slice(1).map(({ role, content }) => [role, content ?? ""]),
+      converted.slice(1).map(({ role, content }) => [role, content ?? ""]),
       messages.map(({ role, content }) => [role, content]),
     );
-    const called = made.flatMap(({ tool_calls: calls = [] }) => calls.map(({ id }) => id));
-    const answered = made.flatMap(({ tool_call_id: id }) => (id === undefined ? [] : [id]));
+    const called = converted.flatMap(({ tool_calls: calls = [] }) => calls.map(({ id }) => id));
+    const answered = converted.flatMap(({ tool_call_id: id }) => (id === undefined ? [] : [id]));
     assert.deepEqual(answered, called, `seed ${seed}`);
   }
   assert.deepEqual(openAIAdapter.toModelMessages([], []), { messages: [] });
@@ -60,14 +60,14 @@ test("openai_gets_every_message_in_order_with_results_after_calls", () => {
 test("anthropic_roles_alternate_and_ids_are_valid_and_unique", () => {
   for (let seed = 1; seed <= GAMES; seed += 1) {
     const messages = conversation(randomOf(seed));
-    const { system = "", messages: made } = anthropicAdapter.toModelMessages(["Be kind."], messages);
+    const { system = "", messages: converted } = anthropicAdapter.toModelMessages(["Be kind."], messages);
     const ofSystem = messages.filter(({ role }) => role === "system").map(({ content }) => content);
     assert.equal(system, ["Be kind.", ...ofSystem].join("\n\n"));
-    for (const [n, { role, content }] of made.entries()) {
-      assert.notEqual(role, made[n - 1]?.role, `seed ${seed}: roles take turns`);
+    for (const [n, { role, content }] of converted.entries()) {
+      assert.notEqual(role, converted[n - 1]?.role, `seed ${seed}: roles take turns`);
       assert.ok(content.length > 0, `seed ${seed}: no message is empty`);
     }
-    const blocks = made.flatMap(({ content }) => content);
+    const blocks = converted.flatMap(({ content }) => content);
     const called = blocks.filter(({ type }) => type === "tool_use").map(({ id }) => id);
     const answered = blocks.filter(({ type }) => type === "tool_result").map(({ tool_use_id: id }) => id);
     assert.deepEqual(answered, called, `seed ${seed}`);
@@ -124,10 +124,10 @@ test("older_messages_are_truncated_in_copies_and_the_newest_kept", () => {
     const before = structuredClone(messages);
     const options = random(2) === 0 ? {} : { keepRecent: random(4), maxTextChars: 10, maxToolOutputChars: 5 };
     const { keepRecent = 4, maxTextChars = 10_000, maxToolOutputChars = 500 } = options;
-    const made = truncateOlderMessages(messages, options);
+    const converted = truncateOlderMessages(messages, options);
     assert.deepEqual(messages, before, "what was given stays");
-    assert.equal(made.length, messages.length);
-    for (const [n, message] of made.entries()) {
+    assert.equal(converted.length, messages.length);
+    for (const [n, message] of converted.entries()) {
       const isRecent = n >= messages.length - keepRecent;
       if (isRecent) assert.equal(message, messages[n]);
       for (const [at, { type, text, output }] of message.parts.entries()) {

@@ -16,7 +16,7 @@ const { server, model, stop } = await startChatServer();
 const opened = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((client) => client.close()));
-  assert.equal(model.left, 0, "an answer of the model's was never asked for");
+  assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for");
 });
 after(stop);
 
@@ -636,10 +636,10 @@ test("the_ai_sdk_transport_follows_a_running_turn_and_stops_its_own", async () =
   const followed = resumed.getReader();
   assert.deepEqual(await until(followed, "Slow"), chunk);
   // A page that only followed the turn does not end it by leaving.
-  const left = new AbortController();
-  const seen = await leaving.transport.reconnectToStream({ chatId: "page", abortSignal: left.signal });
+  const leave = new AbortController();
+  const seen = await leaving.transport.reconnectToStream({ chatId: "page", abortSignal: leave.signal });
   await until(seen.getReader(), "Slow");
-  left.abort();
+  leave.abort();
   rest.open();
   assert.deepEqual(deltas(await until(reader, "ly.")), ["ly."]);
   assert.deepEqual(deltas(await until(followed, "ly.")), ["ly."]);

@@ -175,7 +175,7 @@ test("the_command_line_lists_agents_and_erases_them_with_receipts", async () => 
 });
 
 test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000 }, async () => {
-  const made = new Set();
+  const created = new Set();
   const deleted = new Set();
   let sent = 0;
   for (let kill = 0; kill < 4; kill += 1) {
@@ -185,9 +185,9 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
         const name = `k:${(sent += 1)}`;
         try {
           await ok(name, "createSession", { id: "s" });
-          made.add(name);
+          created.add(name);
           if (sent % 3 > 0) continue;
-          made.delete(name);
+          created.delete(name);
           await ok(name, "destroy", { confirm: name });
           deleted.add(name);
         } catch {
@@ -196,21 +196,21 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
       }
     };
     const creators = Array.from({ length: 4 }, createAgents);
-    const before = made.size;
+    const before = created.size;
     await pause(60 + 40 * kill);
-    while (made.size < before + 3) await pause(1);
+    while (created.size < before + 3) await pause(1);
     const killed = server.kill9();
     alive = false;
     await Promise.all([killed, ...creators]);
   }
-  assert.ok(made.size > 10 && deleted.size > 3, `${made.size} made, ${deleted.size} gone`);
+  assert.ok(created.size > 10 && deleted.size > 3, `${created.size} made, ${deleted.size} gone`);
   // No request reaches the agents; their alarms do it.
   const began = Date.now();
   let missing;
   do {
     await pause(500);
     const listed = new Set(await names("k:"));
-    missing = [...made].filter((name) => !listed.has(name));
+    missing = [...created].filter((name) => !listed.has(name));
     assert.deepEqual(
       [...deleted].filter((name) => listed.has(name)),
       [],

@@ -132,8 +132,8 @@ test("mcp_is_served_over_every_entry_point", async () => {
     assert.deepEqual([untyped, answered.error.code], [415, -32600]);
   }
   // A request that is refused before the message is read gets the error of any other request.
-  const got = await refusal(path, { method: "GET" });
-  assert.deepEqual([got.status, got.code], [405, "method_not_allowed"]);
+  const refused = await refusal(path, { method: "GET" });
+  assert.deepEqual([refused.status, refused.code], [405, "method_not_allowed"]);
 });
 
 test("an_unknown_operation_or_url_is_404_and_a_wrong_method_405", async () => {
@@ -176,9 +176,13 @@ test("an_invalid_body_is_400_and_names_the_field", async () => {
     ["createSession", '{"nmae":"x"}', "nmae"],
   ];
   for (const [operation, body, field] of table) {
-    const got = await refusal(`${RPC}/${operation}`, { body });
-    assert.deepEqual([got.status, got.code, got.field], [400, "invalid_request", field], String(body).slice(0, 60));
-    assert.equal(got.headers.get("x-rows-written"), "0");
+    const refused = await refusal(`${RPC}/${operation}`, { body });
+    assert.deepEqual(
+      [refused.status, refused.code, refused.field],
+      [400, "invalid_request", field],
+      String(body).slice(0, 60),
+    );
+    assert.equal(refused.headers.get("x-rows-written"), "0");
   }
   const { body } = await server.call("doors", "listSessions");
   assert.deepEqual(body.sessions, []);
@@ -232,8 +236,8 @@ test("every_response_disables_content_sniffing", async () => {
 
 test("an_invalid_agent_name_is_400", async () => {
   for (const name of ["%", "%zz", "%C3%28", "%00", "a%0Ab", "%7F", "x".repeat(201)]) {
-    const got = await refusal(`/agents/session-agent/${name}/rpc/listSessions`);
-    assert.deepEqual([got.status, got.code, got.field], [400, "invalid_request", "agent"], name);
+    const refused = await refusal(`/agents/session-agent/${name}/rpc/listSessions`);
+    assert.deepEqual([refused.status, refused.code, refused.field], [400, "invalid_request", "agent"], name);
   }
 });
 

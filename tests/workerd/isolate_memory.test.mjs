@@ -30,7 +30,7 @@ const LIMITS = Object.fromEntries(
     .map(([, { post }]) => [post.operationId, post["x-max-body-bytes"]]),
 );
 
-/** The longest reads, of the sessions that `furnish` creates. */
+/** The longest reads, of the sessions that `createWorstData` creates. */
 const READS = {
   getHistory: () => ({ sessionId: "long", maxBytes: 32 * MIB }),
   getMessage: () => ({ sessionId: "long", messageId: "m1" }),

@@ -68,7 +68,7 @@ class ModelServer {
   }
 
   /** The number of unused answers: 0 after a passing test. */
-  get left() {
+  get unusedAnswers() {
     return this.#answers.length;
   }
 

@@ -298,7 +298,7 @@ test("a_worker_lost_at_any_point_leaves_the_turn_to_the_object", async () => {
       ],
       name,
     );
-    assert.equal(model.left, 0, name);
+    assert.equal(model.unusedAnswers, 0, name);
   }
 });
 

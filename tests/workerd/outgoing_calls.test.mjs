@@ -60,26 +60,26 @@ describe("a_tool_with_a_url", async () => {
 
   test("has_its_call_aborted_when_the_turn_is_cancelled_before_it_responds", async () => {
     await define(server, "silent", tools);
-    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    const before = { calls: tools.calls.length, disconnected: tools.abandoned.length };
     tools.run = () => never;
     model.next(workCalls(1));
     const turn = submit(server, "silent", "s", "Go.").then(allOf);
-    await tools.called(before.calls + 1);
+    await tools.untilCalls(before.calls + 1);
     await cancel(server, "silent");
-    await soon(tools.left(before.left + 1), "the tool's connection is closed");
+    await soon(tools.untilDisconnected(before.disconnected + 1), "the tool's connection is closed");
     assert.equal((await turn).types.at(-1), "abort");
   });
 
   test("has_its_call_aborted_when_the_turn_is_cancelled_during_its_response", async () => {
     await define(server, "half", tools);
-    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    const before = { calls: tools.calls.length, disconnected: tools.abandoned.length };
     tools.run = async () =>
       new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode("Half of ")) }));
     model.next(workCalls(1));
     const turn = submit(server, "half", "s", "Go.").then(allOf);
-    await tools.called(before.calls + 1);
+    await tools.untilCalls(before.calls + 1);
     await cancel(server, "half");
-    await soon(tools.left(before.left + 1), "the tool's connection is closed");
+    await soon(tools.untilDisconnected(before.disconnected + 1), "the tool's connection is closed");
     assert.equal((await turn).types.at(-1), "abort");
   });
 
@@ -91,18 +91,18 @@ describe("a_tool_with_a_url", async () => {
     model.next(workCalls(1), say("Too large."));
     const { chunks } = await allOf(await submit(server, "large", "s", "Go."));
     assert.match(results(chunks)[0].errorText, /larger than 1048576 bytes/);
-    await soon(tools.left(before + 1), "the tool's connection is closed");
+    await soon(tools.untilDisconnected(before + 1), "the tool's connection is closed");
   });
 
   test("is_not_called_if_its_call_was_cancelled_while_queued", async () => {
     await define(server, "queue", tools);
-    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    const before = { calls: tools.calls.length, disconnected: tools.abandoned.length };
     tools.run = () => never;
     model.next(workCalls(8));
     const turn = submit(server, "queue", "s", "Go.").then(allOf);
-    await tools.called(before.calls + MOST_TOOLS);
+    await tools.untilCalls(before.calls + MOST_TOOLS);
     await cancel(server, "queue");
-    await soon(tools.left(before.left + MOST_TOOLS), "the connections are closed");
+    await soon(tools.untilDisconnected(before.disconnected + MOST_TOOLS), "the connections are closed");
     assert.equal((await turn).types.at(-1), "abort");
     // Calls that were still queued would start before this one.
     tools.run = async () => ({ ok: true });
@@ -127,7 +127,7 @@ describe("a_tool_with_a_url", async () => {
     model.next(workCalls(12), say("Done."));
     const turn = submit(server, "five", "s", "Go.").then(allOf);
     for (let n = 0; n < 12; n += 1) {
-      await tools.called(before + Math.min(12, MOST_TOOLS + n));
+      await tools.untilCalls(before + Math.min(12, MOST_TOOLS + n));
       if (n === 0) await settle(server, "five");
       gates[n].open();
     }
@@ -180,7 +180,7 @@ describe("a_tool_with_a_url", async () => {
     tools.run = ({ sessionId }) => (sessionId === "hog" ? never : { ok: true });
     model.next(workCalls(64));
     const hog = submit(server, "hogs", "hog", "Go.").then(allOf);
-    await tools.called(before + MOST_TOOLS);
+    await tools.untilCalls(before + MOST_TOOLS);
     await settle(server, "hogs");
     for (const session of ["a", "b"]) {
       model.next(workCalls(2), say("Done."));
@@ -200,18 +200,18 @@ describe("a_tool_with_a_url", async () => {
   // This test takes half a minute of real time because it tests the limit of 30 s.
   test("that_stalls_for_30_s_times_out_and_the_next_timeout_starts_at_its_call", async () => {
     await define(server, "slow", tools);
-    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    const before = { calls: tools.calls.length, disconnected: tools.abandoned.length };
     tools.run = ({ arguments: { n } }) => (n < MOST_TOOLS ? never : { n });
     model.next(workCalls(4), say("Done."));
     const began = Date.now();
     const turn = submit(server, "slow", "s", "Go.").then(allOf);
-    await tools.called(before.calls + MOST_TOOLS);
+    await tools.untilCalls(before.calls + MOST_TOOLS);
     // The fourth call is queued while the first three time out. Its timeout starts when it leaves
     // the queue.
-    await tools.called(before.calls + 4);
+    await tools.untilCalls(before.calls + 4);
     const elapsedMs = Date.now() - began;
     assert.ok(elapsedMs > 29_000 && elapsedMs < 40_000, `${elapsedMs} ms`);
-    await soon(tools.left(before.left + MOST_TOOLS), "the connections are closed");
+    await soon(tools.untilDisconnected(before.disconnected + MOST_TOOLS), "the connections are closed");
     const { chunks } = await turn;
     const outcomes = new Map(results(chunks).map((chunk) => [chunk.toolCallId, chunk]));
     assert.match(outcomes.get("c0").errorText, /sent nothing for 30 s/);
@@ -235,9 +235,9 @@ describe("a_tool_with_a_binding", async () => {
     tools.run = () => never;
     model.next(workCalls(1));
     const turn = submit(server, "bound", "s", "Go.").then(allOf);
-    await tools.called(1);
+    await tools.untilCalls(1);
     await cancel(server, "bound");
-    await soon(tools.left(1), "what the service asked is closed");
+    await soon(tools.untilDisconnected(1), "what the service asked is closed");
     assert.equal((await turn).types.at(-1), "abort");
   });
 });
@@ -248,7 +248,7 @@ describe("a_model", async () => {
   afterEach(() => model.forget());
 
   /** Waits until this many callers of the model have disconnected. */
-  async function left(times) {
+  async function untilDisconnected(times) {
     while (model.abandoned < times) await new Promise((resolve) => setTimeout(resolve, 10));
   }
 
@@ -263,7 +263,7 @@ describe("a_model", async () => {
       const turn = submit(server, moment, "s", "Go.").then(allOf);
       await at.reached;
       await cancel(server, moment);
-      await soon(left(before + 1), "the model's connection is closed");
+      await soon(untilDisconnected(before + 1), "the model's connection is closed");
       assert.equal((await turn).types.at(-1), "abort");
     });
   }

@@ -63,13 +63,13 @@ export const CODES = {
   BlockOverBudgetError: "block_over_budget",
 };
 
-/** `called(operation, input)` uses the secret. Returns the tokens that `REFUSALS` name. */
-export async function createData(called) {
-  await called("createSession", { id: "s" });
-  await called("appendEvents", { sessionId: "s", events: [userEvent("one", { id: "e1" })] });
-  await called("defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });
-  await called("defineBlock", { label: "memory", kind: "writable", maxTokens: 20 });
-  await called("defineBlock", { label: "skills", kind: "loadable" });
-  const { token } = await called("mintToken", { preset: "read", expiresIn: 600 });
+/** `call(operation, input)` uses the secret. Returns the tokens that `REFUSALS` name. */
+export async function createData(call) {
+  await call("createSession", { id: "s" });
+  await call("appendEvents", { sessionId: "s", events: [userEvent("one", { id: "e1" })] });
+  await call("defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });
+  await call("defineBlock", { label: "memory", kind: "writable", maxTokens: 20 });
+  await call("defineBlock", { label: "skills", kind: "loadable" });
+  const { token } = await call("mintToken", { preset: "read", expiresIn: 600 });
   return { wrong: "not a token", read: token };
 }

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
-import { CODES, createData as furnished, REFUSALS } from "./refusals.mjs";
+import { CODES, createData, REFUSALS } from "./refusals.mjs";
 import { NEWEST_DATE, startSecond } from "./second_worker.mjs";
 
 const SECRET = "the secret of this test, long enough";
@@ -35,14 +35,14 @@ after(async () => {
   await rm(registry, { recursive: true, force: true });
 });
 
-async function called(agent, operation, input) {
+async function callHere(agent, operation, input) {
   const headers = { authorization: `Bearer ${SECRET}` };
   const { status, body } = await server.call(agent, operation, input, { headers });
   assert.equal(status, 200, JSON.stringify(body));
   return body;
 }
 
-const prepare = (agent) => furnished((operation, input) => called(agent, operation, input));
+const prepare = (agent) => createData((operation, input) => callHere(agent, operation, input));
 
 for (const [date, second] of Object.entries(seconds)) {
   test(`every_error_has_its_class_over_each_transport_with_the_${date}_date`, async () => {
@@ -73,7 +73,7 @@ for (const [date, second] of Object.entries(seconds)) {
         );
         for (const [field, value] of Object.entries(details)) assert.deepEqual(error.details[field], value, place);
       }
-      assert.equal((await called(agent, "getPathLength", { sessionId: "s" })).length, 1);
+      assert.equal((await callHere(agent, "getPathLength", { sessionId: "s" })).length, 1);
     }
   });
 
@@ -121,8 +121,8 @@ for (const [date, second] of Object.entries(seconds)) {
     for (const target of TARGETS) {
       const agent = `asked ${date} ${target}`;
       const on = { target, agent, options: { token: SECRET }, session: "s" };
-      const [made] = await second.ask([{ ...on, method: "create", given: [] }]);
-      assert.equal(made.answer?.agentId, agent, JSON.stringify(made));
+      const [created] = await second.ask([{ ...on, method: "create", given: [] }]);
+      assert.equal(created.answer?.agentId, agent, JSON.stringify(created));
       const [messages, context, page] = await second.ask([
         { ...on, method: "getMessages", given: [] },
         { ...on, method: "getHistory", given: [], options: { token: SECRET, transport: "fetch" } },
@@ -173,7 +173,7 @@ test("over_a_binding_an_error_is_data_and_an_answer_is_calls_json", async () => 
 test("a_name_other_than_the_objects_is_refused", async () => {
   const options = { token: SECRET, agent: "somebody else" };
   for (const agent of ["named before", "not named before"]) {
-    if (agent === "named before") await called(agent, "createSession", {});
+    if (agent === "named before") await callHere(agent, "createSession", {});
     const { answer } = await seconds.newest.raw({
       target: "namespace",
       agent,

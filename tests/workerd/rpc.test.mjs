@@ -18,7 +18,7 @@ const guarded = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SE
 const untouched = await startServer({ inspect: false });
 after(() => Promise.all([server.stop(), guarded.stop(), untouched.stop()]));
 
-const made = (name) => ({ $made: name });
+const special = (name) => ({ $made: name });
 
 async function refusal(given, { via, agent = "refusals", operation = "listSessions", on = server } = {}) {
   const error = await on.rpc(agent, operation, given, { via }).then(
@@ -130,8 +130,8 @@ test("an_answer_is_text_and_an_omitted_input_an_empty_object", async () => {
       [""],
       [" "],
       ["{}"],
-      [made("undefined")],
-      ["{}", made("undefined")],
+      [special("undefined")],
+      ["{}", special("undefined")],
       ["{}", {}],
       ["{}", { token: "any" }],
     ]) {
@@ -235,13 +235,13 @@ test("arguments_of_a_wrong_type_are_refused_by_name", async () => {
     true,
     {},
     [],
-    made("function"),
-    made("date"),
-    made("bytes"),
-    made("boxed"),
-    made("map"),
-    made("infinity"),
-    made("bigint"),
+    special("function"),
+    special("date"),
+    special("bytes"),
+    special("boxed"),
+    special("map"),
+    special("infinity"),
+    special("bigint"),
   ];
   for (const via of VIAS) {
     for (const other of others) {
@@ -263,7 +263,7 @@ test("arguments_of_a_wrong_type_are_refused_by_name", async () => {
       true,
       [],
       ["token"],
-      made("function"),
+      special("function"),
       { tokn: "x" },
       { token: "x", rows: true },
     ]) {
@@ -305,7 +305,7 @@ test("arguments_of_a_wrong_type_are_refused_by_name", async () => {
   }
   for (const agent of [
     ...others,
-    made("undefined"),
+    special("undefined"),
     "",
     "x".repeat(201),
     "x".repeat(1 << 20),
@@ -446,7 +446,7 @@ test("an_operation_called_as_a_method_answers_like_call", async () => {
     [["createSession", {}], 401, "unauthorized"],
     [["loadEvents", { sessionId: "nowhere" }, own], 404, "session_not_found"],
     [["loadEvents", { sesionId: "s" }, own], 400, "invalid_request"],
-    [["listSessions", made("map"), own], 400, "invalid_request"],
+    [["listSessions", special("map"), own], 400, "invalid_request"],
     [["listSessions", null, own], 400, "invalid_request"],
     [["listSessions", {}, { tokn: "x" }], 400, "invalid_request"],
     [["destroy", { confirm: "another" }, own], 400, "invalid_request"],
@@ -476,8 +476,8 @@ test("a_text_over_the_operations_limit_is_refused_before_it_is_stored", async ()
       assert.deepEqual([over.code, over.status, over.details.limit], ["payload_too_large", 413, limit]);
       assert.ok(over.details.actual > limit);
     }
-    const far = await refusal(["x".repeat(20 << 20)], { via, agent: "long", operation: "appendMessage" });
-    assert.deepEqual([far.code, far.details.limit], ["payload_too_large", limitOf("appendMessage")]);
+    const tooLong = await refusal(["x".repeat(20 << 20)], { via, agent: "long", operation: "appendMessage" });
+    assert.deepEqual([tooLong.code, tooLong.details.limit], ["payload_too_large", limitOf("appendMessage")]);
   }
 });
 

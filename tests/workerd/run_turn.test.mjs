@@ -17,7 +17,7 @@ after(async () => {
   clients.forEach((client) => client.close());
   await stop();
 });
-afterEach(() => assert.equal(model.left, 0, "an answer of the model's was never asked for"));
+afterEach(() => assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for"));
 
 const asks = (text, more = {}) => ({
   sessionId: "s",
@@ -80,10 +80,10 @@ test("the_turn_continues_without_its_caller_and_can_be_joined", async () => {
   model.next(say("One ", rest, "two."));
   const caller = new AbortController();
   const path = "/agents/session-agent/leaves/rpc/runTurn";
-  const left = server.fetch(path, { method: "POST", body: JSON.stringify(asks("hi")), signal: caller.signal });
+  const abandoned = server.fetch(path, { method: "POST", body: JSON.stringify(asks("hi")), signal: caller.signal });
   await rest.reached;
   caller.abort();
-  await assert.rejects(left);
+  await assert.rejects(abandoned);
   const joined = runTurn("leaves", "hi");
   rest.open();
   assert.equal(textOf((await joined).body.message), "One two.");
@@ -229,8 +229,9 @@ test("a_service_is_notified_of_a_turns_end_and_can_verify_the_sender", async () 
     receiver.run = async () => (receiver.calls.length === 1 ? new Response("", { status: 503 }) : { ok: true });
     chat.model.next(say("Hello."));
     const ran = await ask("runTurn", asks("hi"));
-    await receiver.called(1);
-    while ((await ask("getStats", {})).callbacks.waiting === 1 && receiver.calls.length < 2) await receiver.called(2);
+    await receiver.untilCalls(1);
+    while ((await ask("getStats", {})).callbacks.waiting === 1 && receiver.calls.length < 2)
+      await receiver.untilCalls(2);
     const [first, second] = receiver.calls;
     const { deliveryId, ...body } = first;
     assert.deepEqual(body, { agent: "told", sessionId: "s", ...ran });
@@ -275,7 +276,7 @@ test("a_stalled_service_delays_no_turn_and_one_that_runs_a_turn_is_not_notified"
     );
     chat.model.next(say("Second."), say("Third."));
     for (const text of ["second", "third"]) await ask("runTurn", { ...asks(text), sessionId: text });
-    await receiver.called(3);
+    await receiver.untilCalls(3);
     assert.deepEqual(receiver.calls.map(({ message }) => textOf(message)).sort(), ["First.", "Second.", "Third."]);
   } finally {
     never.open();

@@ -156,8 +156,8 @@ for (const way of WAYS) {
       "..%2Fbob",
     ];
     for (const agent of names) {
-      const made = await call("createSession", { id: "own" }, { way, agent });
-      assert.equal(made.answer?.agentId, agent, JSON.stringify(made));
+      const created = await call("createSession", { id: "own" }, { way, agent });
+      assert.equal(created.answer?.agentId, agent, JSON.stringify(created));
       const { answer } = await call("listSessions", {}, { way, agent });
       assert.deepEqual(
         answer.sessions.map(({ id }) => id),

@@ -47,13 +47,13 @@ class ToolServer {
   }
 
   /** Waits until there were this many calls in total. */
-  async called(times) {
+  async untilCalls(times) {
     while (this.calls.length < times) await once(this.#changes, "called");
   }
 
   /** Waits until this many callers in total have disconnected. */
-  async left(times) {
-    while (this.abandoned.length < times) await once(this.#changes, "left");
+  async untilDisconnected(times) {
+    while (this.abandoned.length < times) await once(this.#changes, "disconnected");
   }
 
   async #answer(request, response) {
@@ -63,7 +63,7 @@ class ToolServer {
     response.on("close", () => {
       if (response.writableFinished) return;
       this.abandoned.push(call);
-      this.#changes.emit("left");
+      this.#changes.emit("disconnected");
     });
     this.calls.push(call);
     this.texts.push(body);

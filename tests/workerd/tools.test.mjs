@@ -72,7 +72,7 @@ test("a_tools_timeout_ends_its_call", async () => {
   tools.run = () => never;
   const before = tools.abandoned.length;
   assert.match(await result("slow"), /sent nothing for|took longer than/);
-  await tools.left(before + 1);
+  await tools.untilDisconnected(before + 1);
 });
 
 test("a_tools_response_is_limited_by_its_definition", async () => {

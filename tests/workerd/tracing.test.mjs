@@ -83,13 +83,13 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
   ];
   for (const [headers, parent] of received) {
     assert.equal(headers.tracestate, "vendor=1");
-    const left = spans.find(({ spanId }) => spanId === spanOf(headers.traceparent));
-    assert.equal(left.kind, 3);
-    assert.equal(parentOf(left).name, parent);
+    const outgoing = spans.find(({ spanId }) => spanId === spanOf(headers.traceparent));
+    assert.equal(outgoing.kind, 3);
+    assert.equal(parentOf(outgoing).name, parent);
   }
   const toolCall = (await mcp.requests()).slice(before).find(({ method }) => method === "tools/call");
-  const left = spans.find(({ spanId }) => spanId === spanOf(toolCall.trace));
-  assert.equal(parentOf(left).name, "execute_tool calc_add");
+  const outgoing = spans.find(({ spanId }) => spanId === spanOf(toolCall.trace));
+  assert.equal(parentOf(outgoing).name, "execute_tool calc_add");
   // The message itself names the call's span, so a gateway in between can't separate them.
   const calc = named("execute_tool calc_add");
   assert.deepEqual(toolCall.meta, { traceparent: `00-${TRACE}-${calc.spanId}-01`, tracestate: "vendor=1" });
@@ -102,9 +102,9 @@ test("a_trace_passes_from_the_caller_to_tools_servers_and_the_collector", async 
   const { turns } = await call(server, "traced", "getTurns", { sessionId: "s" });
   assert.equal(turns[0].traceId, TRACE);
   if (process.env.SHOW_TRACE) {
-    const got = [...received.map(([headers, what]) => `${what}: ${headers.traceparent}`)];
-    got.push(`execute_tool calc_add: ${toolCall.trace}, _meta ${JSON.stringify(toolCall.meta)}`);
-    console.log(`the page sent ${traceparent}\n${drawTrace(spans)}\nothers were sent\n${got.join("\n")}`);
+    const lines = [...received.map(([headers, what]) => `${what}: ${headers.traceparent}`)];
+    lines.push(`execute_tool calc_add: ${toolCall.trace}, _meta ${JSON.stringify(toolCall.meta)}`);
+    console.log(`the page sent ${traceparent}\n${drawTrace(spans)}\nothers were sent\n${lines.join("\n")}`);
   }
 });
 

@@ -479,7 +479,7 @@ for (const [name, first] of Object.entries(LINES)) {
     assert.equal(textOf(ran.message), "Three.");
     assert.deepEqual((await getMessages(agent)).map(roleAndText), LINE);
     assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_waiting"), []);
-    assert.equal(model.left, 0);
+    assert.equal(model.unusedAnswers, 0);
   });
 }
 
@@ -515,7 +515,7 @@ test("killed_during_a_callback_the_call_is_repeated_with_the_same_id", async () 
   points += 1;
   await server.kill9();
   tools.run = async () => ({ ok: true });
-  await tools.called(before + 2);
+  await tools.untilCalls(before + 2);
   const [first, second] = tools.calls.slice(before);
   assert.deepEqual(second, first);
   assert.equal(textOf(second.message), "One two.");
@@ -537,7 +537,7 @@ test("killed_during_a_memory_callback_the_call_is_repeated_with_the_same_id", as
   await server.kill9();
   tools.run = async () => ({ ok: true });
   // No request reaches the agent: its alarm repeats the call.
-  await tools.called(before + 2);
+  await tools.untilCalls(before + 2);
   const [first, second] = tools.calls.slice(before);
   assert.deepEqual(second, first);
   assert.deepEqual([second.kind, second.key, second.version.content], ["entry", "seat", "Window."]);

@@ -128,7 +128,7 @@ test("an_unavailable_model_disables_only_semantic_search", async () => {
 });
 
 test("an_entry_is_acknowledged_before_its_vector_is_written", async () => {
-  const made = async () => {
+  const vectorCount = async () => {
     const [{ n }] = await server.sql(
       "cost",
       "SELECT count(*) AS n FROM cf_agents_entry_vectors WHERE length(vector) > 0",
@@ -136,7 +136,7 @@ test("an_entry_is_acknowledged_before_its_vector_is_written", async () => {
     return n;
   };
   const untilMade = async (count) => {
-    for (const until = Date.now() + 10_000; (await made()) < count; await wait(20))
+    for (const until = Date.now() + 10_000; (await vectorCount()) < count; await wait(20))
       assert.ok(Date.now() < until, `vector ${count} was not made`);
   };
   await ok("cost", "defineBlock", { label: "kb", kind: "searchable" });
@@ -147,7 +147,7 @@ test("an_entry_is_acknowledged_before_its_vector_is_written", async () => {
   const release = Promise.withResolvers();
   hold = release.promise;
   const answered = await server.call("cost", "setEntry", { label: "kb", key: "two", content: "b" });
-  assert.equal(await made(), 1);
+  assert.equal(await vectorCount(), 1);
   release.resolve();
   hold = null;
   await untilMade(2);

@@ -31,12 +31,12 @@ class ClosableProxy {
   #server = createServer((request, response) => {
     if (request.url.startsWith("/test/")) return void this.own(request, response);
     const { method, headers } = request;
-    const far = ask(new URL(request.url, this.target()), { method, headers }, (answer) => {
+    const upstream = ask(new URL(request.url, this.target()), { method, headers }, (answer) => {
       response.writeHead(answer.statusCode, answer.headers);
       answer.pipe(response);
     });
-    far.on("error", () => response.destroy());
-    request.pipe(far);
+    upstream.on("error", () => response.destroy());
+    request.pipe(upstream);
   });
   #isOpen = true;
   target;
@@ -48,15 +48,15 @@ class ClosableProxy {
       this.#sockets.add(socket);
       socket.on("close", () => this.#sockets.delete(socket));
     });
-    this.#server.on("upgrade", (request, near, head) => {
-      const far = connect(Number(new URL(this.target()).port), "127.0.0.1");
+    this.#server.on("upgrade", (request, downstream, head) => {
+      const upstream = connect(Number(new URL(this.target()).port), "127.0.0.1");
       const headers = Object.entries(request.headers).map(([name, value]) => `${name}: ${value}\r\n`);
-      far.write(`GET ${request.url} HTTP/1.1\r\n${headers.join("")}\r\n`);
-      far.write(head);
-      near.pipe(far).pipe(near);
+      upstream.write(`GET ${request.url} HTTP/1.1\r\n${headers.join("")}\r\n`);
+      upstream.write(head);
+      downstream.pipe(upstream).pipe(downstream);
       for (const [one, other] of [
-        [near, far],
-        [far, near],
+        [downstream, upstream],
+        [upstream, downstream],
       ])
         one.on("error", () => other.destroy()).on("close", () => other.destroy());
     });

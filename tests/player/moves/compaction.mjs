@@ -111,10 +111,10 @@ async function adoptOverlays(game, agent, session) {
     number += 1;
     return { id, summary, from, to, above: session.events.get(from).parent, number };
   });
-  const spent = await game.read(agent, "getSession", { sessionId: session.id });
+  const compacted = await game.read(agent, "getSession", { sessionId: session.id });
   Object.assign(session.usage, {
-    inputTokens: spent.usage.inputTokens,
-    outputTokens: spent.usage.outputTokens,
-    cost: spent.usage.cost,
+    inputTokens: compacted.usage.inputTokens,
+    outputTokens: compacted.usage.outputTokens,
+    cost: compacted.usage.cost,
   });
 }

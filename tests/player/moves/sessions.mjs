@@ -44,13 +44,13 @@ move(
   "addUsage",
   withSession(async (game, dice, { agent, session, of }) => {
     const id = dice.one(2) ? `u${dice.roll(4)}` : undefined;
-    const spent = { inputTokens: dice.roll(50), outputTokens: dice.roll(50), cost: dice.roll(9) };
-    const body = { sessionId: session.id, ...spent, ...(id && { id }) };
+    const reported = { inputTokens: dice.roll(50), outputTokens: dice.roll(50), cost: dice.roll(9) };
+    const body = { sessionId: session.id, ...reported, ...(id && { id }) };
     const apply = (model) => {
       const { usage, usageIds } = of(model);
       if (usageIds.has(id)) return;
       if (id) usageIds.add(id);
-      for (const [field, value] of Object.entries(spent))
+      for (const [field, value] of Object.entries(reported))
         usage[field] = usage[field] === null ? null : usage[field] + value;
     };
     for (let times = dice.one(3) ? 3 : 1; times > 0; times -= 1)

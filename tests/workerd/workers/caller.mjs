@@ -10,7 +10,7 @@
 // With `given: null` the property is read and not called. `atOnce` makes a call for each of
 // its lists, all before the first is answered. Each list contains the arguments before `given`.
 
-const MADE = {
+const SPECIAL_VALUES = {
   undefined: undefined,
   function: () => "{}",
   date: new Date(0),
@@ -21,12 +21,13 @@ const MADE = {
   bigint: 1n,
 };
 
-const made = (value) => (value !== null && typeof value === "object" && "$made" in value ? MADE[value.$made] : value);
+const toValue = (value) =>
+  value !== null && typeof value === "object" && "$made" in value ? SPECIAL_VALUES[value.$made] : value;
 
 async function call({ via, agent, method, given }, env) {
   const target = via === "service" ? env.SERVICE : env.OBJECT.getByName(agent);
   try {
-    const answer = given === null ? await target[method] : await target[method](...given.map(made));
+    const answer = given === null ? await target[method] : await target[method](...given.map(toValue));
     return { answer, type: typeof answer };
   } catch (error) {
     const { name, message, code, details, status } = error;

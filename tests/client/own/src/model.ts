@@ -64,8 +64,8 @@ async function answer({ prompt, tools = [], abortSignal }: any): Promise<Part[]>
     case "tools":
       return reply(JSON.stringify(tools.map(({ name, inputSchema }: any) => [name, inputSchema])));
     case "signed": {
-      const made = prompt.flatMap(({ role, content }: any) => (role === "assistant" ? content : []));
-      const called = made.filter(({ type }: any) => type === "tool-call");
+      const earlier = prompt.flatMap(({ role, content }: any) => (role === "assistant" ? content : []));
+      const called = earlier.filter(({ type }: any) => type === "tool-call");
       const signed = called.filter(({ providerOptions }: any) => providerOptions?.maker?.thought === "kept");
       return reply(`The model signed ${signed.length} of ${called.length} calls.`);
     }
