@@ -10,7 +10,7 @@ import { CLIENT, ROOT } from "./paths.mjs";
 import { run } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { UserError } from "./user_error.mjs";
-import { NODE, quietly } from "./wrangler.mjs";
+import { NODE, quietEnv } from "./wrangler.mjs";
 
 const CREATE = join(ROOT, "packages", "create-session-agent", "index.js");
 const PACKAGES = "packages";
@@ -41,11 +41,11 @@ export function readArguments(args, from = process.env.INIT_CWD ?? process.cwd()
 
 /** Creates the project from a template, with the package of this clone. Expects a current build. */
 export async function createProject(folder, template) {
-  const code = await run(NODE, [CREATE, folder, "--template", template], { env: quietly() });
+  const code = await run(NODE, [CREATE, folder, "--template", template], { env: quietEnv() });
   if (code !== 0) return code;
   const packages = join(folder, PACKAGES);
   mkdirSync(packages);
-  const packed = await run("npm", ["pack", CLIENT, "--silent", "--pack-destination", packages], { env: quietly() });
+  const packed = await run("npm", ["pack", CLIENT, "--silent", "--pack-destination", packages], { env: quietEnv() });
   if (packed !== 0) throw new UserError("The package could not be packed: see the reason above.");
   const [archive] = readdirSync(packages);
   const manifest = join(folder, "package.json");

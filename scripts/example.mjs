@@ -18,7 +18,7 @@ import { setUp } from "./setup.mjs";
 import { packagesOfExample } from "./setup/packages.mjs";
 import { portFrom } from "./start.mjs";
 import { UserError } from "./user_error.mjs";
-import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
+import { NODE, quietEnv, WRANGLER } from "./wrangler.mjs";
 
 export const FIRST_PORT = "8788";
 const FORWARDED = ["MODEL", "OPENAI_BASE_URL", "OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
@@ -52,13 +52,13 @@ export async function main([name]) {
     `SESSION_AGENT_TOKEN:${secret}`,
     "--show-interactive-dev-session=false",
   ];
-  return await startServer(NODE, [WRANGLER, "dev", ...options.map(String)], { cwd: folder, env: quietly() }).ended;
+  return await startServer(NODE, [WRANGLER, "dev", ...options.map(String)], { cwd: folder, env: quietEnv() }).ended;
 }
 
 /** The page of an example that has one. */
 async function buildPage(folder) {
   if (JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).scripts.build === undefined) return;
-  const code = await run("npm", ["run", "--silent", "build"], { cwd: folder, env: quietly() });
+  const code = await run("npm", ["run", "--silent", "build"], { cwd: folder, env: quietEnv() });
   if (code !== 0) throw new UserError("The example's page could not be built: see the reason above.");
 }
 

@@ -17,7 +17,7 @@ import { LOCAL, ROOT } from "./paths.mjs";
 import { setUp } from "./setup.mjs";
 import { UserError } from "./user_error.mjs";
 import { startServer } from "./processes.mjs";
-import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
+import { NODE, quietEnv, WRANGLER } from "./wrangler.mjs";
 
 const STATE = process.env.SESSION_AGENT_STATE ?? join(LOCAL, "state");
 const HOST = "127.0.0.1";
@@ -31,7 +31,7 @@ export async function main() {
   const port = await freePort(portFrom(process.env.PORT));
   const server = startServer(NODE, [WRANGLER, "dev", ...wranglerOptions(port)], {
     cwd: ROOT,
-    env: { ...quietly(), SESSION_AGENT_START: "1" },
+    env: { ...quietEnv(), SESSION_AGENT_START: "1" },
   });
   const address = `http://${HOST}:${port}`;
   untilItAnswers(`${address}/health`, server).then(async (answers) => {

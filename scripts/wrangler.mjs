@@ -9,7 +9,7 @@ export const WRANGLER = join(NODE_MODULES, "wrangler", "bin", "wrangler.js");
 /** The machine's own Node if it is new enough, otherwise the one among the packages. */
 export const NODE = versions.runsWrangler(process.versions.node) ? process.execPath : join(BIN, "node");
 
-export function quietly(env = process.env) {
+export function quietEnv(env = process.env) {
   return {
     ...withPackages(env),
     WRANGLER_SEND_METRICS: "false",

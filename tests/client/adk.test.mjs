@@ -18,12 +18,12 @@ import {
 } from "@google/adk";
 import { z } from "zod";
 import { games } from "../game_counts.mjs";
-import { startEvicting } from "./evicting_server.mjs";
+import { startEvictingServer } from "./evicting_server.mjs";
 
 const { SessionAgentSessionService } = await import("session-agent/adk");
 
 setLogLevel(LogLevel.ERROR);
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 const { open } = evicting;
 

@@ -5,12 +5,12 @@ import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { ContextBlocks } from "agents/context";
-import { startEvicting } from "./evicting_server.mjs";
+import { startEvictingServer } from "./evicting_server.mjs";
 
 const { BlockOverBudgetError } = await import("session-agent");
 const { contextProvider } = await import("session-agent/agents-context");
 
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 
 const { open } = evicting;

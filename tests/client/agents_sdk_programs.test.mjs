@@ -13,7 +13,7 @@ import { promisify } from "node:util";
 import { OPERATIONS } from "../../client/dist/operations.js";
 import { ROOT } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
-import { compiled } from "./compile_typescript.mjs";
+import { compilerErrors } from "./compile_typescript.mjs";
 import { dev, project } from "./packed_project.mjs";
 
 const LINKS = ["agents", "ai", "@cloudflare/workers-types", "@types/node"];
@@ -66,7 +66,7 @@ const overrides = () =>
 test("the_programs_compile_in_strict_mode", async () => {
   await writeFile(join(app.folder, "src/overrides.ts"), overrides());
   const options = { allowJs: true, skipLibCheck: true };
-  assert.equal(await compiled(app.folder, FILES, options), "");
+  assert.equal(await compilerErrors(app.folder, FILES, options), "");
   const older = join(ROOT, "tests/client/node_modules/typescript-5/bin/tsc");
   const problems = await promisify(execFile)(NODE, [older, "--project", app.folder, "--pretty", "false"], {
     cwd: app.folder,

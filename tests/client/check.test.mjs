@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
-import { quietly } from "../../scripts/wrangler.mjs";
+import { quietEnv } from "../../scripts/wrangler.mjs";
 import { project, wrangler } from "./packed_project.mjs";
 
 const runFile = promisify(execFile);
@@ -20,7 +20,7 @@ const app = await project(sources, ["wrangler"]);
 const COMMAND = join(app.folder, "node_modules/session-agent/bin/session-agent.mjs");
 const program = spawn(process.execPath, [join(import.meta.dirname, "commands.mjs"), COMMAND], {
   cwd: app.folder,
-  env: quietly(),
+  env: quietEnv(),
   stdio: ["pipe", "pipe", "inherit"],
 });
 const answers = createInterface({ input: program.stdout })[Symbol.asyncIterator]();
@@ -53,7 +53,7 @@ async function check(...args) {
 async function checkAlone(...args) {
   const ended = await runFile(join(app.folder, "node_modules/.bin/session-agent"), args, {
     cwd: app.folder,
-    env: quietly(),
+    env: quietEnv(),
   }).catch((error) => error);
   return { code: ended.code ?? 0, output: `${ended.stdout}${ended.stderr}`.trim() };
 }
@@ -73,7 +73,7 @@ test("an_unread_defaults_file_and_a_missing_wrangler_are_reported", async () => 
   const bare = await checkAlone("check", "--config", join(other, "wrangler.toml"));
   assert.deepEqual(bare, { code: 0, output: "The defaults for every agent are valid." });
   const program = join(app.folder, "node_modules/.bin/session-agent");
-  const failed = await runFile(program, ["check"], { cwd: other, env: quietly() }).catch((error) => error);
+  const failed = await runFile(program, ["check"], { cwd: other, env: quietEnv() }).catch((error) => error);
   assert.equal(failed.code, 1);
   assert.match(
     failed.stderr,

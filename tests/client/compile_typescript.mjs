@@ -14,7 +14,7 @@ const runFile = promisify(execFile);
  * The compiler's errors; "" if there are none. `options` are added to its options, and `tsc` is
  * another compiler.
  */
-export async function compiled(folder, files, options = {}, tsc = TSC) {
+export async function compilerErrors(folder, files, options = {}, tsc = TSC) {
   const compilerOptions = {
     strict: true,
     noEmit: true,

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { NODE, quietly } from "../../scripts/wrangler.mjs";
+import { NODE, quietEnv } from "../../scripts/wrangler.mjs";
 import { until } from "../console/browser.mjs";
 import { create, folder, createProject } from "./create_project.mjs";
 import { dev, npmRun } from "./packed_project.mjs";
@@ -63,7 +63,7 @@ test("the_worker_serves_its_console_and_passes_a_dry_run_deployment", async () =
 
 /** Runs a project's tests. Without `NODE_TEST_CONTEXT`: Node's test runner refuses to run inside itself. */
 async function passes(project, count) {
-  const { NODE_TEST_CONTEXT, ...env } = quietly();
+  const { NODE_TEST_CONTEXT, ...env } = quietEnv();
   const { stdout, stderr } = await promisify(execFile)(NODE, ["--test", "--test-reporter=tap"], {
     cwd: project,
     env: { ...env, CI: "1" },

@@ -11,7 +11,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { createProject, readArguments } from "../../scripts/create.mjs";
 import { ROOT } from "../../scripts/paths.mjs";
-import { quietly } from "../../scripts/wrangler.mjs";
+import { quietEnv } from "../../scripts/wrangler.mjs";
 import { wrangler } from "./packed_project.mjs";
 
 const parent = await mkdtemp(join(tmpdir(), "session-agent-create-here-"));
@@ -27,7 +27,7 @@ test("a_project_from_this_clone_installs_offline_and_passes_a_dry_run", async ()
   await writeFile(manifest, JSON.stringify({ ...project, devDependencies: {} }));
   await promisify(execFile)("npm", ["install", "--offline", "--no-audit", "--no-fund"], {
     cwd: folder,
-    env: quietly(),
+    env: quietEnv(),
   });
   assert.ok(existsSync(join(folder, "node_modules/session-agent/worker/index_bg.wasm")));
   await symlink(join(ROOT, "node_modules/wrangler"), join(folder, "node_modules/wrangler"), "dir");

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after } from "node:test";
 import { promisify } from "node:util";
 import { ROOT } from "../../scripts/paths.mjs";
-import { NODE, quietly } from "../../scripts/wrangler.mjs";
+import { NODE, quietEnv } from "../../scripts/wrangler.mjs";
 import { project } from "./packed_project.mjs";
 
 const runFile = promisify(execFile);
@@ -18,14 +18,14 @@ after(() => rm(folder, { recursive: true, force: true }));
 
 // As npm has it: from the archive, without the files that npm omits.
 await runFile("npm", ["pack", join(ROOT, "packages/create-session-agent"), "--pack-destination", folder], {
-  env: quietly(),
+  env: quietEnv(),
 });
 const archive = (await readdir(folder)).find((name) => name.endsWith(".tgz"));
 await runFile("tar", ["-xzf", archive], { cwd: folder });
 
 /** The program's output, run in the folder of this test. */
 export const create = (...args) =>
-  runFile(NODE, [join(folder, "package/index.js"), ...args], { cwd: folder, env: quietly() });
+  runFile(NODE, [join(folder, "package/index.js"), ...args], { cwd: folder, env: quietEnv() });
 
 /** A project from a template, with its packages: `links` names those that are linked. */
 export async function createProject(template, links) {

@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
-import { quietly } from "../../scripts/wrangler.mjs";
+import { quietEnv } from "../../scripts/wrangler.mjs";
 import { launch, skip, until } from "../console/browser.mjs";
 import { callTool, gate, refuse, say, startModel } from "../workerd/model_server.mjs";
 import { createProject } from "./create_project.mjs";
@@ -101,7 +101,7 @@ test("its_types_check_and_a_dry_run_deployment_passes", async () => {
 
 test("its_own_tests_pass", async () => {
   // Node's test runner runs nothing inside itself.
-  const { NODE_TEST_CONTEXT, ...env } = quietly();
+  const { NODE_TEST_CONTEXT, ...env } = quietEnv();
   const { stdout } = await promisify(execFile)("npm", ["test"], { cwd: project.folder, env });
   assert.match(stdout, /^(?:#|ℹ) pass 2$/m);
 });

@@ -19,7 +19,7 @@ import { CLIENT, ROOT, TSC } from "../../scripts/paths.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { clientProgram, documents } from "../workerd/documents.mjs";
 import { startServer } from "../workerd/harness.mjs";
-import { compiled } from "./compile_typescript.mjs";
+import { compilerErrors } from "./compile_typescript.mjs";
 
 const GUIDES = ["docs/adapters.md", "docs/migrating.md", "docs/operations-guide.md"];
 
@@ -199,7 +199,7 @@ test("the_programs_and_adapters_type_check", async () => {
   const files = guides.map(({ path }) => `${path.replaceAll("/", "-")}.ts`);
   for (const [n, guide] of guides.entries()) await writeFile(join(folder, files[n]), clientProgram(guide, TYPES));
   await cp(join(import.meta.dirname, "adapter_types.ts"), join(folder, "adapter_types.ts"));
-  const problems = await compiled(folder, [...files, "adapter_types.ts"], {
+  const problems = await compilerErrors(folder, [...files, "adapter_types.ts"], {
     // Errors in the packages' own types are ignored.
     skipLibCheck: true,
     paths: { "session-agent": ["./session-agent/index.d.ts"], "session-agent/*": ["./session-agent/*.d.ts"] },

@@ -23,7 +23,7 @@ async function evict(server, agent) {
  * The built Worker. `open(agent)` is a client whose writes evict the agent's object, and
  * `openPlain(agent)` one whose writes don't. `evictions`: how often that was so far.
  */
-export async function startEvicting() {
+export async function startEvictingServer() {
   const { sessionAgent } = await import("session-agent");
   const way = process.env.SUITE_WAY ?? "url";
   const { server, worker, stop } =

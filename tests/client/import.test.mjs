@@ -5,7 +5,7 @@ import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
-import { startEvicting } from "./evicting_server.mjs";
+import { startEvictingServer } from "./evicting_server.mjs";
 
 const {
   importAgentsTables,
@@ -20,7 +20,7 @@ const {
 } = await import("session-agent/import");
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 
 const { open } = evicting;

@@ -9,7 +9,7 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { Annotation, Command, END, interrupt, START, StateGraph } from "@langchain/langgraph";
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
-import { listenForEvictions, startEvicting } from "./evicting_server.mjs";
+import { listenForEvictions, startEvictingServer } from "./evicting_server.mjs";
 
 // Available once the first import has run.
 const { LeafMovedError } = await import("session-agent");
@@ -20,7 +20,7 @@ const FOLDER = import.meta.dirname;
 /** Excluded cases of the suite, with the reason: none. */
 const LEFT_OUT = {};
 
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 
 test("langgraphs_conformance_suite_passes", async (context) => {

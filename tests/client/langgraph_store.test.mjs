@@ -7,13 +7,13 @@ import { createHash } from "node:crypto";
 import { after, test } from "node:test";
 import { Annotation, END, getStore, START, StateGraph } from "@langchain/langgraph";
 import { InMemoryStore, InvalidNamespaceError } from "@langchain/langgraph-checkpoint";
-import { startEvicting } from "./evicting_server.mjs";
+import { startEvictingServer } from "./evicting_server.mjs";
 
 // These modules resolve only after `resolve_packages.mjs` has run.
 const { PayloadTooLargeError } = await import("session-agent");
 const { SessionAgentStore } = await import("session-agent/langgraph");
 
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 
 const storeOf = (name) => new SessionAgentStore(evicting.open(name));

@@ -7,12 +7,12 @@ import { after, test } from "node:test";
 import { Agent, MemorySession, Runner, setTracingDisabled, tool } from "@openai/agents-core";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
 import { z } from "zod";
-import { startEvicting } from "./evicting_server.mjs";
+import { startEvictingServer } from "./evicting_server.mjs";
 
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 
 setTracingDisabled(true);
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 
 const { open } = evicting;

@@ -7,11 +7,11 @@ import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { MemorySession } from "@openai/agents-core";
-import { startEvicting } from "./evicting_server.mjs";
+import { startEvictingServer } from "./evicting_server.mjs";
 
 const { SessionAgentSession } = await import("session-agent/openai-agents");
 
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 
 /** A session with an id, the items that it begins with, and a logger. */

@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { parse } from "yaml";
 import { sessionAgent } from "../../packages/session-agent/dist/index.js";
 import { CLIENT, ROOT } from "../../scripts/paths.mjs";
-import { quietly } from "../../scripts/wrangler.mjs";
+import { quietEnv } from "../../scripts/wrangler.mjs";
 import { documents } from "../workerd/documents.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
@@ -23,7 +23,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 
 /** As on a GitHub runner, without a network and without an account. */
 const { NODE_TEST_CONTEXT, ...env } = {
-  ...quietly(),
+  ...quietEnv(),
   CI: "1",
   npm_config_offline: "true",
   WRANGLER_LOG_PATH: join(folder, "logs"),

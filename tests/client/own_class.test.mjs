@@ -8,7 +8,7 @@ import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { ROOT } from "../../scripts/paths.mjs";
 import { startWorkerd } from "../../scripts/workerd.mjs";
-import { compiled } from "./compile_typescript.mjs";
+import { compilerErrors } from "./compile_typescript.mjs";
 import { dev, project, wrangler } from "./packed_project.mjs";
 
 /** The class that people copy. */
@@ -113,7 +113,7 @@ test("the_packages_types_fit_a_class", async () => {
       await writeFile(join(app.folder, files.at(-1)), block);
     }
   }
-  const problems = await compiled(app.folder, files, { skipLibCheck: false, noImplicitOverride: true });
+  const problems = await compilerErrors(app.folder, files, { skipLibCheck: false, noImplicitOverride: true });
   // Errors in other packages' types are ignored.
   const ours = problems
     .split(/\n(?! )/)

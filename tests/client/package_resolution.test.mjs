@@ -9,7 +9,7 @@ import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { CLIENT, ROOT } from "../../scripts/paths.mjs";
-import { NODE, quietly } from "../../scripts/wrangler.mjs";
+import { NODE, quietEnv } from "../../scripts/wrangler.mjs";
 import { project } from "./packed_project.mjs";
 
 const runFile = promisify(execFile);
@@ -22,7 +22,7 @@ after(() => rm(folder, { recursive: true, force: true }));
 await mkdir(join(folder, "machine/lib"), { recursive: true });
 // As in a user's shell: without the variables that `npm test` sets for its programs, such as the
 // repository's own `ignore-scripts`.
-const shell = Object.fromEntries(Object.entries(quietly()).filter(([name]) => !name.startsWith("npm_")));
+const shell = Object.fromEntries(Object.entries(quietEnv()).filter(([name]) => !name.startsWith("npm_")));
 const env = { ...shell, npm_config_prefix: join(folder, "machine") };
 
 const npm = (cwd, ...args) =>

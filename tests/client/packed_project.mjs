@@ -11,7 +11,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { CLIENT, ROOT } from "../../scripts/paths.mjs";
-import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
+import { NODE, quietEnv, WRANGLER } from "../../scripts/wrangler.mjs";
 import { reservePort } from "../workerd/ports.mjs";
 
 const runFile = promisify(execFile);
@@ -27,7 +27,7 @@ export async function project(sources, links = [], parent = undefined) {
     parent === undefined ? join(tmpdir(), "session-agent-project-") : join(parent, ".project-"),
   );
   const archives = await mkdtemp(join(tmpdir(), "session-agent-archive-"));
-  await runFile("npm", ["pack", CLIENT, "--pack-destination", archives], { env: quietly() });
+  await runFile("npm", ["pack", CLIENT, "--pack-destination", archives], { env: quietEnv() });
   const [archive] = await readdir(archives);
   await cp(sources, folder, { recursive: true });
   const { scripts } = existsSync(join(folder, "package.json"))
@@ -40,7 +40,7 @@ export async function project(sources, links = [], parent = undefined) {
   await runFile(
     "npm",
     ["install", "--offline", "--no-audit", "--no-fund", "--legacy-peer-deps", join(archives, archive)],
-    { cwd: folder, env: quietly() },
+    { cwd: folder, env: quietEnv() },
   );
   await rm(archives, { recursive: true });
   for (const name of links) {
@@ -66,7 +66,7 @@ async function linkPrograms(from, bin) {
 
 /** Runs a script of a project's package.json to its end. Returns its output. */
 export async function npmRun(folder, ...args) {
-  const { stdout, stderr } = await runFile("npm", ["run", ...args], { cwd: folder, env: { ...quietly(), CI: "1" } });
+  const { stdout, stderr } = await runFile("npm", ["run", ...args], { cwd: folder, env: { ...quietEnv(), CI: "1" } });
   return `${stdout}\n${stderr}`;
 }
 
@@ -80,7 +80,7 @@ function wranglerOf(folder) {
 export async function wrangler(folder, ...args) {
   const { stdout, stderr } = await runFile(NODE, [wranglerOf(folder), ...args], {
     cwd: folder,
-    env: { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") },
+    env: { ...quietEnv(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") },
   });
   return `${stdout}\n${stderr}`;
 }
@@ -103,7 +103,7 @@ export async function dev(folder, ...args) {
     "--show-interactive-dev-session=false",
     ...args,
   ];
-  const env = { ...quietly(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") };
+  const env = { ...quietEnv(), CI: "1", WRANGLER_LOG_PATH: join(folder, "logs") };
   // A separate process group: npm does not forward a signal to its child processes.
   const child = spawn(program, [...first, ...options], {
     cwd: folder,

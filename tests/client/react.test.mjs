@@ -4,7 +4,7 @@
 import "./resolve_packages.mjs";
 import assert from "node:assert/strict";
 import { after, afterEach, before, test } from "node:test";
-import { hold, skip } from "../console/browser.mjs";
+import { delayRequests, skip } from "../console/browser.mjs";
 import { callTool, gate, refuse, say } from "../workerd/model_server.mjs";
 import { startPages, textsOf, visit } from "./react/setup.mjs";
 
@@ -326,10 +326,10 @@ test("sessions_are_created_renamed_and_deleted_in_every_tab", { skip }, async (t
   const [one, other] = [await open(), await open()];
   await Promise.all([one.ready(), other.ready()]);
   const names = ({ sessions }) => sessions.sessions.map(({ name }) => name);
-  const creation = await hold(one.page, "**/rpc/createSession");
+  const creation = await delayRequests(one.page, "**/rpc/createSession");
   const id = await one.page.evaluate(() => window.act.sessions.create({ name: "A trip" }).id);
   await one.shows("the session at once", (view) => names(view).join() === "A trip");
-  await creation.come;
+  await creation.arrived;
   assert.deepEqual((await pages.call("sessions", "listSessions")).sessions, []);
   creation.open();
   await other.shows("the session", (view) => names(view).join() === "A trip");

@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { CLIENT, ROOT, TSC } from "../../scripts/paths.mjs";
-import { compiled } from "./compile_typescript.mjs";
+import { compilerErrors } from "./compile_typescript.mjs";
 import { project } from "./packed_project.mjs";
 
 const TYPESCRIPT = [join(ROOT, "tests/client/node_modules/typescript-5/lib/tsc.js"), TSC];
@@ -18,7 +18,7 @@ after(remove);
 
 for (const tsc of TYPESCRIPT) {
   test(`the_hooks_infer_the_tools_of_the_class_with_typescript_${tsc === TSC ? 7 : 5}`, async () => {
-    const problems = await compiled(
+    const problems = await compilerErrors(
       folder,
       ["types.tsx"],
       { jsx: "react-jsx", types: ["@cloudflare/workers-types", "react"], lib: ["esnext"], skipLibCheck: true },

@@ -8,11 +8,11 @@ import { chat, chatParamsFromRequest, maxIterations, toolDefinition, toServerSen
 import { ChatClient, fetchServerSentEvents } from "@tanstack/ai-client";
 import { z } from "zod";
 import { games } from "../game_counts.mjs";
-import { startEvicting } from "./evicting_server.mjs";
+import { startEvictingServer } from "./evicting_server.mjs";
 
 const { chatStorage, hydrateThread, SessionAgentThreads, withSessionAgent } = await import("session-agent/tanstack-ai");
 
-const evicting = await startEvicting();
+const evicting = await startEvictingServer();
 after(() => evicting.stop());
 const { open } = evicting;
 

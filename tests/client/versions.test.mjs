@@ -9,9 +9,9 @@ import { after, before, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { promisify } from "node:util";
 import { VERSIONS } from "../../client/dist/versions.js";
-import { NODE, quietly } from "../../scripts/wrangler.mjs";
+import { NODE, quietEnv } from "../../scripts/wrangler.mjs";
 import { callTool, say, startModel } from "../workerd/model_server.mjs";
-import { compiled } from "./compile_typescript.mjs";
+import { compilerErrors } from "./compile_typescript.mjs";
 import { dev, project, wrangler } from "./packed_project.mjs";
 
 const SOURCES = join(import.meta.dirname, "own_versions");
@@ -209,7 +209,7 @@ for (const [major, specificationVersion] of Object.entries(VERSIONS.ai.majors)) 
 }
 
 test("the_types_of_each_ai_version_fit_a_class", async () => {
-  assert.equal(await compiled(app.folder, ["src/index.ts"], { skipLibCheck: true }), "");
+  assert.equal(await compilerErrors(app.folder, ["src/index.ts"], { skipLibCheck: true }), "");
 });
 
 test("a_model_and_a_tool_of_an_older_ai_are_refused_with_advice", async () => {
@@ -382,7 +382,7 @@ test("the_oldest_compatibility_date_serves_methods_and_turns", async () => {
 });
 
 test("a_test_of_the_vitest_pool_passes", { timeout: 120_000 }, async () => {
-  const { NODE_TEST_CONTEXT, ...env } = quietly();
+  const { NODE_TEST_CONTEXT, ...env } = quietEnv();
   const program = join(PACKAGES, "node_modules/vitest/vitest.mjs");
   const { stdout } = await promisify(execFile)(NODE, [program, "run", "--reporter=json"], {
     cwd: app.folder,

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
 import { say, startModel } from "../workerd/model_server.mjs";
-import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
+import { rendered, delayRequests, skip, startConsole, until } from "./browser.mjs";
 
 const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SECRET = "the secret of this test, long enough";
@@ -410,9 +410,13 @@ describe("access", { skip }, async () => {
     const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
     try {
       const page = await locked.open(t, "");
-      const late = await hold(page, "**/rpc/listSessions", (request) => request.headers().authorization === undefined);
+      const late = await delayRequests(
+        page,
+        "**/rpc/listSessions",
+        (request) => request.headers().authorization === undefined,
+      );
       await page.goto(locked.at("#/late/sessions/s"));
-      await late.come;
+      await late.arrived;
       await page.getByLabel("Secret or token").fill(SECRET);
       await page.keyboard.press("Enter");
       await page.getByText("Start the conversation").waitFor();
@@ -421,7 +425,7 @@ describe("access", { skip }, async () => {
         .then((response) => response.finished());
       late.open();
       await isRefused;
-      await drawn(page);
+      await rendered(page);
       assert.equal(await page.getByLabel("Secret or token").count(), 0);
       assert.equal(await page.getByText("Start the conversation").count(), 1);
     } finally {
@@ -564,7 +568,7 @@ describe("access", { skip }, async () => {
       downloadThroughput: 40_000,
       uploadThroughput: 20_000,
     });
-    const messages = await hold(page, "**/rpc/getHistory");
+    const messages = await delayRequests(page, "**/rpc/getHistory");
     await page.evaluate((hash) => (location.hash = hash), "#/example/sessions/trip");
     await page.getByText("Loading messages").waitFor();
     messages.open();
@@ -608,11 +612,11 @@ describe("access", { skip }, async () => {
       // The first half of the answer, without an end.
       await route.fulfill({ response, body: body.slice(0, body.indexOf("\n\n", body.length / 2) + 2) });
     });
-    const history = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().limit < 100);
+    const history = await delayRequests(page, "**/rpc/getHistory", (request) => request.postDataJSON().limit < 100);
     await page.getByRole("textbox", { name: "Message" }).fill("Hello!");
     await page.keyboard.press("Enter");
     // The received part stays until the answer is complete.
-    await history.come;
+    await history.arrived;
     await page.getByRole("article").nth(1).waitFor();
     history.open();
     await page.getByText("what do you remember").waitFor();

@@ -100,10 +100,10 @@ class Console {
 }
 
 /**
- * Delays the page's matching requests: `come` is fulfilled when the first of them has arrived, and
+ * Delays the page's matching requests: `arrived` is fulfilled when the first of them has arrived, and
  * `open()` releases them and later ones.
  */
-export async function hold(page, url, fits = () => true) {
+export async function delayRequests(page, url, fits = () => true) {
   const here = gate();
   await page.route(url, async (route) => {
     if (!fits(route.request())) return await route.fallback();
@@ -112,11 +112,11 @@ export async function hold(page, url, fits = () => true) {
     // The page may have aborted the request, or be closed.
     await route.continue().catch(() => {});
   });
-  return { come: here.reached, open: here.open };
+  return { arrived: here.reached, open: here.open };
 }
 
 /** Waits until the page has rendered its state. */
-export function drawn(page) {
+export function rendered(page) {
   return page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
 }
 

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { callTool, gate, refuse, say, startModel } from "../workerd/model_server.mjs";
-import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
+import { rendered, delayRequests, skip, startConsole, until } from "./browser.mjs";
 
 const TOOLS = `export default {
   async fetch(request) {
@@ -135,7 +135,7 @@ describe("chat", { skip }, async () => {
     const isRead = page.waitForResponse("**/rpc/getHistory").then((response) => response.finished());
     reading.open();
     await isRead;
-    await drawn(page);
+    await rendered(page);
     assert.equal(await page.getByRole("article").filter({ hasText: "From here." }).count(), 1);
     rest.open();
     await page.getByText("To both: hello.").waitFor();
@@ -146,10 +146,10 @@ describe("chat", { skip }, async () => {
     const rest = gate();
     model.next(say("Once ", rest, "only."));
     const page = await site.open(t, "");
-    const listening = await hold(page, "**/chat/s/stream");
+    const listening = await delayRequests(page, "**/chat/s/stream");
     const isGivenUp = page.waitForEvent("requestfailed", (request) => request.url().endsWith("/chat/s/stream"));
     await page.goto(site.at("#/once/sessions/s"));
-    await listening.come;
+    await listening.arrived;
     await write(page, "Say it.");
     await isGivenUp;
     listening.open();
@@ -203,9 +203,9 @@ describe("chat", { skip }, async () => {
       "request",
       (request) => request.url().endsWith("/chat") && sent.push(request.postDataJSON().message.parts[0].text),
     );
-    const second = await hold(page, "**/chat", (request) => request.postData().includes("Second?"));
+    const second = await delayRequests(page, "**/chat", (request) => request.postData().includes("Second?"));
     for (const text of ["Second?", "Third?", "Fourth?"]) await write(page, text);
-    await second.come;
+    await second.arrived;
     const waiting = page.getByRole("region", { name: "Queued messages" });
     await waiting.getByText("3 messages waiting").waitFor();
     assert.deepEqual(sent, ["Second?"]);
@@ -272,12 +272,16 @@ describe("chat", { skip }, async () => {
     await page.getByText("Number 159.").waitFor();
     // The oldest message of the first page: earlier ones are not loaded yet.
     const list = page.getByRole("region", { name: "Messages" });
-    const above = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().before !== undefined);
+    const above = await delayRequests(
+      page,
+      "**/rpc/getHistory",
+      (request) => request.postDataJSON().before !== undefined,
+    );
     await list.evaluate((list) => (list.scrollTop = 0));
     const oldest = page.getByRole("article").filter({ hasText: "Number 60." });
     await oldest.getByRole("button", { name: "Edit and resend" }).click();
     await page.getByLabel("The message's new text").fill("Another sixty.");
-    await above.come;
+    await above.arrived;
     await page.getByRole("button", { name: "Resend", exact: true }).click();
     above.open();
     await page.getByText("Anew.").waitFor();
@@ -304,7 +308,7 @@ describe("chat", { skip }, async () => {
     ]);
     await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
     // The tree is read again after the messages.
-    const reading = await hold(page, "**/rpc/buildWorkingContext");
+    const reading = await delayRequests(page, "**/rpc/buildWorkingContext");
     await page.getByRole("button", { name: "Branch before" }).click();
     await page.getByText("Four.", { exact: true }).waitFor();
     assert.deepEqual(await history("again"), [
@@ -710,9 +714,9 @@ describe("chat", { skip }, async () => {
     const summary = page.getByText("Summary of earlier messages");
     await summary.click();
     let readings = 0;
-    const first = await hold(page, "**/rpc/getHistory", () => (readings += 1) === 1);
+    const first = await delayRequests(page, "**/rpc/getHistory", () => (readings += 1) === 1);
     await page.getByRole("button", { name: "Remove summary" }).click();
-    await first.come;
+    await first.arrived;
     await write(page, "How many?");
     await until(
       () => history("moved"),

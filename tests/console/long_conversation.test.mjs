@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { gate, say, startModel } from "../workerd/model_server.mjs";
-import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
+import { rendered, delayRequests, skip, startConsole, until } from "./browser.mjs";
 
 const MESSAGES = 10_000;
 const LONGEST_TASK_MS = 100;
@@ -120,7 +120,11 @@ describe("long", { skip }, async () => {
     const page = await site.open(t, "#/long/sessions/s");
     await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
     const list = page.getByRole("region", { name: "Messages" });
-    const older = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().before !== undefined);
+    const older = await delayRequests(
+      page,
+      "**/rpc/getHistory",
+      (request) => request.postDataJSON().before !== undefined,
+    );
     const before = await list.evaluate((list) => {
       list.scrollTop = 300;
       return new Promise((resolve) =>
@@ -135,7 +139,7 @@ describe("long", { skip }, async () => {
         ),
       );
     });
-    await older.come;
+    await older.arrived;
     older.open();
     await until(
       () => list.evaluate((list) => list.scrollHeight),
@@ -227,7 +231,7 @@ describe("long", { skip }, async () => {
       await edge(last, ({ below }) => below <= 1);
       // A reader who drags the scroll bar to the top also gets there.
       await list.evaluate((list) => (list.scrollTop = 3000));
-      await drawn(page);
+      await rendered(page);
       await list.evaluate((list) => (list.scrollTop = 0));
       await edge(first, ({ top }) => top <= 1);
       // A key pressed after the list has scrolled but before the browser reported the scroll.

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
+import { rendered, delayRequests, skip, startConsole, until } from "./browser.mjs";
 
 describe("memory", { skip }, async () => {
   const site = skip
@@ -89,23 +89,27 @@ describe("memory", { skip }, async () => {
       await ask("late", "setEntry", { label, key: "k", content: `Of the ${label} block.` });
     }
     const page = await site.open(t, "");
-    const listing = await hold(page, "**/rpc/listEntries", (request) => request.postDataJSON().label === "first");
+    const listing = await delayRequests(
+      page,
+      "**/rpc/listEntries",
+      (request) => request.postDataJSON().label === "first",
+    );
     await page.goto(site.at("#/late/memory/first"));
-    await listing.come;
+    await listing.arrived;
     await page.goto(site.at("#/late/memory/second"));
     await page.getByText("Of the second block.").waitFor();
     const isListed = page.waitForResponse("**/rpc/listEntries").then((response) => response.finished());
     listing.open();
     await isListed;
-    const searching = await hold(page, "**/rpc/searchContext");
+    const searching = await delayRequests(page, "**/rpc/searchContext");
     await page.getByLabel("Search entries").fill("block");
     await page.keyboard.press("Enter");
-    await searching.come;
+    await searching.arrived;
     await page.getByLabel("Search entries").fill("");
     const isFound = page.waitForResponse("**/rpc/searchContext").then((response) => response.finished());
     searching.open();
     await isFound;
-    await drawn(page);
+    await rendered(page);
     assert.deepEqual(
       [await page.getByText("1 result").count(), await page.locator(".entry .prose").allTextContents()],
       [0, ["Of the second block."]],
@@ -117,14 +121,18 @@ describe("memory", { skip }, async () => {
     for (let n = 0; n < 60; n += 1)
       await ask("twice", "setEntry", { label: "notes", key: `k${n}`, content: `Entry ${n}.` });
     const page = await site.open(t, "#/twice/memory/notes");
-    const more = await hold(page, "**/rpc/listEntries", (request) => request.postDataJSON().cursor !== undefined);
+    const more = await delayRequests(
+      page,
+      "**/rpc/listEntries",
+      (request) => request.postDataJSON().cursor !== undefined,
+    );
     const button = page.getByRole("button", { name: "Show more" });
     await button.waitFor();
     await button.dblclick();
-    await more.come;
+    await more.arrived;
     more.open();
     await button.waitFor({ state: "detached" });
-    await drawn(page);
+    await rendered(page);
     await until(
       () => page.locator(".entry").count(),
       (count) => count === 60,

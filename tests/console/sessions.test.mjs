@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, describe, test } from "node:test";
 import { gate } from "../workerd/model_server.mjs";
-import { drawn, skip, startConsole, until } from "./browser.mjs";
+import { rendered, skip, startConsole, until } from "./browser.mjs";
 
 describe("sessions", { skip }, async () => {
   const site = skip ? null : await startConsole();
@@ -188,7 +188,7 @@ describe("sessions", { skip }, async () => {
     const isRead = page.waitForResponse("**/rpc/listSessions").then((response) => response.finished());
     reading.open();
     await isRead;
-    await drawn(page);
+    await rendered(page);
     assert.equal(await page.getByRole("link", { name: /A session/ }).count(), 0);
   });
 

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { hold, skip, startConsole, until } from "./browser.mjs";
+import { delayRequests, skip, startConsole, until } from "./browser.mjs";
 
 describe("settings", { skip }, async () => {
   const site = skip
@@ -93,9 +93,9 @@ describe("settings", { skip }, async () => {
     const page = await site.open(t, "#/hasty/settings");
     const field = (label) => page.getByLabel(label, { exact: true });
     await field("Temperature").fill("0.75");
-    const reading = await hold(page, "**/rpc/getConfig");
+    const reading = await delayRequests(page, "**/rpc/getConfig");
     await page.getByRole("button", { name: "Save" }).click();
-    await reading.come;
+    await reading.arrived;
     await field("Step limit per turn").fill("7");
     reading.open();
     await setting(page, "Temperature").getByText("set for this agent").waitFor();

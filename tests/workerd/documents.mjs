@@ -18,7 +18,7 @@ const guides = (await readdir(join(ROOT, "docs"))).filter((name) => name.endsWit
 export const documents = await Promise.all(["README.md", ...guides.sort()].map(open));
 
 /** The hand-written documents. `tests/scripts/operations.test.mjs` checks the generated one. */
-export const written = documents.filter(({ path }) => path !== GENERATED);
+export const handWritten = documents.filter(({ path }) => path !== GENERATED);
 
 export const readme = documents[0];
 
@@ -76,7 +76,7 @@ export const isHelper = ({ language, text }) => language === "ts" && /^export /m
 
 /** Every block in one of these languages, of all hand-written documents. */
 export function blocksIn(...languages) {
-  return written.flatMap(({ blocks }) => blocks.filter(({ language }) => languages.includes(language)));
+  return handWritten.flatMap(({ blocks }) => blocks.filter(({ language }) => languages.includes(language)));
 }
 
 /** The cells of the first table under a heading of a document, row by row, without its head. */

@@ -14,8 +14,8 @@ import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { ROOT } from "../../scripts/paths.mjs";
-import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
-import { blocksIn, documents, ENV, isHelper, namesIn, read, readme, tableUnder, written } from "./documents.mjs";
+import { NODE, quietEnv, WRANGLER } from "../../scripts/wrangler.mjs";
+import { blocksIn, documents, ENV, isHelper, namesIn, read, readme, tableUnder, handWritten } from "./documents.mjs";
 import { startServer } from "./harness.mjs";
 import { openPage } from "./browser_tab.mjs";
 import { follow } from "./document_runner.mjs";
@@ -78,7 +78,7 @@ test("every_code_block_has_a_kind_that_is_tested", () => {
   }
 });
 
-for (const document of written) {
+for (const document of handWritten) {
   if (!document.blocks.some(({ language }) => language === "sh" || language === "json")) continue;
   test(`the_requests_of_${document.path}_answer_as_printed`, async () => {
     const commands = [];
@@ -107,7 +107,7 @@ async function checkCommand(words) {
     return assert.ok((words[1] === "run" ? words[2] : words[1]) in scripts, line);
   }
   assert.equal(words.slice(0, 2).join(" "), "npx wrangler", `no command that a test knows: ${line}`);
-  const { stdout } = await runFile(NODE, [WRANGLER, ...words.slice(2), "--help"], { env: quietly() });
+  const { stdout } = await runFile(NODE, [WRANGLER, ...words.slice(2), "--help"], { env: quietEnv() });
   const usage =
     stdout
       .match(/^wrangler ([a-z0-9 ]+)/m)?.[1]
@@ -150,7 +150,7 @@ test("the_typescript_examples_run_over_both_bindings", async () => {
     AGENTS: { getByName: (name) => binding("object", name) },
   };
   assert.deepEqual(Object.keys(env), Object.keys(ENV));
-  for (const { blocks } of written) {
+  for (const { blocks } of handWritten) {
     const helpers = [];
     for (const block of blocks) {
       const { language, text } = block;

@@ -12,7 +12,7 @@ import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPENAPI, ROOT } from "../../scripts/paths.mjs";
-import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
+import { NODE, quietEnv, WRANGLER } from "../../scripts/wrangler.mjs";
 import { reservePort } from "./ports.mjs";
 
 const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
@@ -59,7 +59,7 @@ test("wrangler_dev_in_the_clone_names_the_command_to_run", async () => {
   port.close();
   const child = spawn(NODE, [WRANGLER, ...options], {
     cwd: ROOT,
-    env: { ...quietly(), CI: "1" },
+    env: { ...quietEnv(), CI: "1" },
     detached: true,
     stdio: ["ignore", "pipe", "pipe"],
   });

@@ -13,8 +13,8 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
 import { CLIENT, ROOT, TSC } from "../../scripts/paths.mjs";
-import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
-import { blocksIn, clientGuides, clientProgram, ENV, isHelper, written } from "./documents.mjs";
+import { NODE, quietEnv, WRANGLER } from "../../scripts/wrangler.mjs";
+import { blocksIn, clientGuides, clientProgram, ENV, isHelper, handWritten } from "./documents.mjs";
 
 const PACKAGES = join(ROOT, "tests/node_modules");
 
@@ -40,7 +40,7 @@ test("the_typescript_of_documents_and_examples_type_checks", async () => {
   assert.ok(blocksIn("ts").length >= 4);
   assert.ok(blocksIn("tsx").length >= 2);
   assert.ok(examples.length >= 1);
-  const errors = await typeErrorsOf(written, examples);
+  const errors = await typeErrorsOf(handWritten, examples);
   assert.ok(errors.length === 0, errors.join("\n"));
 });
 
@@ -85,7 +85,7 @@ test("the_client_and_its_guides_type_check", async () => {
 
 test("the_types_from_wrangler_are_sufficient_for_the_client", async () => {
   const errors = await inFolder(async (folder) => {
-    const bindings = written.flatMap(({ path, blocks }) =>
+    const bindings = handWritten.flatMap(({ path, blocks }) =>
       blocks.filter(
         ({ language, text }) => path === "docs/chat.md" && language === "toml" && /^binding|^name/m.test(text),
       ),
@@ -97,7 +97,7 @@ test("the_types_from_wrangler_are_sufficient_for_the_client", async () => {
       "wrangler.toml",
       `name = "caller"\nmain = "index.ts"\ncompatibility_date = "2026-11-17"\n${bindings.map(({ text }) => text).join("\n")}`,
     );
-    await runFile(NODE, [WRANGLER, "types", "--include-runtime=false"], { cwd: folder, env: quietly() });
+    await runFile(NODE, [WRANGLER, "types", "--include-runtime=false"], { cwd: folder, env: quietEnv() });
     await put(folder, "uses.ts", USES_BINDINGS);
     return await compile(folder, "ts", ["worker-configuration.d.ts", "uses.ts"]);
   });
