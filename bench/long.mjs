@@ -4,7 +4,7 @@
 //   npm run bench -- long
 
 import { createRequire } from "node:module";
-import { WINDOW, talk } from "../tests/workerd/long_conversation.mjs";
+import { WINDOW, runConversation } from "../tests/workerd/long_conversation.mjs";
 import { report, table, whole } from "./frame/report.mjs";
 import { quantile } from "./frame/stats.mjs";
 
@@ -29,7 +29,7 @@ function count(text) {
 }
 
 const start = performance.now();
-const done = await talk({
+const done = await runConversation({
   turns: TURNS,
   facts: FACTS,
   readEvery: 50,

@@ -1,7 +1,7 @@
 // The moves of a game: `[weight, {name, make(game, dice)}]`. The contract defines the answer and
 // the effect of each. Each file of `moves/` adds its own to the list.
 
-import { MOVES } from "./moves/kit.mjs";
+import { MOVES } from "./moves/shared.mjs";
 import "./moves/sessions.mjs";
 import "./moves/events.mjs";
 import "./moves/messages.mjs";

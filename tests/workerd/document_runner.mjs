@@ -13,7 +13,7 @@ import { answersIn, Reader } from "./document_reader.mjs";
  * request, as words, and its document. The result has the number of requests, and the ```json
  * blocks that were compared with an answer.
  */
-export async function follow(documents, onCommand) {
+export async function runDocuments(documents, onCommand) {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-tour-"));
   const reader = new Reader();
   const printed = [];
@@ -25,7 +25,7 @@ export async function follow(documents, onCommand) {
         const next = document.blocks[n + 1];
         const answers = next?.language === "json" ? answersIn(next) : [];
         if (answers.length > 0) printed.push(next);
-        for (const { setting, command, request } of reader.follow(text)) {
+        for (const { setting, command, request } of reader.runDocuments(text)) {
           if (command) await onCommand(command, document);
           if (setting) {
             await server.stop();

@@ -18,7 +18,7 @@ import { NODE, quietEnv, WRANGLER } from "../../scripts/wrangler.mjs";
 import { blocksIn, documents, ENV, isHelper, namesIn, read, readme, tableUnder, handWritten } from "./documents.mjs";
 import { startServer } from "./harness.mjs";
 import { openPage } from "./browser_tab.mjs";
-import { follow } from "./document_runner.mjs";
+import { runDocuments } from "./document_runner.mjs";
 
 const README_BYTES = 12 * 1024;
 const FEWEST_REQUESTS = 8;
@@ -83,7 +83,7 @@ for (const document of handWritten) {
   test(`the_requests_of_${document.path}_answer_as_printed`, async () => {
     const commands = [];
     const followed = document === readme ? [readme] : [readme, document];
-    const { sent, printed } = await follow(followed, (words, of) => of === document && commands.push(words));
+    const { sent, printed } = await runDocuments(followed, (words, of) => of === document && commands.push(words));
     if (document === readme) assert.ok(sent >= FEWEST_REQUESTS, `${sent} requests`);
     for (const block of document.blocks) {
       if (block.language === "json")

@@ -17,7 +17,7 @@ export const factOf = (number) =>
   `Fact ${number}: the code of ${NAMES[number % NAMES.length]}-${number} is KX${number * 7919 + 13}.`;
 
 /** Runs this many turns. `count` is the tokenizer. Returns the results. */
-export async function talk({ turns, facts, readEvery, count, onTurn = () => {} }) {
+export async function runConversation({ turns, facts, readEvery, count, onTurn = () => {} }) {
   const model = await startProvider(count);
   const server = await startServer({
     vars: { AUTH: "open", MODEL: "openai:small", OPENAI_BASE_URL: `${model.url}/v1`, TOOL_ORIGINS: model.url },

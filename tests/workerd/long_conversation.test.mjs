@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { WINDOW, talk } from "./long_conversation.mjs";
+import { WINDOW, runConversation } from "./long_conversation.mjs";
 
 const TURNS = 240;
 const FACTS = 10;
@@ -12,7 +12,7 @@ const FACTS = 10;
 const count = (text) => Math.ceil(text.length / 4);
 
 test("a_long_conversation_fits_a_small_window_and_loses_nothing", async (t) => {
-  const done = await talk({ turns: TURNS, facts: FACTS, readEvery: 40, count });
+  const done = await runConversation({ turns: TURNS, facts: FACTS, readEvery: 40, count });
   assert.equal(done.answered, TURNS);
   assert.ok(
     done.sent.every((tokens) => tokens > 0 && tokens <= WINDOW),

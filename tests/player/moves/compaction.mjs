@@ -1,7 +1,7 @@
 // Moves that add summaries, remove them, and compact.
 
 import { show } from "../compare.mjs";
-import { move, somePosition, withSession } from "./kit.mjs";
+import { move, somePosition, withSession } from "./shared.mjs";
 
 move(
   3,

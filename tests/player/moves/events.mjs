@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { show } from "../compare.mjs";
-import { MAX_EVENTS, MAX_SESSIONS, message, move, somePosition, someSession, textFor, withSession } from "./kit.mjs";
+import { MAX_EVENTS, MAX_SESSIONS, message, move, somePosition, someSession, textFor, withSession } from "./shared.mjs";
 import { clear, messageEvent } from "./messages.mjs";
 
 function newEvents(game, dice) {

@@ -1,7 +1,7 @@
 // Moves that kill the process.
 
 import { AGENTS } from "../game.mjs";
-import { MOVES, move } from "./kit.mjs";
+import { MOVES, move } from "./shared.mjs";
 
 move(
   3,

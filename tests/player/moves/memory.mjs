@@ -3,7 +3,7 @@
 import { show } from "../compare.mjs";
 import { putFact, removeFact } from "../facts.mjs";
 import { assertAppended, rowsOf } from "./events.mjs";
-import { LABELS, MAX_EVENTS, move, someSession, textFor, withSession } from "./kit.mjs";
+import { LABELS, MAX_EVENTS, move, someSession, textFor, withSession } from "./shared.mjs";
 
 /** The agent's memory or a session's. */
 async function someMemory(game, dice) {

@@ -3,7 +3,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { show } from "../compare.mjs";
 import { textOf } from "../model.mjs";
-import { MAX_EVENTS, message, messageStarts, move, somePosition, textFor, withSession } from "./kit.mjs";
+import { MAX_EVENTS, message, messageStarts, move, somePosition, textFor, withSession } from "./shared.mjs";
 
 move(
   5,

@@ -5,7 +5,7 @@ import { show } from "../compare.mjs";
 import { AGENTS } from "../game.mjs";
 import { callsOf, textOf } from "../model.mjs";
 import { SHAPES, unpaired } from "../pairs.mjs";
-import { move, somePosition, withSession } from "./kit.mjs";
+import { move, somePosition, withSession } from "./shared.mjs";
 
 move(
   6,

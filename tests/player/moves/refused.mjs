@@ -1,6 +1,6 @@
 // Moves that an operation must refuse.
 
-import { message, move, withSession } from "./kit.mjs";
+import { message, move, withSession } from "./shared.mjs";
 
 move(
   3,

@@ -2,7 +2,7 @@
 
 import { show } from "../compare.mjs";
 import { AGENTS } from "../game.mjs";
-import { MAX_SESSIONS, createSession, message, move, somePosition, withSession } from "./kit.mjs";
+import { MAX_SESSIONS, createSession, message, move, somePosition, withSession } from "./shared.mjs";
 
 move(3, "createSession", async (game, dice) => {
   const agent = dice.roll(AGENTS);

@@ -2,7 +2,7 @@
 
 import { show } from "../compare.mjs";
 import { AGENTS } from "../game.mjs";
-import { MAX_SESSIONS, move, withSession } from "./kit.mjs";
+import { MAX_SESSIONS, move, withSession } from "./shared.mjs";
 
 move(
   2,

@@ -2,7 +2,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { show } from "../compare.mjs";
-import { MAX_EVENTS, message, move, textFor, withSession } from "./kit.mjs";
+import { MAX_EVENTS, message, move, textFor, withSession } from "./shared.mjs";
 import { clear, messageEvent } from "./messages.mjs";
 
 move(
