@@ -175,7 +175,7 @@ async function withMemory(work) {
   const before = await server.memory();
   await work();
   const peak = await server.peakMemory();
-  return peak === null ? "memory not told" : `memory ${mib(before)} MiB before, ${mib(peak)} MiB at most`;
+  return peak === null ? "memory not reported" : `memory ${mib(before)} MiB before, ${mib(peak)} MiB at most`;
 }
 
 async function mentions() {

@@ -176,5 +176,5 @@ test("an_agents_sdk_object_becomes_an_agent_with_all_its_data", async (t) => {
   assert.equal((await again.session("other").getPathLength()).length, 150);
   assert.equal((await again.getBlock({ label: "memory" })).content, "Likes tea.");
   assert.equal((await again.searchContext({ label: "facts", query: "penguin" })).results[0].key, "birds");
-  assert.deepEqual(await theirs(), before, "the SDK's own tables stay as they are");
+  assert.deepEqual(await theirs(), before, "the SDK's own tables are unchanged");
 });

@@ -66,7 +66,7 @@ async function notifications(agent, of, isComplete = () => true) {
   for (const until = Date.now() + 20_000; ; await wait(50)) {
     const recorded = await (await fetch(`${server.url}/own/recorded?agent=${agent}&of=${of}`)).json();
     if (recorded !== null && isComplete(recorded)) return recorded;
-    assert.ok(Date.now() < until, `the class was not told: ${of}, ${JSON.stringify(recorded)}`);
+    assert.ok(Date.now() < until, `the class was not notified: ${of}, ${JSON.stringify(recorded)}`);
   }
 }
 

@@ -269,7 +269,7 @@ test("a_failed_summary_is_reported_and_affects_nothing_else", async () => {
   let notification = null;
   for (const until = Date.now() + 20_000; notification === null; ) {
     ({ answer: notification } = await method("SESSION_AGENT", agent, "failed"));
-    assert.ok(Date.now() < until, "the class was not told");
+    assert.ok(Date.now() < until, "the class was not notified");
   }
   assert.equal(notification.sessionId, "s");
   assert.ok(notification.code.length > 0 && notification.message.length > 0, JSON.stringify(notification));

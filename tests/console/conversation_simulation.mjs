@@ -277,7 +277,7 @@ export class Simulation {
       if (this.tickets.get(ticket).outcome !== undefined || this.unwanted.has(id)) continue;
       assert.ok(
         shown.includes(id) || this.state.line.some((waiting) => waiting.id === id),
-        `${id} is neither shown nor waiting, and nobody was told`,
+        `${id} is neither shown nor waiting, and its sender was not notified`,
       );
     }
     this.#checkLive();
@@ -342,7 +342,7 @@ export class Simulation {
     const isNewAnswer = input.trigger && named?.role === "assistant";
     if (isRequested || isNewAnswer || named === undefined || this.agent.running !== null) return;
     for (const { message, seq } of this.agent.newerThan(named.id))
-      assert.ok(seq > seqRead, `${message.id} leaves the view, and nobody was asked`);
+      assert.ok(seq > seqRead, `${message.id} leaves the view, and the reader did not request it`);
   }
 
   deliver(request) {
@@ -377,7 +377,7 @@ export class Simulation {
         return;
       }
     }
-    assert.fail("it does not come to an end");
+    assert.fail("it does not end");
   }
 
   /** The invariants once everything has finished and the page has read. */
@@ -390,7 +390,7 @@ export class Simulation {
     );
     assert.notEqual(state.decision?.newer, null, "a decision waits for nothing");
     for (const [ticket, { of, outcome }] of this.tickets)
-      assert.ok(outcome !== undefined, `ticket ${ticket} (${of}) was told nothing`);
+      assert.ok(outcome !== undefined, `ticket ${ticket} (${of}) has no outcome`);
     const path = agent.path().map(({ message }) => message);
     const shown = messagesOf(state);
     assert.deepEqual(
@@ -405,7 +405,7 @@ export class Simulation {
       assert.equal(
         outcome,
         agent.accepted.includes(id),
-        `${id}: the reader was told ${outcome}, and the agent has taken ${agent.accepted}`,
+        `${id}: the outcome is ${outcome}, and the agent has accepted ${agent.accepted}`,
       );
     }
     const sent = this.sends.map(({ id }) => id).filter((id) => agent.accepted.includes(id) && !this.unwanted.has(id));

@@ -110,7 +110,7 @@ describe("long", { skip }, async () => {
     );
     await page.keyboard.press("End");
     await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
-    assert.ok((await page.getByRole("article").count()) < 60, "only what is near the screen exists");
+    assert.ok((await page.getByRole("article").count()) < 60, "only messages near the viewport exist");
     const longest = (await tasks()).reduce((longest, ms) => Math.max(longest, ms));
     await page.context().close();
     return longest;

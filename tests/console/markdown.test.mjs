@@ -157,6 +157,6 @@ test("all_words_of_any_text_are_rendered", () => {
       text += pieces[dice(pieces.length)] + word + (dice(2) ? " " : pieces[dice(pieces.length)]);
     }
     const there = textOf(parseMarkdown(text));
-    for (const word of words) assert.ok(there.includes(word), `${word} of ${JSON.stringify(text)} is gone`);
+    for (const word of words) assert.ok(there.includes(word), `${word} of ${JSON.stringify(text)} is missing`);
   }
 });

@@ -318,7 +318,7 @@ describe("sessions", { skip }, async () => {
       },
       (height) => height > 1500 * 40,
     );
-    assert.ok((await list.getByRole("link").count()) < 100, "only what is near the screen exists");
+    assert.ok((await list.getByRole("link").count()) < 100, "only sessions near the viewport exist");
     await until(
       async () => (
         await page.keyboard.press("End"),

@@ -82,7 +82,7 @@ function compareAgents(model, seen, adopted) {
     const wrong = compareSessions(session, found, adopted);
     if (wrong !== null) return `session ${found.id}: ${wrong}`;
   }
-  if (left.length > 0) return `there is a session ${left[0].id} that nobody made`;
+  if (left.length > 0) return `there is a session ${left[0].id} that nobody created`;
   return compareMemory(model.memory, seen.memory);
 }
 
@@ -131,7 +131,7 @@ function compareSessions(session, found, adopted) {
     if (overlay.id === null) adopted.push(() => (overlay.id = seen.id));
     if (seen.summary !== overlay.summary) return `the compaction ${seen.id} says ${show(seen.summary)}`;
   }
-  if (left.length > 0) return `there is a compaction ${left[0].id} that nobody made`;
+  if (left.length > 0) return `there is a compaction ${left[0].id} that nobody created`;
   return compareMemory(session.memory, found.memory);
 }
 

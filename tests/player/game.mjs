@@ -240,7 +240,7 @@ export class Game {
    */
   #reply(request) {
     const wrong = unpaired(request.messages, SHAPES.openai);
-    if (wrong !== null) this.#badInput = `a model was asked with ${wrong}: ${show(request.messages)}`;
+    if (wrong !== null) this.#badInput = `a model was called with ${wrong}: ${show(request.messages)}`;
     const { crashesAt, steps, calls, word, done } = instructionsOf(request);
     const key = `${word} ${done}`;
     if (crashesAt !== undefined && Number(crashesAt) === done && !this.crashed.has(key) && this.driver.can.fault) {

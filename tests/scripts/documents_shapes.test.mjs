@@ -125,7 +125,7 @@ test("older_messages_are_truncated_in_copies_and_the_newest_kept", () => {
     const options = random(2) === 0 ? {} : { keepRecent: random(4), maxTextChars: 10, maxToolOutputChars: 5 };
     const { keepRecent = 4, maxTextChars = 10_000, maxToolOutputChars = 500 } = options;
     const converted = truncateOlderMessages(messages, options);
-    assert.deepEqual(messages, before, "what was given stays");
+    assert.deepEqual(messages, before, "the input is unchanged");
     assert.equal(converted.length, messages.length);
     for (const [n, message] of converted.entries()) {
       const isRecent = n >= messages.length - keepRecent;
@@ -169,5 +169,5 @@ test("a_summary_replaces_the_middle_but_never_another_summary", async () => {
     assert.ok(estimateMessageTokens(rest) <= tailTokenBudget || rest.length <= minTailMessages, `seed ${seed}`);
     assert.equal(prompts[0].includes("The summary so far:\n\nBefore."), hasSummary);
   }
-  assert.ok(summaries > GAMES / 4, "summaries are asked for");
+  assert.ok(summaries > GAMES / 4, "summaries are requested");
 });

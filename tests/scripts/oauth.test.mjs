@@ -112,7 +112,7 @@ test("a_token_gives_exactly_the_rights_of_its_scopes", async () => {
   assert.equal(long.expiresIn, 86_400);
   assert.ok(await rights(oauth, await tokenOf(usual(), { alg: "ES256", kid: "e" }, ec)));
   assert.ok(await rights(oauth, await tokenOf(usual(), { alg: "RS256" })), "without the name of a key");
-  assert.equal(requested.filter((path) => path === "/keys").length, 1, "the keys are kept");
+  assert.equal(requested.filter((path) => path === "/keys").length, 1, "the keys are cached");
 });
 
 test("an_invalid_token_gives_no_rights", async () => {

@@ -33,7 +33,7 @@ const renderOne = (more) => render(documentOf(more), { All: ["ask"] });
 
 test("the_reference_matches_the_api", async () => {
   const written = await readFile(join(ROOT, GENERATED), "utf8");
-  assert.ok(written === render(api), `${GENERATED} is behind the API's document: \`${COMMAND}\` writes it anew`);
+  assert.ok(written === render(api), `${GENERATED} is outdated: \`${COMMAND}\` regenerates it`);
 });
 
 test("every_operation_has_a_section_and_an_example_body", async () => {

@@ -408,7 +408,7 @@ test("each_test_named_by_a_promise_exists", () => {
     [],
   );
   for (const name of ["edge", ...DISTRICTS]) {
-    assert.match(page, new RegExp(`^### ${name}: `, "m"), "each district says what it promises");
+    assert.match(page, new RegExp(`^### ${name}: `, "m"), "each district lists its promises");
   }
 });
 

@@ -318,8 +318,8 @@ test("an_unloaded_document_and_long_outputs_leave_the_context", async () => {
     ],
   });
   const sent = await turn(session, "3", reply("Fine."));
-  assert.ok(!sent.includes("Check everything twice."), "the document is gone");
-  assert.ok(sent.includes(JSON.stringify(log).slice(1, -1)), "a newest output is whole");
+  assert.ok(!sent.includes("Check everything twice."), "the document is unloaded");
+  assert.ok(sent.includes(JSON.stringify(log).slice(1, -1)), "the newest output is complete");
   for (const id of ["4", "5", "6", "7"]) await turn(session, id, reply("Fine."));
   assert.ok(
     !(await turn(session, "8", reply("Fine."))).includes(JSON.stringify(log).slice(1, -1)),

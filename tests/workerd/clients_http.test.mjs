@@ -14,7 +14,7 @@ import { callTool, cut, gate, refuse, say } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();
 after(stop);
-afterEach(() => assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for"));
+afterEach(() => assert.equal(model.unusedAnswers, 0, "a scripted answer was never requested"));
 
 const PLACE = {
   name: "place",

@@ -16,7 +16,7 @@ const { server, model, stop } = await startChatServer();
 const opened = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((client) => client.close()));
-  assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for");
+  assert.equal(model.unusedAnswers, 0, "a scripted answer was never requested");
 });
 after(stop);
 

@@ -203,7 +203,7 @@ test("a_crash_leaves_the_list_stale_no_longer_than_an_alarm", { timeout: 180_000
     alive = false;
     await Promise.all([killed, ...creators]);
   }
-  assert.ok(created.size > 10 && deleted.size > 3, `${created.size} made, ${deleted.size} gone`);
+  assert.ok(created.size > 10 && deleted.size > 3, `${created.size} created, ${deleted.size} deleted`);
   // No request reaches the agents; their alarms do it.
   const began = Date.now();
   let missing;

@@ -83,7 +83,7 @@ for (const [point, answer] of Object.entries(POINTS)) {
       ],
     );
     const { looks } = await call(server, agent, "learn", { sessionId: "s" });
-    assert.equal(looks, 0, "nothing is left to look at");
+    assert.equal(looks, 0, "nothing is left to learn from");
     await server.kill9();
     assert.deepEqual(await facts(agent), { tea: "The user likes tea." });
   });

@@ -274,7 +274,7 @@ test("concurrent_purges_share_a_clearing_and_its_runner_reports_the_rows", async
   const written = answers.map(({ rowsWritten }) => rowsWritten).sort((a, b) => b - a);
   console.log(`purge: 20 at once in ${elapsedMs.toFixed(0)} ms, rows written: ${written.join(" ")}`);
   for (const { status, body } of answers) assert.deepEqual([status, body.deleted], [200, 1]);
-  assert.ok(written[0] > 480, `${written[0]} rows are what one clearing writes`);
+  assert.ok(written[0] > 480, `${written[0]} rows for one clearing`);
   assert.ok(written[4] < 100, "the others pay for their own rows");
 });
 

@@ -50,7 +50,7 @@ const worker = await bundled(
 );
 const { server, model, stop } = await startChatServer({ token: SECRET, workers: { page: worker } });
 after(stop);
-afterEach(() => assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for"));
+afterEach(() => assert.equal(model.unusedAnswers, 0, "a scripted answer was never requested"));
 
 const origin = new URL(await server.urlOf("page")).origin;
 const headers = { authorization: `Bearer ${SECRET}` };

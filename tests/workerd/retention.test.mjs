@@ -134,7 +134,7 @@ test("a_run_continues_after_a_crash_and_every_step_is_atomic", async () => {
     const { length } = await ok("killed", "getPathLength", { sessionId: "s" });
     const left = await countOf("killed");
     assert.ok(left <= length && length <= before, `${left} <= ${length} <= ${before}`);
-    assert.equal(before % 500, 0, "a step is whole or not at all");
+    assert.equal(before % 500, 0, "a step is all or nothing");
   }
   await until(async () => (await countOf("killed")) === 0);
   await until(async () => (await lastRun("killed")) !== null);

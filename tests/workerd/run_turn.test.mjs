@@ -17,7 +17,7 @@ after(async () => {
   clients.forEach((client) => client.close());
   await stop();
 });
-afterEach(() => assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for"));
+afterEach(() => assert.equal(model.unusedAnswers, 0, "a scripted answer was never requested"));
 
 const asks = (text, more = {}) => ({
   sessionId: "s",

@@ -19,7 +19,7 @@ after(async () => {
   await stop();
 });
 beforeEach(awayFromMidnight);
-afterEach(() => assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for"));
+afterEach(() => assert.equal(model.unusedAnswers, 0, "a scripted answer was never requested"));
 
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
 const owner = bearer(SECRET);

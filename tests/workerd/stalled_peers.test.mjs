@@ -141,7 +141,7 @@ test("stalled_peers_use_little_memory_and_time_out", { timeout: 150_000 }, async
   // Uncounted responses were dropped, too: the rest of them never arrives.
   for (const { answers, isOver } of await Promise.all(short.map(readAtLast))) {
     context.diagnostic(`${answers} of 24 short answers`);
-    assert.ok(isOver && answers < 24, `${answers} answers, and the connection ${isOver ? "ended" : "goes on"}`);
+    assert.ok(isOver && answers < 24, `${answers} answers, and the connection ${isOver ? "ended" : "continues"}`);
   }
   // A long request is served again.
   await call(server, "bystander", "appendMessage", { sessionId: "s", message: user(words(3 * MIB)) });

@@ -319,7 +319,7 @@ test("killed_after_the_answer_was_written_the_turn_stays_finished", async () => 
     await server.kill9();
     assert.equal((await resume(agent)).status, 204, n);
     assert.deepEqual(await openTurns(server, agent), [], n);
-    assert.equal(model.requests.length, requestsBefore, `${n}: the model is not asked again`);
+    assert.equal(model.requests.length, requestsBefore, `${n}: the model is not called again`);
     const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
     assert.deepEqual([usage.inputTokens, usage.outputTokens], [USAGE.prompt_tokens, USAGE.completion_tokens], n);
   }
@@ -369,7 +369,7 @@ test("killed_repeatedly_the_turn_is_closed_with_an_error", async () => {
     ["user", "assistant"],
   );
   assert.match(textOf(messages[1]), /interrupted several times/);
-  assert.equal(model.requests.length, requestsBefore, "the model is not asked any more");
+  assert.equal(model.requests.length, requestsBefore, "the model is not called any more");
   assert.equal((await resume(agent)).status, 204);
 });
 
@@ -426,7 +426,7 @@ test("killed_around_a_turns_start_and_end_nothing_is_duplicated", async () => {
     await (await resume(agent)).text();
     const messages = await getMessages(agent).catch(() => []);
     if (messages.length === 0) {
-      assert.equal(answer, "", "what was answered was written");
+      assert.equal(answer, "", "an answer was lost");
       continue;
     }
     assert.deepEqual(messages.map(roleAndText), [
@@ -637,7 +637,7 @@ async function assertFinishedOnce(agent, { calls = 0, cut = [], mayBeCut = false
   // Each answer that the model completed is counted once.
   const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
   const answers = events.filter(({ action }) => ["agent_message", "tool_call_request"].includes(action));
-  assert.equal(usage.inputTokens, answers.length * USAGE.prompt_tokens, "what was used");
+  assert.equal(usage.inputTokens, answers.length * USAGE.prompt_tokens, "the usage");
 }
 
 /** Waits until no turn runs. */

@@ -23,7 +23,7 @@ after(async () => {
   await tools.stop();
 });
 afterEach(() => {
-  assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for");
+  assert.equal(model.unusedAnswers, 0, "a scripted answer was never requested");
 });
 
 const pathOf = (agent) => `/agents/session-agent/${agent}/chat`;

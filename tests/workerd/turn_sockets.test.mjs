@@ -22,8 +22,7 @@ const locked = await startChatServer({ token: SECRET, vars: { TOOL_ORIGINS: tool
 const opened = [];
 afterEach(async () => {
   await Promise.all(opened.splice(0).map((client) => client.close()));
-  for (const { model } of [open, locked])
-    assert.equal(model.unusedAnswers, 0, "an answer of the model's was never asked for");
+  for (const { model } of [open, locked]) assert.equal(model.unusedAnswers, 0, "a scripted answer was never requested");
 });
 after(async () => {
   await open.stop();

@@ -80,7 +80,7 @@ for (const fixture of FIXTURES) {
       for (let check = 0; ; check += 1) {
         const open = await openTurns(server, AGENT);
         if (open.length === 0) break;
-        assert.ok(check < MAX_CHECKS, `${open} stay`);
+        assert.ok(check < MAX_CHECKS, `${open} are still open`);
         await pause(100);
       }
       for (const sessionId of CUT_OFF) {

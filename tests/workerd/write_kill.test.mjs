@@ -59,7 +59,7 @@ test("a_crash_loses_no_acknowledged_write_and_leaves_no_partial_one", async () =
     }
   }
   for (const name of acknowledged) assert.equal(found.get(name), BATCH, name);
-  for (const [name, count] of found) assert.equal(count, BATCH, `${name} is whole`);
+  for (const [name, count] of found) assert.equal(count, BATCH, `${name} is complete`);
 
   // The index has the same events as the log.
   const newest = [...acknowledged].at(-1);
