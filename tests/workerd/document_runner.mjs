@@ -25,7 +25,7 @@ export async function runDocuments(documents, onCommand) {
         const next = document.blocks[n + 1];
         const answers = next?.language === "json" ? answersIn(next) : [];
         if (answers.length > 0) printed.push(next);
-        for (const { setting, command, request } of reader.runDocuments(text)) {
+        for (const { setting, command, request } of reader.follow(text)) {
           if (command) await onCommand(command, document);
           if (setting) {
             await server.stop();
