@@ -32,16 +32,16 @@ export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
   const [agent, view, name, detail] = path.split("/").map(decoded);
   if (!agent) return { view: "home" };
-  const asked = new URLSearchParams(query);
+  const parameters = new URLSearchParams(query);
   if (view === "memory") {
-    const entry = asked.get("entry");
+    const entry = parameters.get("entry");
     return { view, agent, ...(name && { label: name, ...(entry !== null && { entry }) }) };
   }
   if (view === "activity" || view === "settings") return { view, agent };
   if (view === "manage") return { view, agent, part: MANAGE_PARTS.find((part) => part === name) ?? "proposals" };
   if (view !== "sessions" || !name) return { view: "sessions", agent };
   const tab = SESSION_TABS.find((tab) => tab === detail) ?? "conversation";
-  const at = asked.get("at");
+  const at = parameters.get("at");
   return { view: "session", agent, session: name, tab, ...(at && { at }) };
 }
 

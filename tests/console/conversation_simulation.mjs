@@ -2,8 +2,8 @@
 // order: late, duplicate and lost requests and answers, connections that break before or after the
 // agent has received a request, other clients, and a reader who clicks at any time.
 //
-// A game is a list of moves, each a name and a number that picks among what is possible. A
-// move that nothing fits does nothing, so any part of a game is a game.
+// A game is a list of moves: a name, and a number that picks one of the candidates. A move without
+// candidates does nothing, so any part of a game is a game.
 
 import assert from "node:assert/strict";
 import { load } from "./modules.mjs";
@@ -13,15 +13,15 @@ const { EMPTY, messagesOf, phaseOf, step } = await load("conversation/state.ts",
 const lost = (wasSent) => ({ error: new Error("The connection failed."), isLost: true, wasSent });
 const refused = (code) => ({ error: new Error(code), isLost: false, wasSent: true });
 
-/** The agent: a tree of messages, one turn at a time, and queued messages. */
+/** The agent: a tree of messages, one turn at a time, and a queue. */
 class Agent {
   nodes = new Map();
   leaf = null;
-  isThere = false;
+  exists = false;
   updatedAt = 0;
   running = null;
   queue = [];
-  /** The messages that it has accepted, in this order. */
+  /** The accepted messages, in order. */
   accepted = [];
   seq = 0;
 
@@ -33,7 +33,7 @@ class Agent {
   }
 
   touch() {
-    this.isThere = true;
+    this.exists = true;
     this.updatedAt += 1;
   }
 
@@ -50,53 +50,53 @@ class Agent {
   }
 
   read(limit) {
-    return this.isThere
-      ? { updatedAt: this.updatedAt, seqRead: this.seq, ...this.page(limit) }
-      : { updatedAt: null, seqRead: this.seq, messages: [], cursor: null };
+    return this.exists
+      ? { updatedAt: this.updatedAt, lastSeqRead: this.seq, ...this.page(limit) }
+      : { updatedAt: null, lastSeqRead: this.seq, messages: [], cursor: null };
   }
 
-  /** The messages that leave the path if a turn continues from this message. */
+  /** The messages that leave the path if a turn continues at this message. */
   newerThan(id) {
     const path = this.path();
     const index = path.findIndex(({ message }) => message.id === id);
     return index < 0 ? [] : path.slice(index + 1);
   }
 
-  /** `respond(happening)` answers the request. */
-  chat(input, respond) {
+  /** `reply(action)` answers the request. */
+  chat(input, reply) {
     const message = input.message ?? input.messages.at(-1);
     const isOf = (turn) => turn !== null && turn.message?.id === message?.id && message?.role === "user";
-    if (isOf(this.running)) return this.follow(respond);
-    const waits = this.queue.find(isOf);
-    if (waits !== undefined) {
-      respond({ type: "accepted" });
-      waits.listeners.push(respond);
+    if (isOf(this.running)) return this.follow(reply);
+    const queued = this.queue.find(isOf);
+    if (queued !== undefined) {
+      reply({ type: "accepted" });
+      queued.listeners.push(reply);
       return;
     }
     const isNew = message?.role === "user" && !this.nodes.has(message.id);
     if (this.running !== null && !(isNew && input.whenBusy === "queue"))
-      return respond({ type: "failed", ...refused("turn_in_progress") });
+      return reply({ type: "failed", ...refused("turn_in_progress") });
     const turn = {
       message,
       after: input.messages?.at(-2)?.id,
       trigger: input.trigger,
       messageId: input.messageId,
-      listeners: [respond],
+      listeners: [reply],
       chunks: [],
       left: 3,
     };
     const named = turn.after ?? (turn.trigger ? turn.messageId : message.role === "assistant" ? message.id : undefined);
-    if (named !== undefined && !this.nodes.has(named)) return respond({ type: "failed", ...refused("not_found") });
+    if (named !== undefined && !this.nodes.has(named)) return reply({ type: "failed", ...refused("not_found") });
     if (isNew) this.accepted.push(message.id);
-    respond({ type: "accepted" });
+    reply({ type: "accepted" });
     if (this.running !== null) return void this.queue.push(turn);
     this.begin(turn);
   }
 
   begin(turn) {
     const { message } = turn;
-    const trigger = turn.trigger && this.nodes.get(turn.messageId);
-    if (trigger) this.leaf = trigger.message.role === "user" ? turn.messageId : trigger.parent;
+    const target = turn.trigger && this.nodes.get(turn.messageId);
+    if (target) this.leaf = target.message.role === "user" ? turn.messageId : target.parent;
     else if (message.role === "assistant") this.leaf = turn.within = message.id;
     else if (this.nodes.has(message.id)) this.leaf = message.id;
     else this.add(message.id, "user", message.parts, turn.after ?? this.leaf);
@@ -106,19 +106,19 @@ class Agent {
     this.running = turn;
   }
 
-  follow(respond) {
-    respond({ type: "accepted" });
-    for (const chunk of this.running.chunks) respond({ type: "chunk", chunk });
-    this.running.listeners.push(respond);
+  follow(reply) {
+    reply({ type: "accepted" });
+    for (const chunk of this.running.chunks) reply({ type: "chunk", chunk });
+    this.running.listeners.push(reply);
   }
 
   emit(chunk) {
     this.running.chunks.push(chunk);
-    for (const respond of this.running.listeners) respond({ type: "chunk", chunk });
+    for (const reply of this.running.listeners) reply({ type: "chunk", chunk });
   }
 
   /** The model emits some text, or the turn ends. */
-  speak() {
+  generate() {
     const turn = this.running;
     if (turn === null) return;
     const called = { toolCallId: `c-${turn.answer}`, toolName: "weather" };
@@ -157,7 +157,7 @@ class Agent {
     else if (chunks.length > 1 && !within)
       this.add(answer, "assistant", [{ type: "text", text }], this.nodes.has(parent) ? parent : this.leaf);
     this.touch();
-    for (const respond of listeners) respond({ type: "over" });
+    for (const reply of listeners) reply({ type: "over" });
     const next = this.queue.shift();
     if (next !== undefined) this.begin(next);
   }
@@ -169,9 +169,9 @@ class Agent {
     if (turn === undefined) return;
     this.queue = this.queue.filter((other) => other !== turn);
     this.accepted = this.accepted.filter((id) => id !== messageId);
-    for (const respond of turn.listeners) {
-      respond({ type: "chunk", chunk: { type: "abort" } });
-      respond({ type: "over" });
+    for (const reply of turn.listeners) {
+      reply({ type: "chunk", chunk: { type: "abort" } });
+      reply({ type: "over" });
     }
   }
 
@@ -186,69 +186,69 @@ class Agent {
   }
 }
 
-/** The agent's reaction to a request that arrives. */
+/** The agent's reaction to each kind of request. */
 const ARRIVALS = {
-  read: (agent, { limit, find }, respond) =>
-    respond({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
-  readAbove: (agent, { before, limit }, respond) => respond({ type: "readAbove", ...agent.page(limit, before) }),
-  check: (agent, _, respond) => respond({ type: "checked", updatedAt: agent.isThere ? agent.updatedAt : null }),
-  chat: (agent, { input }, respond) => agent.chat(input, respond),
-  listen: (agent, _, respond) => (agent.running ? agent.follow(respond) : respond({ type: "over" })),
-  append(agent, { message }, respond) {
-    if (agent.running !== null) return respond({ type: "failed", ...refused("turn_in_progress") });
+  read: (agent, { limit, find }, reply) =>
+    reply({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
+  readOlder: (agent, { before, limit }, reply) => reply({ type: "readOlder", ...agent.page(limit, before) }),
+  check: (agent, _, reply) => reply({ type: "checked", updatedAt: agent.exists ? agent.updatedAt : null }),
+  chat: (agent, { input }, reply) => agent.chat(input, reply),
+  listen: (agent, _, reply) => (agent.running ? agent.follow(reply) : reply({ type: "over" })),
+  append(agent, { message }, reply) {
+    if (agent.running !== null) return reply({ type: "failed", ...refused("turn_in_progress") });
     if (!agent.nodes.has(message.id)) {
       agent.add(message.id, "user", message.parts, null);
       agent.accepted.push(message.id);
     }
-    respond({ type: "done" });
+    reply({ type: "done" });
   },
-  cancel(agent, { messageId }, respond) {
+  cancel(agent, { messageId }, reply) {
     agent.cancel(messageId);
-    respond({ type: "done" });
+    reply({ type: "done" });
   },
-  switch(agent, { leaf }, respond) {
-    if (agent.running !== null || !agent.nodes.has(leaf)) return respond({ type: "failed", ...refused("not_found") });
+  switch(agent, { leaf }, reply) {
+    if (agent.running !== null || !agent.nodes.has(leaf)) return reply({ type: "failed", ...refused("not_found") });
     agent.leaf = leaf;
     agent.touch();
-    respond({ type: "done" });
+    reply({ type: "done" });
   },
-  remove(agent, { id }, respond) {
+  remove(agent, { id }, reply) {
     agent.remove(id);
-    respond({ type: "done" });
+    reply({ type: "done" });
   },
-  "await connection": (_, __, respond) => respond({ type: "back" }),
+  "await connection": (_, __, reply) => reply({ type: "reconnected" }),
 };
 
-export class Simulation {
+export class World {
   agent = new Agent();
   state = EMPTY;
-  /** The requests: `{ effect, isThere, isBroken, answers }`. */
+  /** The page's requests: `{ effect, hasArrived, isBroken, answers }`. */
   requests = [];
-  /** The holder of each ticket, and its outcome. */
+  /** The page's promises by ticket: `{ of, value }`. `value`: how it was resolved. */
   tickets = new Map();
   sends = [];
-  /** The messages that the reader asked to remove, and those that the page knows are deleted. */
+  /** The messages that the reader requested to remove, and those that the page knows to be deleted. */
   unwanted = new Set();
   removed = new Set();
-  /** How far the agent had written at the time of the last read that the page accepted. */
-  seqRead = 0;
+  /** The agent's newest `seq` at the time of the last read that the page accepted. */
+  lastSeqRead = 0;
   clock = 0;
   #count = 0;
 
   constructor(history) {
     for (let n = 0; n < history; n += 1)
       this.agent.add(`h${n}`, n % 2 ? "assistant" : "user", [{ type: "text", text: `${n}` }], this.agent.leaf);
-    this.happen({ type: "open" });
+    this.dispatch({ type: "open" });
   }
 
-  happen(happening) {
+  dispatch(action) {
     const before = JSON.stringify(this.state);
-    const [state, effects] = step(this.state, happening);
+    const [state, effects] = step(this.state, action);
     assert.equal(JSON.stringify(this.state), before, "a step changes the state that it was given");
-    if (happening.type === "read" && JSON.parse(before).reading?.request === happening.request)
-      this.seqRead = happening.seqRead;
+    if (action.type === "read" && JSON.parse(before).reading?.request === action.request)
+      this.lastSeqRead = action.lastSeqRead;
     this.state = state;
-    for (const effect of effects) this.#do(effect, happening);
+    for (const effect of effects) this.#do(effect, action);
     this.#check();
   }
 
@@ -256,16 +256,23 @@ export class Simulation {
     if (effect.do === "resolve") {
       const ticket = this.tickets.get(effect.ticket);
       assert.ok(
-        ticket !== undefined && ticket.outcome === undefined,
-        `ticket ${effect.ticket} is told ${effect.value} after ${ticket?.outcome}`,
+        ticket !== undefined && ticket.value === undefined,
+        `ticket ${effect.ticket} resolves to ${effect.value} after ${ticket?.value}`,
       );
-      ticket.outcome = effect.value;
-    } else if (effect.do === "give up") {
+      ticket.value = effect.value;
+    } else if (effect.do === "abort") {
       const request = this.requests.find((request) => request.effect.request === effect.request);
-      if (request !== undefined) request.isGivenUp = true;
+      if (request !== undefined) request.isAborted = true;
     } else if (effect.request !== undefined) {
-      const isRequested = type === "branch off";
-      this.requests.push({ effect, isThere: false, isBroken: false, answers: [], isRequested, seqRead: this.seqRead });
+      const wasConfirmed = type === "branch off";
+      this.requests.push({
+        effect,
+        hasArrived: false,
+        isBroken: false,
+        answers: [],
+        wasConfirmed,
+        lastSeqRead: this.lastSeqRead,
+      });
     }
   }
 
@@ -274,19 +281,19 @@ export class Simulation {
     const shown = messagesOf(this.state).map(({ id }) => id);
     assert.equal(new Set(shown).size, shown.length, `a message is shown twice: ${shown}`);
     for (const { id, ticket } of this.sends) {
-      if (this.tickets.get(ticket).outcome !== undefined || this.unwanted.has(id)) continue;
+      if (this.tickets.get(ticket).value !== undefined || this.unwanted.has(id)) continue;
       assert.ok(
-        shown.includes(id) || this.state.line.some((waiting) => waiting.id === id),
-        `${id} is neither shown nor waiting, and its sender was not notified`,
+        shown.includes(id) || this.state.queue.some((entry) => entry.id === id),
+        `${id} is neither shown nor queued, and its promise is pending`,
       );
     }
     this.#checkLive();
     for (const id of this.removed) assert.ok(!shown.includes(id), `${id} was removed and is shown again`);
     if (this.state.turn === null)
       assert.equal(
-        this.state.deeds.some(({ knownFrom }) => knownFrom === null),
+        this.state.optimisticUpdates.some(({ includedFrom }) => includedFrom === null),
         false,
-        "a deed belongs to no turn",
+        "an optimistic update belongs to no turn",
       );
   }
 
@@ -307,10 +314,10 @@ export class Simulation {
         `${id} is in no part`,
       );
     assert.ok(live.steps.length <= parts.filter(({ type }) => type === "step-start").length, "a step is drawn twice");
-    const times = live.steps.flatMap(({ from, saidAt, to, tools }) => [
+    const times = live.steps.flatMap(({ from, firstOutputAt, to, tools }) => [
       [live.from, from],
-      [from, saidAt ?? from],
-      [saidAt ?? from, to ?? this.clock],
+      [from, firstOutputAt ?? from],
+      [firstOutputAt ?? from, to ?? this.clock],
       ...tools.map((tool) => [tool.from, tool.to ?? this.clock]),
     ]);
     for (const [from, to] of times) assert.ok(from <= to, `a bar goes back in time: ${JSON.stringify(live)}`);
@@ -328,21 +335,21 @@ export class Simulation {
   }
 
   arrive(request) {
-    request.isThere = true;
+    request.hasArrived = true;
     const { effect } = request;
     if (effect.do === "chat") this.#checkView(request);
-    ARRIVALS[effect.do](this.agent, effect, (happening) => {
-      if (!request.isBroken) request.answers.push({ at: 0, ...happening, request: effect.request });
+    ARRIVALS[effect.do](this.agent, effect, (action) => {
+      if (!request.isBroken) request.answers.push({ at: 0, ...action, request: effect.request });
     });
   }
 
-  /** A turn at an existing message hides what the reader saw only if the reader requested it. */
-  #checkView({ effect: { input }, isRequested, seqRead }) {
+  /** A turn at an existing message hides messages that the reader saw only after a confirmation. */
+  #checkView({ effect: { input }, wasConfirmed, lastSeqRead }) {
     const named = this.agent.nodes.get(input.message?.id ?? input.messageId)?.message;
     const isNewAnswer = input.trigger && named?.role === "assistant";
-    if (isRequested || isNewAnswer || named === undefined || this.agent.running !== null) return;
+    if (wasConfirmed || isNewAnswer || named === undefined || this.agent.running !== null) return;
     for (const { message, seq } of this.agent.newerThan(named.id))
-      assert.ok(seq > seqRead, `${message.id} leaves the view, and the reader did not request it`);
+      assert.ok(seq > lastSeqRead, `${message.id} leaves the view without a confirmation`);
   }
 
   deliver(request) {
@@ -352,13 +359,13 @@ export class Simulation {
     request.last = answer;
     const { effect } = request;
     if (effect.do === "remove" && answer.type === "done" && request.wasLoaded) this.removed.add(effect.id);
-    this.happen(answer);
+    this.dispatch(answer);
   }
 
   /** The connection breaks. What the agent has received remains received. */
   drop(request, wasSent = true) {
     if (request.effect.do === "await connection") return;
-    request.isThere = true;
+    request.hasArrived = true;
     request.isBroken = true;
     request.answers = [{ type: "failed", request: request.effect.request, ...lost(wasSent) }];
   }
@@ -366,18 +373,18 @@ export class Simulation {
   /** Everything in progress finishes. */
   settle(pick) {
     for (let turns = 0; turns < 2_000; turns += 1) {
-      const open = this.requests.filter(({ isThere, answers }) => !isThere || answers.length > 0);
+      const open = this.requests.filter(({ hasArrived, answers }) => !hasArrived || answers.length > 0);
       if (open.length > 0) {
         const request = open[pick(open.length)];
-        if (!request.isThere) this.arrive(request);
+        if (!request.hasArrived) this.arrive(request);
         else this.deliver(request);
       } else if (this.agent.running !== null) {
-        this.agent.speak();
+        this.agent.generate();
       } else {
         return;
       }
     }
-    assert.fail("it does not end");
+    assert.fail("the game does not end");
   }
 
   /** The invariants once everything has finished and the page has read. */
@@ -385,12 +392,19 @@ export class Simulation {
     const { state, agent } = this;
     assert.equal(phaseOf(state), "idle");
     assert.deepEqual(
-      [state.turn, state.line, state.deeds, [...state.errands.keys()], state.reading, state.readingAbove],
+      [
+        state.turn,
+        state.queue,
+        state.optimisticUpdates,
+        [...state.pendingRequests.keys()],
+        state.reading,
+        state.readingOlder,
+      ],
       [null, [], [], [], null, null],
     );
-    assert.notEqual(state.decision?.newer, null, "a decision waits for nothing");
-    for (const [ticket, { of, outcome }] of this.tickets)
-      assert.ok(outcome !== undefined, `ticket ${ticket} (${of}) has no outcome`);
+    assert.notEqual(state.decision?.newer, null, "a decision is still pending");
+    for (const [ticket, { of, value }] of this.tickets)
+      assert.ok(value !== undefined, `ticket ${ticket} (${of}) was not resolved`);
     const path = agent.path().map(({ message }) => message);
     const shown = messagesOf(state);
     assert.deepEqual(
@@ -398,14 +412,14 @@ export class Simulation {
       path.slice(-shown.length || path.length).map(({ id }) => id),
     );
     assert.deepEqual(shown, path.slice(-shown.length || path.length));
-    if (state.above === null) assert.equal(shown.length, path.length);
+    if (state.olderCursor === null) assert.equal(shown.length, path.length);
     for (const { id, ticket } of this.sends) {
       if (this.unwanted.has(id)) continue;
-      const { outcome } = this.tickets.get(ticket);
+      const { value } = this.tickets.get(ticket);
       assert.equal(
-        outcome,
+        value,
         agent.accepted.includes(id),
-        `${id}: the outcome is ${outcome}, and the agent has accepted ${agent.accepted}`,
+        `${id}: its promise resolved to ${value}, and the agent has accepted ${agent.accepted}`,
       );
     }
     const sent = this.sends.map(({ id }) => id).filter((id) => agent.accepted.includes(id) && !this.unwanted.has(id));
@@ -417,162 +431,159 @@ export class Simulation {
   }
 }
 
-const shownBy = (simulation, role) => messagesOf(simulation.state).filter((message) => message.role === role);
+const shownBy = (world, role) => messagesOf(world.state).filter((message) => message.role === role);
 const pick = (list, dice) => list[dice % list.length];
 
-/** The moves, and how often each is played. */
+/** The moves, each with its frequency. */
 export const MOVES = {
   send: [
     6,
-    (simulation) => {
-      const id = simulation.name("m");
-      const ticket = simulation.ticket(`send ${id}`);
-      simulation.sends.push({ id, ticket });
-      simulation.happen({ type: "send", id, text: id, more: {}, at: 1, ticket });
+    (world) => {
+      const id = world.name("m");
+      const ticket = world.ticket(`send ${id}`);
+      world.sends.push({ id, ticket });
+      world.dispatch({ type: "send", id, text: id, more: {}, at: 1, ticket });
     },
   ],
-  "take back": [
+  withdraw: [
     3,
-    (simulation, dice) => {
-      const waiting = pick(simulation.state.line, dice);
-      if (waiting) simulation.happen({ type: "takeBack", id: waiting.id });
+    (world, dice) => {
+      const entry = pick(world.state.queue, dice);
+      if (entry) world.dispatch({ type: "withdraw", id: entry.id });
     },
   ],
   resend: [
     2,
-    (simulation, dice) => {
-      const message = pick(shownBy(simulation, "user"), dice);
+    (world, dice) => {
+      const message = pick(shownBy(world, "user"), dice);
       if (!message) return;
-      const newId = simulation.name("r");
-      const ticket = simulation.ticket(`resend ${newId}`);
-      simulation.sends.push({ id: newId, ticket });
-      simulation.happen({ type: "resend", id: message.id, newId, text: newId, at: 1, ticket });
+      const newId = world.name("r");
+      const ticket = world.ticket(`resend ${newId}`);
+      world.sends.push({ id: newId, ticket });
+      world.dispatch({ type: "resend", id: message.id, newId, text: newId, at: 1, ticket });
     },
   ],
   regenerate: [
     2,
-    (simulation, dice) => {
-      const message = pick(shownBy(simulation, "assistant"), dice);
-      if (message) simulation.happen({ type: "regenerate", id: message.id });
+    (world, dice) => {
+      const message = pick(shownBy(world, "assistant"), dice);
+      if (message) world.dispatch({ type: "regenerate", id: message.id });
     },
   ],
   approve: [
     1,
-    (simulation, dice) => {
-      // A pending call is among the newest messages.
-      const message = pick(shownBy(simulation, "assistant").slice(-5), dice);
-      if (message) simulation.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
+    (world, dice) => {
+      // An open call is among the newest.
+      const message = pick(shownBy(world, "assistant").slice(-5), dice);
+      if (message) world.dispatch({ type: "decide", messageId: message.id, call: { approvalId: "p", approved: true } });
     },
   ],
   retry: [
     1,
-    (simulation, dice) => {
-      const message = pick(shownBy(simulation, "user").slice(-3), dice);
-      if (message) simulation.happen({ type: "retry", id: message.id });
+    (world, dice) => {
+      const message = pick(shownBy(world, "user").slice(-3), dice);
+      if (message) world.dispatch({ type: "retry", id: message.id });
     },
   ],
-  "branch off": [1, (simulation) => simulation.happen({ type: "branch off" })],
-  "decide again": [1, (simulation) => simulation.happen({ type: "decide again" })],
-  stop: [2, (simulation) => simulation.happen({ type: "stop" })],
-  check: [3, (simulation) => simulation.happen({ type: "check" })],
-  "load above": [
-    2,
-    (simulation) => simulation.happen({ type: "loadAbove", limit: 20, ticket: simulation.ticket("load above") }),
-  ],
-  reload: [1, (simulation) => simulation.happen({ type: "reload", ticket: simulation.ticket("reload") })],
+  "branch off": [1, (world) => world.dispatch({ type: "branch off" })],
+  "cancel decision": [1, (world) => world.dispatch({ type: "cancel decision" })],
+  stop: [2, (world) => world.dispatch({ type: "stop" })],
+  check: [3, (world) => world.dispatch({ type: "check" })],
+  "load older": [2, (world) => world.dispatch({ type: "loadOlder", limit: 20, ticket: world.ticket("load older") })],
+  reload: [1, (world) => world.dispatch({ type: "reload", ticket: world.ticket("reload") })],
   switch: [
     1,
-    (simulation, dice) => {
-      const leaf = pick([...simulation.agent.nodes.keys()], dice);
-      if (leaf && phaseOf(simulation.state) === "idle") simulation.happen({ type: "switch", leaf });
+    (world, dice) => {
+      const leaf = pick([...world.agent.nodes.keys()], dice);
+      if (leaf && phaseOf(world.state) === "idle") world.dispatch({ type: "switch", leaf });
     },
   ],
   remove: [
     1,
-    (simulation, dice) => {
-      const message = pick(messagesOf(simulation.state), dice);
+    (world, dice) => {
+      const message = pick(messagesOf(world.state), dice);
       if (!message) return;
-      simulation.unwanted.add(message.id);
-      const wasLoaded = simulation.state.loaded.includes(message);
-      simulation.happen({ type: "remove", id: message.id });
-      simulation.requests.at(-1).wasLoaded = wasLoaded;
+      world.unwanted.add(message.id);
+      const wasLoaded = world.state.loaded.includes(message);
+      world.dispatch({ type: "remove", id: message.id });
+      world.requests.at(-1).wasLoaded = wasLoaded;
     },
   ],
   arrive: [
     16,
-    (simulation, dice) => {
+    (world, dice) => {
       const request = pick(
-        simulation.requests.filter(({ isThere }) => !isThere),
+        world.requests.filter(({ hasArrived }) => !hasArrived),
         dice,
       );
-      if (request) simulation.arrive(request);
+      if (request) world.arrive(request);
     },
   ],
   deliver: [
     24,
-    (simulation, dice) => {
+    (world, dice) => {
       const request = pick(
-        simulation.requests.filter(({ answers }) => answers.length > 0),
+        world.requests.filter(({ answers }) => answers.length > 0),
         dice,
       );
       if (!request) return;
-      simulation.deliver(request);
+      world.deliver(request);
     },
   ],
   "deliver again": [
     2,
-    (simulation, dice) => {
+    (world, dice) => {
       const request = pick(
-        simulation.requests.filter(({ last, effect }) => last && effect.do !== "chat" && effect.do !== "listen"),
+        world.requests.filter(({ last, effect }) => last && effect.do !== "chat" && effect.do !== "listen"),
         dice,
       );
-      if (request) simulation.happen(request.last);
+      if (request) world.dispatch(request.last);
     },
   ],
   drop: [
     4,
-    (simulation, dice) => {
+    (world, dice) => {
       const request = pick(
-        simulation.requests.filter(({ isThere, answers, isBroken }) => !isBroken && (!isThere || answers.length > 0)),
+        world.requests.filter(({ hasArrived, answers, isBroken }) => !isBroken && (!hasArrived || answers.length > 0)),
         dice,
       );
-      if (request) simulation.drop(request);
+      if (request) world.drop(request);
     },
   ],
   "drop without a connection": [
     2,
-    (simulation, dice) => {
+    (world, dice) => {
       const request = pick(
-        simulation.requests.filter(({ isThere }) => !isThere),
+        world.requests.filter(({ hasArrived }) => !hasArrived),
         dice,
       );
-      if (request) simulation.drop(request, false);
+      if (request) world.drop(request, false);
     },
   ],
   "drop a stream": [
     3,
-    (simulation, dice) => {
+    (world, dice) => {
       const request = pick(
-        simulation.requests.filter(
-          ({ effect, isThere, isBroken, last }) =>
-            effect.do === "chat" && isThere && !isBroken && last?.type !== "over" && last?.type !== "failed",
+        world.requests.filter(
+          ({ effect, hasArrived, isBroken, last }) =>
+            effect.do === "chat" && hasArrived && !isBroken && last?.type !== "over" && last?.type !== "failed",
         ),
         dice,
       );
-      if (request) simulation.drop(request);
+      if (request) world.drop(request);
     },
   ],
-  speak: [14, (simulation) => simulation.agent.speak()],
+  generate: [14, (world) => world.agent.generate()],
   "another client appends": [
     1,
-    (simulation) => {
-      if (simulation.agent.running === null)
-        simulation.agent.add(simulation.name("o"), "user", [{ type: "text", text: "other" }], simulation.agent.leaf);
+    (world) => {
+      if (world.agent.running === null)
+        world.agent.add(world.name("o"), "user", [{ type: "text", text: "other" }], world.agent.leaf);
     },
   ],
   "another client chats": [
     1,
-    (simulation) => simulation.agent.chat({ message: { id: simulation.name("o"), role: "user", parts: [] } }, () => {}),
+    (world) => world.agent.chat({ message: { id: world.name("o"), role: "user", parts: [] } }, () => {}),
   ],
 };
 
@@ -589,7 +600,7 @@ export function diceOf(seed) {
   };
 }
 
-/** The game of a seed: the length of the history, and the moves. */
+/** A game of a seed: how long the history is, and the moves. */
 export function gameOf(seed, length) {
   const dice = diceOf(seed);
   const history = [0, 0, 3, 140][dice(4)];
@@ -600,26 +611,26 @@ export function gameOf(seed, length) {
   };
 }
 
-/** The problem; `null`: none. */
+/** The violated invariant. `null`: none. */
 export function failureOf({ seed, history, moves }) {
   const pick = diceOf(seed + 1);
   try {
-    const simulation = new Simulation(history);
-    for (const [name, dice] of moves) MOVES[name][1](simulation, dice);
-    // Twice, because the first read may cause another request.
+    const world = new World(history);
+    for (const [name, dice] of moves) MOVES[name][1](world, dice);
+    // Twice: what the first read finds may have to be requested again.
     for (let round = 0; round < 3; round += 1) {
-      simulation.settle(pick);
-      simulation.happen({ type: "check" });
+      world.settle(pick);
+      world.dispatch({ type: "check" });
     }
-    simulation.settle(pick);
-    simulation.checkEnd();
+    world.settle(pick);
+    world.checkEnd();
     return null;
   } catch (error) {
     return error;
   }
 }
 
-/** The shortest failing part of a game that leaving out moves finds. */
+/** A shorter game that still fails: moves are left out as long as it does. */
 export function shortest(game) {
   let { moves } = game;
   for (let size = moves.length >> 1; size > 0; ) {

@@ -8,14 +8,18 @@ const { erasedText, shownInput, shownName, shownText, cut, bytes, fullTime, mill
   await load("text.ts");
 const { diff } = await load("memory/diff.ts");
 const { Rows } = await load("ui/rows.ts");
-const { heard, NOTHING_SAID } = await load("conversation/answer.ts");
+const { withChunk, EMPTY_ANSWER } = await load("conversation/answer.ts");
 
 /** An assembled answer. `known`: the messages that it may continue. */
 const answerOf = (chunks, known = []) =>
   chunks.reduce(
     (answer, chunk) =>
-      heard(answer, chunk, (id) => known.find((message) => message.id === id) ?? { id, role: "assistant", parts: [] }),
-    NOTHING_SAID,
+      withChunk(
+        answer,
+        chunk,
+        (id) => known.find((message) => message.id === id) ?? { id, role: "assistant", parts: [] },
+      ),
+    EMPTY_ANSWER,
   );
 
 const { EventTree, stretchesOf } = await load("conversation/tree.ts");
@@ -336,7 +340,7 @@ test("only_changed_settings_are_sent", () => {
 const { byNearness } = await load("near.ts");
 const { snippetOf } = await load("snippet/snippet.ts");
 const { checkpointsOf, messagesIn, threadName, threadOf } = await load("sessions/thread.ts");
-const { heardLive, withTimesOf } = await load("turns/live.ts");
+const { withLiveChunk, withTimesOf } = await load("turns/live.ts");
 const { tookOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
 
 test("the_nearest_name_is_first", () => {
@@ -444,7 +448,7 @@ test("a_live_turn_has_a_bar_for_each_request_and_call", () => {
     [90, { type: "finish-step" }],
     [95, { type: "start-step" }],
   ];
-  for (const [at, chunk] of chunks) live = heardLive(live, chunk, at);
+  for (const [at, chunk] of chunks) live = withLiveChunk(live, chunk, at);
   const { from, to, rows } = waterfallOfLive(live, 200);
   assert.deepEqual([from, to], [0, 200]);
   assert.deepEqual(
@@ -464,13 +468,13 @@ test("a_call_of_zero_duration_is_labeled", () => {
     { type: "tool-input-available", toolCallId: "c", toolName: "weather" },
     { type: "tool-output-available", toolCallId: "c" },
   ];
-  const live = chunks.reduce((live, chunk) => heardLive(live, chunk, 5), null);
+  const live = chunks.reduce((live, chunk) => withLiveChunk(live, chunk, 5), null);
   assert.equal(tookOf(waterfallOfLive(live, 9).rows.at(-1)), "0 ms");
 });
 
 test("a_replayed_turn_keeps_the_times_already_received", () => {
   const playLive = (chunks, isJoined) =>
-    chunks.reduce((live, [at, chunk]) => heardLive(live, chunk, at, isJoined), null);
+    chunks.reduce((live, [at, chunk]) => withLiveChunk(live, chunk, at, isJoined), null);
   const called = { type: "tool-input-available", toolCallId: "c", toolName: "weather" };
   const before = playLive([
     [0, { type: "start", messageId: "m" }],

@@ -15,10 +15,10 @@ export interface Answer {
   readonly live: LiveTurn | null;
 }
 
-export const NOTHING_SAID: Answer = { message: null, error: null, open: new Map(), inputs: new Map(), live: null };
+export const EMPTY_ANSWER: Answer = { message: null, error: null, open: new Map(), inputs: new Map(), live: null };
 
 /** The answer with another chunk. `begin` returns the message with an id: a new one, or one that the answer continues. */
-export function heard(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {
+export function withChunk(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {
   const parts = () => (answer.message ?? begin(undefined)).parts;
   const withParts = (parts: any[]): Answer => ({
     ...answer,

@@ -20,12 +20,12 @@ import {
   type Decision,
   type Effect,
   EMPTY,
-  type Happening,
+  type Action,
   messagesOf,
   type Phase,
   phaseOf,
   type State,
-  type WaitingMessage,
+  type QueuedMessage,
 } from "./state.ts";
 import { step } from "./step.ts";
 import { EventTree } from "./tree.ts";
@@ -35,7 +35,7 @@ const PAGES_TO_FIND = 40;
 const LONG_PAGE = 1000;
 
 /** How often a lost connection is checked. */
-const BACK_MS = 300;
+const RECONNECT_CHECK_MS = 300;
 
 export class Conversation {
   readonly agent: AgentClient;
@@ -44,7 +44,7 @@ export class Conversation {
   /** All messages in order, including the one that is streaming. */
   readonly messages = signal<readonly UiMessage[]>([]);
   readonly state = signal<Phase>("loading");
-  readonly waiting = signal<readonly WaitingMessage[]>([]);
+  readonly queued = signal<readonly QueuedMessage[]>([]);
   readonly problem = signal<unknown>(null);
   /** The running turn, with its times. */
   readonly live = signal<LiveTurn | null>(null);
@@ -53,14 +53,14 @@ export class Conversation {
   /** The recorded failed turns, by the message at which each failed. */
   readonly failed = signal<ReadonlyMap<string, TurnRecord>>(new Map());
   readonly isUnknown = signal(false);
-  readonly hasMore = computed(() => this.#above.value !== null);
+  readonly hasMore = computed(() => this.#olderCursor.value !== null);
   /** The message that is being edited. */
   readonly edited = signal<string | null>(null);
-  #above = signal<string | null>(null);
+  #olderCursor = signal<string | null>(null);
   #state: State = EMPTY;
   /** The scheduled render of a streaming answer: at most one per frame. */
   #frame = 0;
-  #underWay = new Map<number, AbortController>();
+  #inFlight = new Map<number, AbortController>();
   #tickets = new Map<number, (value: boolean) => void>();
   #lastTicket = 0;
 
@@ -74,26 +74,26 @@ export class Conversation {
   }
 
   open(): void {
-    this.#happen({ type: "open" });
+    this.#dispatch({ type: "open" });
   }
 
   close(): void {
-    this.#happen({ type: "close" });
+    this.#dispatch({ type: "close" });
   }
 
   /** Reloads everything, after a change that may have moved any message. */
   async reload(): Promise<void> {
-    await this.#happenAndWait((ticket) => ({ type: "reload", ticket }));
+    await this.#dispatchAndWait((ticket) => ({ type: "reload", ticket }));
   }
 
   /** Checks whether other clients have written. */
   checkForChanges(): void {
-    this.#happen({ type: "check" });
+    this.#dispatch({ type: "check" });
   }
 
   /** Loads older messages. `false`: there are none, or loading failed. */
-  async loadAbove(limit: number | null = null): Promise<boolean> {
-    return await this.#happenAndWait((ticket) => ({ type: "loadAbove", limit, ticket }));
+  async loadOlder(limit: number | null = null): Promise<boolean> {
+    return await this.#dispatchAndWait((ticket) => ({ type: "loadOlder", limit, ticket }));
   }
 
   /** Loads the message that contains this event, wherever it is on the branch. */
@@ -106,14 +106,14 @@ export class Conversation {
       if (this.tree.pathTo(this.tree.leafId.peek()).has(eventId)) {
         for (const id of this.tree.pathTo(eventId)) if (ids.has(id)) return id;
       }
-      if (!(await this.loadAbove(LONG_PAGE))) return null;
+      if (!(await this.loadOlder(LONG_PAGE))) return null;
     }
     return null;
   }
 
   /** Sends a text, or queues it during a turn. `false`: the agent did not accept it. */
   async send(text: string, more: Partial<ChatInput> = {}): Promise<boolean> {
-    return await this.#happenAndWait((ticket) => ({
+    return await this.#dispatchAndWait((ticket) => ({
       type: "send",
       id: crypto.randomUUID(),
       text,
@@ -124,15 +124,15 @@ export class Conversation {
   }
 
   /** Withdraws a queued message, and returns its text to the composer. */
-  takeBack(id: string): void {
-    this.#happen({ type: "takeBack", id });
+  withdraw(id: string): void {
+    this.#dispatch({ type: "withdraw", id });
   }
 
   /** Replaces a message with another text. The old one stays on its own branch. `false`: the agent did not accept it. */
   async resend(id: string, text: string): Promise<boolean> {
     // The new text is appended after the preceding message.
-    if (this.messages.peek()[0]?.id === id && this.hasMore.peek() && !(await this.loadAbove())) return false;
-    return await this.#happenAndWait((ticket) => ({
+    if (this.messages.peek()[0]?.id === id && this.hasMore.peek() && !(await this.loadOlder())) return false;
+    return await this.#dispatchAndWait((ticket) => ({
       type: "resend",
       id,
       newId: crypto.randomUUID(),
@@ -143,62 +143,62 @@ export class Conversation {
   }
 
   regenerate(id: string): void {
-    this.#happen({ type: "regenerate", id });
+    this.#dispatch({ type: "regenerate", id });
   }
 
   decide(messageId: string, call: CallDecision): void {
-    this.#happen({ type: "decide", messageId, call });
+    this.#dispatch({ type: "decide", messageId, call });
   }
 
   /** Answers the call on a new branch, after the user confirmed it. */
   branchOff(): void {
-    this.#happen({ type: "branch off" });
+    this.#dispatch({ type: "branch off" });
   }
 
   /** Leaves the call open. */
-  decideAgain(): void {
-    this.#happen({ type: "decide again" });
+  cancelDecision(): void {
+    this.#dispatch({ type: "cancel decision" });
   }
 
   /** Requests an answer to a message that has none. */
   retry(id: string): void {
-    this.#happen({ type: "retry", id });
+    this.#dispatch({ type: "retry", id });
   }
 
   /** Requests an answer to a message that other messages follow. */
   answer(id: string): void {
-    this.#happen({ type: "answer", id });
+    this.#dispatch({ type: "answer", id });
   }
 
   stop(): void {
-    this.#happen({ type: "stop" });
+    this.#dispatch({ type: "stop" });
   }
 
   switchTo(eventId: string): void {
-    this.#happen({ type: "switch", leaf: this.tree.newestLeafBelow(eventId) ?? eventId });
+    this.#dispatch({ type: "switch", leaf: this.tree.newestLeafBelow(eventId) ?? eventId });
   }
 
   remove(id: string): void {
-    this.#happen({ type: "remove", id });
+    this.#dispatch({ type: "remove", id });
   }
 
   dismissProblem(): void {
-    this.#happen({ type: "dismiss" });
+    this.#dispatch({ type: "dismiss" });
   }
 
-  #happenAndWait(happening: (ticket: number) => Happening): Promise<boolean> {
+  #dispatchAndWait(action: (ticket: number) => Action): Promise<boolean> {
     this.#lastTicket += 1;
     const ticket = this.#lastTicket;
     return new Promise((resolve) => {
       this.#tickets.set(ticket, resolve);
-      this.#happen(happening(ticket));
+      this.#dispatch(action(ticket));
     });
   }
 
-  #happen(happening: Happening): void {
-    const [state, effects] = step(this.#state, happening);
+  #dispatch(action: Action): void {
+    const [state, effects] = step(this.#state, action);
     this.#state = state;
-    if (happening.type === "chunk" && phaseOf(state) === this.state.peek())
+    if (action.type === "chunk" && phaseOf(state) === this.state.peek())
       this.#frame ||= requestAnimationFrame(() => this.#show());
     else this.#show();
     for (const effect of effects) this.#do(effect);
@@ -211,17 +211,17 @@ export class Conversation {
     batch(() => {
       this.messages.value = unlessSame(this.messages.peek(), messagesOf(state));
       this.state.value = phaseOf(state);
-      this.waiting.value = unlessSame(this.waiting.peek(), state.line);
+      this.queued.value = unlessSame(this.queued.peek(), state.queue);
       this.problem.value = state.problem;
       this.decision.value = state.decision;
       this.live.value = state.turn?.answer.live ?? null;
       this.isUnknown.value = state.isUnknown;
-      this.#above.value = state.above;
+      this.#olderCursor.value = state.olderCursor;
     });
   }
 
   #fail(error: unknown): void {
-    this.#happen({ type: "problem", error });
+    this.#dispatch({ type: "problem", error });
   }
 
   #do(effect: Effect): void {
@@ -230,11 +230,11 @@ export class Conversation {
         this.#tickets.get(effect.ticket)?.(effect.value);
         this.#tickets.delete(effect.ticket);
         return;
-      case "give up":
-        this.#underWay.get(effect.request)?.abort();
+      case "abort":
+        this.#inFlight.get(effect.request)?.abort();
         return;
-      case "give all up":
-        for (const controller of this.#underWay.values()) controller.abort();
+      case "abort all":
+        for (const controller of this.#inFlight.values()) controller.abort();
         return;
       case "read tree":
         if (effect.leaf !== null) this.tree.leafId.value = effect.leaf;
@@ -242,31 +242,31 @@ export class Conversation {
       case "mark failed":
         return markFailed(this.agentName, effect.operation, effect.error);
       default:
-        return void this.#ask(effect);
+        return void this.#request(effect);
     }
   }
 
-  async #ask(effect: Extract<Effect, { request: number }>): Promise<void> {
+  async #request(effect: Extract<Effect, { request: number }>): Promise<void> {
     const { request } = effect;
     const controller = new AbortController();
     // The browser is offline.
     const wasSent = navigator.onLine;
-    this.#underWay.set(request, controller);
-    let happening: Happening;
+    this.#inFlight.set(request, controller);
+    let action: Action;
     try {
-      happening = await this.#answerOf(effect, controller.signal);
+      action = await this.#perform(effect, controller.signal);
     } catch (error) {
       const isLost = error instanceof NetworkError && (error.status ?? 500) >= 500;
-      happening = { type: "failed", request, error, isLost, wasSent };
+      action = { type: "failed", request, error, isLost, wasSent };
     }
-    this.#underWay.delete(request);
-    if (!controller.signal.aborted) this.#happen(happening);
+    this.#inFlight.delete(request);
+    if (!controller.signal.aborted) this.#dispatch(action);
   }
 
-  async #answerOf(effect: Extract<Effect, { request: number }>, signal: AbortSignal): Promise<Happening> {
+  async #perform(effect: Extract<Effect, { request: number }>, signal: AbortSignal): Promise<Action> {
     const { request } = effect;
     const { session } = this;
-    const done: Happening = { type: "done", request };
+    const done: Action = { type: "done", request };
     switch (effect.do) {
       case "read": {
         const known = await session.getSession({}, { signal });
@@ -283,12 +283,12 @@ export class Conversation {
           cursor,
         };
       }
-      case "readAbove": {
+      case "readOlder": {
         const { messages, cursor } = await session.getHistory(
           { before: effect.before, limit: effect.limit },
           { signal },
         );
-        return { type: "readAbove", request, messages, cursor };
+        return { type: "readOlder", request, messages, cursor };
       }
       case "check": {
         const quiet = openAgent(this.agentName, { isQuiet: true }).session(this.id);
@@ -296,11 +296,11 @@ export class Conversation {
         return { type: "checked", request, updatedAt: found?.updatedAt ?? null };
       }
       case "chat": {
-        const notifying = openAgentNotifying(this.agentName, () => this.#happen({ type: "accepted", request }));
-        return await this.#hear(request, notifying.session(this.id).chat(effect.input, { signal }), signal);
+        const notifying = openAgentNotifying(this.agentName, () => this.#dispatch({ type: "accepted", request }));
+        return await this.#receive(request, notifying.session(this.id).chat(effect.input, { signal }), signal);
       }
       case "listen":
-        return await this.#hear(request, session.resumeChat({ signal }), signal);
+        return await this.#receive(request, session.resumeChat({ signal }), signal);
       case "append":
         await session.appendMessage({ message: effect.message, parentId: null }, { signal });
         return done;
@@ -314,9 +314,9 @@ export class Conversation {
         await session.deleteMessages({ messageIds: [effect.id] }, { signal });
         return done;
       case "await connection":
-        await untilBack(signal);
-        return { type: "back", request };
-      case "give up":
+        await untilReconnected(signal);
+        return { type: "reconnected", request };
+      case "abort":
         return done;
     }
   }
@@ -338,10 +338,10 @@ export class Conversation {
     return found;
   }
 
-  async #hear(request: number, chunks: AsyncIterable<ChatChunk>, signal: AbortSignal): Promise<Happening> {
+  async #receive(request: number, chunks: AsyncIterable<ChatChunk>, signal: AbortSignal): Promise<Action> {
     for await (const chunk of chunks) {
       if (signal.aborted) break;
-      this.#happen({ type: "chunk", request, chunk, at: Date.now() });
+      this.#dispatch({ type: "chunk", request, chunk, at: Date.now() });
     }
     return { type: "over", request };
   }
@@ -353,12 +353,12 @@ function unlessSame<T>(before: readonly T[], after: readonly T[]): readonly T[] 
 }
 
 /** Waits a moment, and until the connection is restored. */
-function untilBack(signal: AbortSignal): Promise<void> {
+function untilReconnected(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const check = () => {
       if (signal.aborted || !isLost.peek()) resolve();
-      else setTimeout(check, BACK_MS);
+      else setTimeout(check, RECONNECT_CHECK_MS);
     };
-    setTimeout(check, BACK_MS);
+    setTimeout(check, RECONNECT_CHECK_MS);
   });
 }

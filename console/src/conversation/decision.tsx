@@ -18,7 +18,7 @@ export function BranchOff({ conversation }: { conversation: Conversation }) {
   return (
     <Dialog
       title={`${counted(decision.newer, "newer message")} after this call`}
-      onClose={() => conversation.decideAgain()}
+      onClose={() => conversation.cancelDecision()}
     >
       <div class="dialog-body">
         <p>
@@ -30,7 +30,7 @@ export function BranchOff({ conversation }: { conversation: Conversation }) {
         </p>
       </div>
       <footer>
-        <Button onClick={() => conversation.decideAgain()}>Decide later</Button>
+        <Button onClick={() => conversation.cancelDecision()}>Decide later</Button>
         <Button kind="main" icon="branch" onClick={() => conversation.branchOff()}>
           {verb} on a new branch
         </Button>

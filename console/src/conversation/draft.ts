@@ -26,8 +26,8 @@ export class Draft {
     for (const ticket of tickets) if (ticket !== null) this.do({ do: "resolve", ticket, value });
   }
 
-  giveUp(request: number | null | undefined): void {
-    if (typeof request === "number") this.do({ do: "give up", request });
+  abort(request: number | null | undefined): void {
+    if (typeof request === "number") this.do({ do: "abort", request });
   }
 
   awaitConnection(): number {

@@ -28,17 +28,17 @@ export function Question({ data, decide, isBusy }: Props) {
       <p id={id} class="part-name">
         {server === undefined ? `The tool ${shownName(tool)} asks` : `The server ${shownName(server)} asks`}
       </p>
-      {Object.entries(requests).map(([key, asked]) => (
+      {Object.entries(requests).map(([key, request]) => (
         <fieldset key={key} disabled={isBusy}>
-          <legend dir="auto">{shownText(asked.message)}</legend>
-          {asked.mode === "url" ? (
+          <legend dir="auto">{shownText(request.message)}</legend>
+          {request.mode === "url" ? (
             <p class="prose">
-              <a href={asked.url} target="_blank" rel="noopener noreferrer nofollow">
-                {shownText(asked.url)}
+              <a href={request.url} target="_blank" rel="noopener noreferrer nofollow">
+                {shownText(request.url)}
               </a>
             </p>
           ) : (
-            inputFieldsOf(asked, key).map((shown) => <Asked key={shown.control} {...shown} />)
+            inputFieldsOf(request, key).map((shown) => <QuestionField key={shown.control} {...shown} />)
           )}
         </fieldset>
       ))}
@@ -56,7 +56,7 @@ export function Question({ data, decide, isBusy }: Props) {
 
 const TYPES = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" } as const;
 
-function Asked({ control, name, field, isRequired }: FormField) {
+function QuestionField({ control, name, field, isRequired }: FormField) {
   const id = useId();
   const { type, format, minLength, maxLength, minimum: min, maximum: max } = field;
   const shared = { id, name: control, "aria-describedby": field.description && `${id}-about` };

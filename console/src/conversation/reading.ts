@@ -2,7 +2,7 @@
 
 import type { Draft } from "./draft.ts";
 import { renewed } from "./messages.ts";
-import { type Of, phaseOf, type State } from "./state.ts";
+import { type ActionOf, phaseOf, type State } from "./state.ts";
 
 const PAGE = 100;
 /** The most messages per page. Pages grow while the user scrolls up. */
@@ -12,63 +12,66 @@ const NEWEST = 30;
 /** Reads the newest messages, or all if any may have moved. It replaces a read in progress. */
 export function read(draft: Draft, ...tickets: number[]): void {
   const { state } = draft;
-  draft.giveUp(state.reading?.request);
+  draft.abort(state.reading?.request);
   const request = draft.request();
-  const find = doubtful(state);
+  const find = unconfirmedIds(state);
   state.reading = { request, find, tickets: [...(state.reading?.tickets ?? []), ...tickets] };
-  draft.do({ do: "read", request, limit: state.isMoved ? PAGE : NEWEST, find });
+  draft.do({ do: "read", request, limit: state.needsFullRead ? PAGE : NEWEST, find });
 }
 
 /** The messages that the agent may or may not have. */
-function doubtful({ turn, line }: State): readonly string[] {
-  const ids = line.filter(({ stage }) => stage === "doubtful").map(({ id }) => id);
+function unconfirmedIds({ turn, queue }: State): readonly string[] {
+  const ids = queue.filter(({ stage }) => stage === "unconfirmed").map(({ id }) => id);
   return turn?.stage === "settling" && !turn.hasStarted && turn.messageId !== null ? [turn.messageId, ...ids] : ids;
 }
 
 /** Processes the messages that were read. Returns the read, or `null` if it is out of date. */
-export function takeReading(draft: Draft, { request, updatedAt, messages, cursor }: Of<"read">): State["reading"] {
+export function acceptRead(draft: Draft, { request, updatedAt, messages, cursor }: ActionOf<"read">): State["reading"] {
   const { state } = draft;
   const { reading } = state;
   if (reading?.request !== request) return null;
-  const wasMoved = state.isMoved;
-  const all = wasMoved ? null : renewed(state.loaded, messages, cursor === null);
+  const wasFullRead = state.needsFullRead;
+  const all = wasFullRead ? null : renewed(state.loaded, messages, cursor === null);
   state.loaded = all ?? messages;
-  if (all === null || cursor === null) state.above = cursor;
-  if (wasMoved) state.problem = null;
+  if (all === null || cursor === null) state.olderCursor = cursor;
+  if (wasFullRead) state.problem = null;
   state.isUnknown = updatedAt === null;
   state.updatedAt = updatedAt ?? 0;
   state.reading = null;
-  state.isMoved = false;
-  state.isOwed = false;
-  state.deeds = state.deeds.filter(({ knownFrom }) => knownFrom === null || knownFrom > request);
-  draft.do({ do: "read tree", fromStart: wasMoved, leaf: null });
+  state.needsFullRead = false;
+  state.needsReread = false;
+  state.optimisticUpdates = state.optimisticUpdates.filter(
+    ({ includedFrom }) => includedFrom === null || includedFrom > request,
+  );
+  draft.do({ do: "read tree", fromStart: wasFullRead, leaf: null });
   return reading;
 }
 
-export function readAbove(draft: Draft, limit: number | null, tickets: readonly number[]): void {
+export function readOlder(draft: Draft, limit: number | null, tickets: readonly number[]): void {
   const { state } = draft;
-  if (state.readingAbove !== null) {
-    state.readingAbove = { ...state.readingAbove, tickets: [...state.readingAbove.tickets, ...tickets] };
-  } else if (state.above === null) {
+  if (state.readingOlder !== null) {
+    state.readingOlder = { ...state.readingOlder, tickets: [...state.readingOlder.tickets, ...tickets] };
+  } else if (state.olderCursor === null) {
     draft.resolve(tickets, false);
   } else {
-    const reading = { request: draft.request(), before: state.above, limit: limit ?? state.pageAbove };
-    state.readingAbove = { ...reading, tickets };
-    draft.do({ do: "readAbove", ...reading });
+    const reading = { request: draft.request(), before: state.olderCursor, limit: limit ?? state.olderPageSize };
+    state.readingOlder = { ...reading, tickets };
+    draft.do({ do: "readOlder", ...reading });
   }
 }
 
-export function takeReadingAbove(draft: Draft, { request, messages, cursor }: Of<"readAbove">): void {
+export function acceptOlderRead(draft: Draft, { request, messages, cursor }: ActionOf<"readOlder">): void {
   const { state } = draft;
-  const reading = state.readingAbove;
+  const reading = state.readingOlder;
   if (reading?.request !== request) return;
-  state.readingAbove = null;
+  state.readingOlder = null;
   // The messages have moved since the request.
-  if (request < state.since || state.above !== reading.before) return readAbove(draft, reading.limit, reading.tickets);
+  if (request < state.validSince || state.olderCursor !== reading.before)
+    return readOlder(draft, reading.limit, reading.tickets);
   const known = new Set(state.loaded.map(({ id }) => id));
   state.loaded = [...messages.filter(({ id }) => !known.has(id)), ...state.loaded];
-  state.above = cursor;
-  state.pageAbove = Math.min(LONGEST_PAGE, state.pageAbove * 2);
+  state.olderCursor = cursor;
+  state.olderPageSize = Math.min(LONGEST_PAGE, state.olderPageSize * 2);
   draft.resolve(reading.tickets, true);
 }
 
@@ -77,18 +80,18 @@ export function checkForChanges(draft: Draft): void {
   const { state } = draft;
   if (phaseOf(state) !== "idle" || state.reading !== null) return;
   // A check that has no answer yet may never get one.
-  draft.giveUp(state.checking);
+  draft.abort(state.checking);
   state.checking = draft.request();
   draft.do({ do: "check", request: state.checking });
 }
 
-export function takeCheck(draft: Draft, { request, updatedAt }: Of<"checked">): void {
+export function acceptCheck(draft: Draft, { request, updatedAt }: ActionOf<"checked">): void {
   const { state } = draft;
   if (state.checking !== request) return;
   state.checking = null;
-  const isSame = (updatedAt ?? 0) === state.updatedAt && !state.isOwed;
+  const isSame = (updatedAt ?? 0) === state.updatedAt && !state.needsReread;
   if (isSame || phaseOf(state) !== "idle" || state.reading !== null) return;
-  if (updatedAt === null || state.isUnknown) state.isMoved = true;
+  if (updatedAt === null || state.isUnknown) state.needsFullRead = true;
   state.wantsToListen = true;
   read(draft);
 }

@@ -1,12 +1,12 @@
-// The page's state of a conversation, the events that change it (`Happening`), and the effects that
+// The page's state of a conversation, the actions that change it, and the effects that
 // they cause. `step.ts` has the rules.
 
 import type { ChatChunk, ChatInput, InputAnswers, UiMessage } from "session-agent";
 import type { LiveTurn } from "../turns/live.ts";
-import { type Answer, NOTHING_SAID } from "./answer.ts";
+import { type Answer, EMPTY_ANSWER } from "./answer.ts";
 
 /** A message that this page sent, and that is answered after the preceding ones. */
-export interface WaitingMessage {
+export interface QueuedMessage {
   readonly id: string;
   readonly text: string;
 }
@@ -22,10 +22,10 @@ export interface Failure {
 }
 
 /**
- * An action of the user that the agent's messages don't show yet (an optimistic update). It is applied
- * on top of them, so a late answer can't undo it, and a failure needs no rollback.
+ * A change by the user that the agent's messages don't show yet. It is applied on top of them, so a
+ * late answer can't undo it, and a failure needs no rollback.
  */
-export interface Deed {
+export interface OptimisticUpdate {
   /** The number of its request. */
   readonly request: number;
   /** Removes the messages from this one on. */
@@ -34,7 +34,7 @@ export interface Deed {
   readonly message: UiMessage | null;
   readonly isNewer: boolean;
   /** A read with this number or a higher one includes it. `null`: none yet. */
-  readonly knownFrom: number | null;
+  readonly includedFrom: number | null;
 }
 
 /** The turn whose answer is shown. */
@@ -43,12 +43,12 @@ export interface Turn {
   /** Whether this page started it. */
   readonly isOurs: boolean;
   /**
-   * - `asked`: no part of the answer has arrived.
+   * - `requested`: no part of the answer has arrived.
    * - `streaming`: the answer is streaming.
    * - `lost`: the connection broke.
    * - `settling`: it appears to be over, and the agent's messages are being read.
    */
-  readonly stage: "asked" | "streaming" | "lost" | "settling";
+  readonly stage: "requested" | "streaming" | "lost" | "settling";
   readonly isAccepted: boolean;
   readonly hasStarted: boolean;
   readonly isStopping: boolean;
@@ -63,28 +63,28 @@ export interface Turn {
   readonly settledFrom: number;
 }
 
-export interface HeardChunk {
+export interface ReceivedChunk {
   readonly chunk: ChatChunk;
   readonly at: number;
 }
 
 /** A queued message: its turn is not shown yet. The queue is in the order of sending. */
-export interface Waiting extends WaitingMessage {
+export interface QueueEntry extends QueuedMessage {
   readonly ticket: number;
   readonly message: UiMessage;
   readonly input: ChatInput;
   /**
    * - `unsent`: preceding messages are sent first.
-   * - `asked`: it is in transit, or queued in the agent.
+   * - `requested`: it is in transit, or queued in the agent.
    * - `lost`: the connection broke.
-   * - `doubtful`: the connection is restored, and a read will show whether the agent has it.
+   * - `unconfirmed`: the connection is restored, and a read will show whether the agent has it.
    */
-  readonly stage: "unsent" | "asked" | "lost" | "doubtful";
+  readonly stage: "unsent" | "requested" | "lost" | "unconfirmed";
   /** The number of the chat request, or of the wait for the connection. */
   readonly request: number;
   readonly isAccepted: boolean;
   /** Whether the agent may already have it. */
-  readonly wasAsked: boolean;
+  readonly wasSent: boolean;
   /** The agent had it when the user removed it, so it is not sent again. */
   readonly wasRead: boolean;
   /** The user withdrew it: by this request, or as soon as the agent has accepted it. */
@@ -92,15 +92,15 @@ export interface Waiting extends WaitingMessage {
   /** The agent reported that it is no longer queued. */
   readonly isCancelled: boolean;
   /** The chunks of its answer so far. Its turn is shown when the previous one is over. */
-  readonly chunks: readonly HeardChunk[];
+  readonly chunks: readonly ReceivedChunk[];
   readonly end: "over" | Failure | null;
 }
 
 /** A request to the agent besides messages and answers. */
-export type Errand =
+export type PendingRequest =
   | { readonly kind: "append" }
   | { readonly kind: "stop"; readonly messageId: string | null }
-  | { readonly kind: "take back"; readonly id: string }
+  | { readonly kind: "withdraw"; readonly id: string }
   /** `isLoaded`: the agent had the message when the user removed it. */
   | { readonly kind: "remove"; readonly id: string; readonly isLoaded: boolean }
   | { readonly kind: "switch"; readonly leaf: string };
@@ -132,13 +132,13 @@ export interface State {
   readonly next: number;
   /** The agent's messages as they were read, without the user's later actions. */
   readonly loaded: readonly UiMessage[];
-  readonly deeds: readonly Deed[];
+  readonly optimisticUpdates: readonly OptimisticUpdate[];
   /** Deleted messages. A read that started before the deletion doesn't restore them. */
   readonly removedIds: ReadonlySet<string>;
   /** The cursor of the older messages. `null`: there are none. */
-  readonly above: string | null;
-  readonly pageAbove: number;
-  readonly readingAbove: {
+  readonly olderCursor: string | null;
+  readonly olderPageSize: number;
+  readonly readingOlder: {
     readonly request: number;
     readonly limit: number;
     readonly before: string;
@@ -152,11 +152,11 @@ export interface State {
     readonly tickets: readonly number[];
   } | null;
   /** Any message may have moved since all were read, so the next read reads all. */
-  readonly isMoved: boolean;
+  readonly needsFullRead: boolean;
   /** A read failed: the next check reads the list again, even if nothing changed. */
-  readonly isOwed: boolean;
+  readonly needsReread: boolean;
   /** A request with a smaller number is out of date. */
-  readonly since: number;
+  readonly validSince: number;
   readonly checking: number | null;
   /** Checks for a running turn that this page did not start. */
   readonly listening: number | null;
@@ -164,10 +164,10 @@ export interface State {
   readonly wantsToListen: boolean;
   readonly turn: Turn | null;
   /** The received chunks and times of a turn whose connection broke. */
-  readonly heardBefore: LiveTurn | null;
+  readonly liveBefore: LiveTurn | null;
   readonly decision: Decision | null;
-  readonly line: readonly Waiting[];
-  readonly errands: ReadonlyMap<number, Errand>;
+  readonly queue: readonly QueueEntry[];
+  readonly pendingRequests: ReadonlyMap<number, PendingRequest>;
   readonly problem: unknown;
 }
 
@@ -176,38 +176,38 @@ export const EMPTY: State = {
   isClosed: false,
   next: 1,
   loaded: [],
-  deeds: [],
+  optimisticUpdates: [],
   removedIds: new Set(),
-  above: null,
-  pageAbove: 100,
-  readingAbove: null,
+  olderCursor: null,
+  olderPageSize: 100,
+  readingOlder: null,
   isUnknown: false,
   updatedAt: 0,
   reading: null,
-  isMoved: true,
-  isOwed: false,
-  since: 0,
+  needsFullRead: true,
+  needsReread: false,
+  validSince: 0,
   checking: null,
   listening: null,
   wantsToListen: false,
   turn: null,
-  heardBefore: null,
+  liveBefore: null,
   decision: null,
-  line: [],
-  errands: new Map(),
+  queue: [],
+  pendingRequests: new Map(),
   problem: null,
 };
 
 /** The user's actions, and the answers to requests. `at` is the time. */
-export type Happening =
-  | { type: "open" | "check" | "stop" | "dismiss" | "close" | "decide again" | "branch off" }
+export type Action =
+  | { type: "open" | "check" | "stop" | "dismiss" | "close" | "cancel decision" | "branch off" }
   /** A failure of something that has no rule here. */
   | { type: "problem"; error: unknown }
   | { type: "reload"; ticket: number }
-  | { type: "loadAbove"; limit: number | null; ticket: number }
+  | { type: "loadOlder"; limit: number | null; ticket: number }
   | { type: "send"; id: string; text: string; more: Partial<ChatInput>; at: number; ticket: number }
   | { type: "resend"; id: string; newId: string; text: string; at: number; ticket: number }
-  | { type: "regenerate" | "retry" | "answer" | "remove" | "takeBack"; id: string }
+  | { type: "regenerate" | "retry" | "answer" | "remove" | "withdraw"; id: string }
   | { type: "decide"; messageId: string; call: CallDecision }
   | { type: "switch"; leaf: string }
   /** `found`: the requested messages that the agent has, on any branch. */
@@ -219,21 +219,21 @@ export type Happening =
       messages: readonly UiMessage[];
       cursor: string | null;
     }
-  | { type: "readAbove"; request: number; messages: readonly UiMessage[]; cursor: string | null }
+  | { type: "readOlder"; request: number; messages: readonly UiMessage[]; cursor: string | null }
   | { type: "checked"; request: number; updatedAt: number | null }
-  | { type: "accepted" | "over" | "done" | "back"; request: number }
+  | { type: "accepted" | "over" | "done" | "reconnected"; request: number }
   | { type: "chunk"; request: number; chunk: ChatChunk; at: number }
   | ({ type: "failed"; request: number } & Failure);
 
-/** A kind of happening. */
-export type Of<Type extends Happening["type"]> = Extract<Happening, { type: Type }>;
+/** The actions of a type. */
+export type ActionOf<Type extends Action["type"]> = Extract<Action, { type: Type }>;
 
-/** The work to do. Each effect with a request results in a happening with its number. */
+/** The work to do. Each effect with a request results in an action with its number. */
 export type Effect =
   /** `read` or `failed`. */
   | { do: "read"; request: number; limit: number; find: readonly string[] }
-  /** `readAbove` or `failed`. */
-  | { do: "readAbove"; request: number; before: string; limit: number }
+  /** `readOlder` or `failed`. */
+  | { do: "readOlder"; request: number; before: string; limit: number }
   /** `checked` or `failed`. */
   | { do: "check"; request: number }
   /** `accepted`, any number of `chunk`, and `over` or `failed`. */
@@ -246,9 +246,9 @@ export type Effect =
   | { do: "remove"; request: number; id: string }
   /** `back`, when the connection is restored. */
   | { do: "await connection"; request: number }
-  /** Ignores all later happenings with this number. */
-  | { do: "give up"; request: number }
-  | { do: "give all up" }
+  /** Ignores all later actions with this number. */
+  | { do: "abort"; request: number }
+  | { do: "abort all" }
   /** Updates the tree of events. `fromStart`: reads it from the start, because events may have been deleted. */
   | { do: "read tree"; fromStart: boolean; leaf: string | null }
   /** Resolves the caller's promise. */
@@ -264,13 +264,16 @@ export function phaseOf({ isOpen, turn }: State): Phase {
 }
 
 /** All messages in order: the agent's, the user's pending actions, and the streaming answer. */
-export function messagesOf({ loaded, deeds, removedIds, turn }: State): readonly UiMessage[] {
-  const done = deeds.reduce(withDeed, loaded);
+export function messagesOf({ loaded, optimisticUpdates, removedIds, turn }: State): readonly UiMessage[] {
+  const done = optimisticUpdates.reduce(withUpdate, loaded);
   const shown = turn?.answer.message ? withMessage(done, turn.answer.message) : done;
   return removedIds.size === 0 ? shown : shown.filter(({ id }) => !removedIds.has(id));
 }
 
-function withDeed(messages: readonly UiMessage[], { cutAt, message, isNewer }: Deed): readonly UiMessage[] {
+function withUpdate(
+  messages: readonly UiMessage[],
+  { cutAt, message, isNewer }: OptimisticUpdate,
+): readonly UiMessage[] {
   const cut = cutAt === null ? -1 : messages.findIndex(({ id }) => id === cutAt);
   const rest = cut < 0 ? messages : messages.slice(0, cut);
   if (message === null) return rest;
@@ -283,15 +286,15 @@ function withMessage(messages: readonly UiMessage[], message: UiMessage): readon
   return index < 0 ? [...messages, message] : messages.with(index, message);
 }
 
-export function askedTurn(request: number, more: Partial<Turn>): Turn {
+export function newTurn(request: number, more: Partial<Turn>): Turn {
   return {
     request,
     isOurs: true,
-    stage: "asked",
+    stage: "requested",
     isAccepted: false,
     hasStarted: false,
     isStopping: false,
-    answer: NOTHING_SAID,
+    answer: EMPTY_ANSWER,
     input: null,
     messageId: null,
     ticket: null,

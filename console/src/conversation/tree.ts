@@ -45,7 +45,7 @@ export class EventTree {
   /** The read in progress; there is at most one. */
   #reading: Promise<void> | null = null;
   /** The request that arrived during a read, and follows it. */
-  #asked: "nothing" | "what is new" | "all" = "nothing";
+  #queuedRead: "nothing" | "newer" | "all" = "nothing";
 
   /** `mayBuild`: whether the caller may run `buildWorkingContext`. */
   constructor(
@@ -72,7 +72,7 @@ export class EventTree {
    */
   async catchUp(fromStart = false): Promise<void> {
     if (this.#reading !== null) {
-      this.#asked = fromStart || this.#asked === "all" ? "all" : "what is new";
+      this.#queuedRead = fromStart || this.#queuedRead === "all" ? "all" : "newer";
     } else if (this.nodes.peek() !== null) {
       await this.#begin(fromStart);
     }
@@ -87,11 +87,11 @@ export class EventTree {
   }
 
   async #read(fromStart: boolean): Promise<void> {
-    for (let all = fromStart; ; all = this.#asked === "all") {
-      this.#asked = "nothing";
+    for (let all = fromStart; ; all = this.#queuedRead === "all") {
+      this.#queuedRead = "nothing";
       this.isReading.value = all;
       await this.#readInto(all ? new TreeEvents() : this.#events);
-      if (this.#asked === "nothing") return;
+      if (this.#queuedRead === "nothing") return;
     }
   }
 

@@ -1,85 +1,86 @@
 // The turns of a conversation: starts them, processes their chunks, and ends them.
 
 import type { ChatInput, UiMessage } from "session-agent";
-import { heardLive, withTimesOf } from "../turns/live.ts";
-import { type Answer, heard } from "./answer.ts";
+import { withLiveChunk, withTimesOf } from "../turns/live.ts";
+import { type Answer, withChunk } from "./answer.ts";
 import { Draft } from "./draft.ts";
 import { userMessage } from "./messages.ts";
 import { read } from "./reading.ts";
 import {
-  askedTurn,
+  newTurn,
   type CallDecision,
   type Decision,
-  type Deed,
-  type Errand,
+  type OptimisticUpdate,
+  type PendingRequest,
   type Failure,
-  type HeardChunk,
+  type ReceivedChunk,
   messagesOf,
-  type Of,
+  type ActionOf,
   phaseOf,
   type Turn,
 } from "./state.ts";
 
 export abstract class Turns extends Draft {
   /** Shows the next turn, and sends the next message, if the preceding ones allow it. */
-  protected abstract moveOn(): void;
+  protected abstract advance(): void;
 
   /** Sends another request to the agent, and returns its number. */
-  protected abstract run(errand: Errand): number;
+  protected abstract run(pending: PendingRequest): number;
 
   isFree(): boolean {
-    return phaseOf(this.state) === "idle" && this.state.line.length === 0;
+    return phaseOf(this.state) === "idle" && this.state.queue.length === 0;
   }
 
-  /** Begins a turn. `deed`: its optimistic update. */
-  begin(input: ChatInput, more: Partial<Turn>, deed: Partial<Deed>): void {
+  /** Begins a turn. `update`: its optimistic update. */
+  begin(input: ChatInput, more: Partial<Turn>, update: Partial<OptimisticUpdate>): void {
     const request = this.request();
-    this.enter(askedTurn(request, { input, ...more }), deed);
+    this.showTurn(newTurn(request, { input, ...more }), update);
     this.do({ do: "chat", request, input });
   }
 
-  enter(turn: Turn, deed: Partial<Deed>): void {
+  showTurn(turn: Turn, update: Partial<OptimisticUpdate>): void {
     // Otherwise the page would receive this turn twice.
-    this.giveUp(this.state.listening);
+    this.abort(this.state.listening);
     this.state.listening = null;
     this.state.problem = null;
     this.state.decision = null;
-    this.state.heardBefore = null;
+    this.state.liveBefore = null;
     this.state.turn = turn;
-    this.state.deeds = [
-      ...this.state.deeds,
-      { request: turn.request, cutAt: null, message: null, isNewer: false, knownFrom: null, ...deed },
+    this.state.optimisticUpdates = [
+      ...this.state.optimisticUpdates,
+      { request: turn.request, cutAt: null, message: null, isNewer: false, includedFrom: null, ...update },
     ];
   }
 
   /** The turn continues with another request's number. */
-  goOn(turn: Turn, request: number, change: Partial<Turn>): void {
-    this.state.deeds = this.state.deeds.map((deed) =>
-      deed.request === turn.request ? { ...deed, request, knownFrom: null } : deed,
+  continueTurn(turn: Turn, request: number, change: Partial<Turn>): void {
+    this.state.optimisticUpdates = this.state.optimisticUpdates.map((update) =>
+      update.request === turn.request ? { ...update, request, includedFrom: null } : update,
     );
     this.state.turn = { ...turn, ...change, request };
   }
 
-  resend({ id, newId, text, at, ticket }: Of<"resend">): void {
+  resend({ id, newId, text, at, ticket }: ActionOf<"resend">): void {
     const shown = messagesOf(this.state);
     const index = shown.findIndex((message) => message.id === id);
     // The new text is appended after the preceding message.
-    if (!this.isFree() || index < 0 || (index === 0 && this.state.above !== null)) return this.resolve([ticket], false);
+    if (!this.isFree() || index < 0 || (index === 0 && this.state.olderCursor !== null))
+      return this.resolve([ticket], false);
     const message = userMessage(newId, text);
-    const deed = { cutAt: id, message: { ...message, createdAt: at } };
+    const update = { cutAt: id, message: { ...message, createdAt: at } };
     const turn = { messageId: newId, ticket };
     const previous = shown[index - 1];
     if (previous !== undefined) {
       const { role, parts } = previous;
-      return this.begin({ messages: [{ id: previous.id, role, parts }, message] }, turn, deed);
+      return this.begin({ messages: [{ id: previous.id, role, parts }, message] }, turn, update);
     }
     // There is no preceding message: the message is appended, and then the turn begins.
     const request = this.request();
     // The turn only names the message, so a message that was deleted in the meantime stays deleted.
     const input: ChatInput = { trigger: "regenerate-message", messageId: newId, messages: [] };
-    this.enter(askedTurn(request, { ...turn, input }), deed);
-    this.state.errands = new Map(this.state.errands).set(request, { kind: "append" });
-    this.do({ do: "append", request, message: deed.message });
+    this.showTurn(newTurn(request, { ...turn, input }), update);
+    this.state.pendingRequests = new Map(this.state.pendingRequests).set(request, { kind: "append" });
+    this.do({ do: "append", request, message: update.message });
   }
 
   regenerate(id: string): void {
@@ -103,7 +104,7 @@ export abstract class Turns extends Draft {
   }
 
   /** The newest messages were read. */
-  decided(request: number): void {
+  resolveDecision(request: number): void {
     const { decision } = this.state;
     if (decision === null || decision.newer !== null || request < decision.from) return;
     const shown = messagesOf(this.state);
@@ -112,7 +113,7 @@ export abstract class Turns extends Draft {
     this.state.decision = null;
     if (!this.isFree()) return;
     if (index < 0) this.state.problem = new Error("The message is no longer on this page.");
-    else if (newer === 0) this.goOnAt(decision);
+    else if (newer === 0) this.continueAt(decision);
     // The user sees the newer messages instead. A call stays open.
     else if (decision.call !== null) this.state.decision = { ...decision, newer };
   }
@@ -122,21 +123,21 @@ export abstract class Turns extends Draft {
     const { decision } = this.state;
     if (decision === null || decision.newer === null || !this.isFree()) return;
     this.state.decision = null;
-    this.goOnAt(decision);
+    this.continueAt(decision);
   }
 
-  private goOnAt({ messageId, call }: Decision): void {
+  private continueAt({ messageId, call }: Decision): void {
     const shown = messagesOf(this.state);
     const index = shown.findLastIndex(({ id }) => id === messageId);
     const message = shown[index];
     if (message === undefined) return;
     // The request only names the message, so a message that was deleted in the meantime stays deleted.
     if (call === null) return this.begin({ trigger: "regenerate-message", messageId, messages: [] }, {}, {});
-    const { createdAt, ...said } = message;
+    const { createdAt, ...content } = message;
     const parts = message.parts.map((part) => decidedPart(part, call));
-    const deed = { cutAt: shown[index + 1]?.id ?? null, message: { ...said, createdAt, parts }, isNewer: true };
+    const update = { cutAt: shown[index + 1]?.id ?? null, message: { ...content, createdAt, parts }, isNewer: true };
     // When no call is open, the turn continues.
-    this.begin({ message: { ...said, parts } }, {}, deed);
+    this.begin({ message: { ...content, parts } }, {}, update);
   }
 
   isShown(id: string): boolean {
@@ -151,15 +152,15 @@ export abstract class Turns extends Draft {
     this.run({ kind: "stop", messageId: turn.messageId });
   }
 
-  isHeard(turn: Turn | null, request: number): turn is Turn {
-    return turn?.request === request && (turn.stage === "asked" || turn.stage === "streaming");
+  isReceiving(turn: Turn | null, request: number): turn is Turn {
+    return turn?.request === request && (turn.stage === "requested" || turn.stage === "streaming");
   }
 
-  heard(answer: Answer, { chunk, at }: HeardChunk, request: number): Answer {
+  withReceived(answer: Answer, { chunk, at }: ReceivedChunk, request: number): Answer {
     const isJoined = this.state.turn?.isOurs === false;
-    const live = withTimesOf(this.state.heardBefore, heardLive(answer.live, chunk, at, isJoined));
+    const live = withTimesOf(this.state.liveBefore, withLiveChunk(answer.live, chunk, at, isJoined));
     const timed = { ...answer, live };
-    return heard(timed, chunk, (id = `answer-${request}`) => {
+    return withChunk(timed, chunk, (id = `answer-${request}`) => {
       // An answer may continue an existing message.
       const known = messagesOf({ ...this.state, turn: null }).findLast((message) => message.id === id);
       return known
@@ -169,7 +170,7 @@ export abstract class Turns extends Draft {
   }
 
   turnEnds(turn: Turn, end: "over" | Failure): void {
-    if (end !== "over" && end.isLost && (end.wasSent || turn.hasStarted)) return this.lose(turn, end.error);
+    if (end !== "over" && end.isLost && (end.wasSent || turn.hasStarted)) return this.markTurnLost(turn, end.error);
     if (end !== "over" && !turn.hasStarted) return this.undo(turn, end.error);
     const { error } = turn.answer;
     if (error !== null) this.do({ do: "mark failed", operation: turn.isOurs ? "chat" : "resumeChat", error });
@@ -178,33 +179,33 @@ export abstract class Turns extends Draft {
     this.settle(turn);
   }
 
-  lose(turn: Turn, error: unknown): void {
-    this.goOn(turn, this.awaitConnection(), { stage: "lost", error });
+  markTurnLost(turn: Turn, error: unknown): void {
+    this.continueTurn(turn, this.awaitConnection(), { stage: "lost", error });
   }
 
   /** The agent refused the request, so its optimistic update is removed. */
   undo(turn: Turn, problem: unknown): void {
-    this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
+    this.state.optimisticUpdates = this.state.optimisticUpdates.filter(({ request }) => request !== turn.request);
     this.state.turn = null;
     this.state.problem = problem;
     this.resolve([turn.ticket], false);
     // Changes of other clients may be the reason.
     read(this);
-    this.moveOn();
+    this.advance();
   }
 
   /** Reads the stored messages of a turn that is over. */
   settle(turn: Turn): void {
     const from = this.state.next;
     this.state.turn = { ...turn, stage: "settling", settledFrom: from };
-    this.state.deeds = this.state.deeds.map((deed) =>
-      deed.request === turn.request ? { ...deed, knownFrom: from } : deed,
+    this.state.optimisticUpdates = this.state.optimisticUpdates.map((update) =>
+      update.request === turn.request ? { ...update, includedFrom: from } : update,
     );
     read(this);
   }
 
   /** The stored messages were read. */
-  settled(turn: Turn, found: readonly string[]): void {
+  onSettled(turn: Turn, found: readonly string[]): void {
     const isThere = turn.hasStarted || (turn.messageId !== null && found.includes(turn.messageId));
     this.state.turn = null;
     this.resolve([turn.ticket], isThere);
@@ -212,16 +213,20 @@ export abstract class Turns extends Draft {
   }
 
   /** Reading failed: the received chunks stay until a read succeeds. */
-  unsettled(turn: Turn): void {
+  onSettleFailed(turn: Turn): void {
     this.state.turn = null;
     this.resolve([turn.ticket], turn.hasStarted);
-    if (!turn.hasStarted) this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
-    this.keepAnswer(turn);
+    if (!turn.hasStarted)
+      this.state.optimisticUpdates = this.state.optimisticUpdates.filter(({ request }) => request !== turn.request);
+    this.retainAnswer(turn);
   }
 
-  keepAnswer({ request, answer: { message }, settledFrom }: Turn): void {
+  retainAnswer({ request, answer: { message }, settledFrom }: Turn): void {
     if (message === null) return;
-    this.state.deeds = [...this.state.deeds, { request, cutAt: null, message, isNewer: true, knownFrom: settledFrom }];
+    this.state.optimisticUpdates = [
+      ...this.state.optimisticUpdates,
+      { request, cutAt: null, message, isNewer: true, includedFrom: settledFrom },
+    ];
   }
 
   isLoaded(id: string): boolean {

@@ -18,7 +18,7 @@ interface Props {
 
 /** The end of the conversation, if no turn is running. */
 export function Unanswered({ conversation, message, turn }: Props) {
-  const isIdle = conversation.state.value === "idle" && conversation.waiting.value.length === 0;
+  const isIdle = conversation.state.value === "idle" && conversation.queued.value.length === 0;
   if (!isIdle || (message.role !== "user" && turn === undefined)) return null;
   // The error of the last failure is shown above.
   return <NoAnswer {...{ conversation, message, turn }} isShownAbove={conversation.problem.value !== null} />;

@@ -52,7 +52,7 @@ async function textOf(agent: string, { kind, sessionId, id, label, key }: Mentio
 
 export function People({ agent }: { agent: string }) {
   const [query, setQuery] = useState("");
-  const [asked, setAsked] = useState("");
+  const [searched, setSearched] = useState("");
   const [mentions, setMentions] = useState<readonly Mention[] | null>(null);
   const [isWhole, setWhole] = useState(true);
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
@@ -74,7 +74,7 @@ export function People({ agent }: { agent: string }) {
         pages += 1;
         setMentions([...found]);
       } while (cursor !== null && pages < MAX_PAGES);
-      setAsked(query.trim());
+      setSearched(query.trim());
       setWhole(cursor === null);
       setLeft(new Set());
     });
@@ -82,8 +82,8 @@ export function People({ agent }: { agent: string }) {
     run(async () => {
       const whole = [];
       for (const mention of mentions ?? []) whole.push({ ...mention, text: await textOf(agent, mention) });
-      const file = { agent, query: asked, at: Date.now(), places: whole };
-      save(`${agent} ${asked}.json`, JSON.stringify(file, null, 2));
+      const file = { agent, query: searched, at: Date.now(), places: whole };
+      save(`${agent} ${searched}.json`, JSON.stringify(file, null, 2));
     });
   const chosen = (mentions ?? []).filter((mention) => !left.has(keyOf(mention)));
   const toggle = (mention: Mention, isOn: boolean) => {
@@ -119,7 +119,7 @@ export function People({ agent }: { agent: string }) {
         </div>
       </form>
       {mentions !== null && mentions.length === 0 && !isBusy && (
-        <Empty title={`No mentions of “${shownText(asked)}”`} icon="check">
+        <Empty title={`No mentions of “${shownText(searched)}”`} icon="check">
           <p>Try another spelling, or search the person's other agents.</p>
         </Empty>
       )}

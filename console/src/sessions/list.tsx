@@ -32,11 +32,11 @@ export function SessionList({ agent }: { agent: string }) {
   const [query, setQuery] = useState("");
   const [found, setFound] = useState<{ of: string; results?: SearchResults; error?: unknown } | null>(null);
   /** Counts searches, so that a late answer is ignored. */
-  const asked = useRef(0);
+  const searchCount = useRef(0);
   const back = reconnections.value;
   useEffect(() => void sessions.reload(), [agent, back]);
   useEffect(() => {
-    asked.current += 1;
+    searchCount.current += 1;
     setFound(null);
     setQuery("");
   }, [agent]);
@@ -44,8 +44,8 @@ export function SessionList({ agent }: { agent: string }) {
 
   const search = async (isWhole: boolean) => {
     const of = query.trim();
-    asked.current += 1;
-    const turn = asked.current;
+    searchCount.current += 1;
+    const number = searchCount.current;
     if (of === "") return setFound(null);
     // The previous results stay until new ones arrive.
     setFound((now) => (now?.results === undefined ? { of } : { ...now, of }));
@@ -55,17 +55,17 @@ export function SessionList({ agent }: { agent: string }) {
         (results) => ({ results }),
         (error) => ({ error }),
       );
-    if (turn === asked.current) setFound({ of, ...outcome });
+    if (number === searchCount.current) setFound({ of, ...outcome });
   };
   // During typing, it runs after each pause.
   useEffect(() => {
     if (query.trim().length < SHORTEST) return;
-    const turn = asked.current;
-    const timer = setTimeout(() => turn === asked.current && void search(false), PAUSE_MS);
+    const number = searchCount.current;
+    const timer = setTimeout(() => number === searchCount.current && void search(false), PAUSE_MS);
     return () => clearTimeout(timer);
   }, [query]);
   const clear = () => {
-    asked.current += 1;
+    searchCount.current += 1;
     setQuery("");
     setFound(null);
   };

@@ -9,7 +9,7 @@ import { Marks } from "../ui/marks.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { Tabs } from "../ui/tabs.tsx";
 import { Conversation } from "../conversation/conversation.ts";
-import { Talk } from "../conversation/talk.tsx";
+import { ConversationView } from "../conversation/view.tsx";
 import { reconnections } from "../connection.ts";
 import { useEvery, useLoad } from "../load.ts";
 import { UnknownSession } from "../missing.tsx";
@@ -193,7 +193,7 @@ function Tab({
 }) {
   if (tab !== "conversation") return <FurtherTab conversation={conversation} tab={tab} at={at} />;
   if (thread?.kind === "checkpoints") return <ThreadView conversation={conversation} thread={thread} />;
-  return <Talk conversation={conversation} at={at} fork={fork} />;
+  return <ConversationView conversation={conversation} at={at} fork={fork} />;
 }
 
 /** It is rendered even if empty, so that the layout doesn't shift. */

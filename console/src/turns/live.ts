@@ -15,7 +15,7 @@ export interface LiveTool {
 export interface LiveStep {
   readonly from: number;
   /** The time of the first output. `null`: not yet. */
-  readonly saidAt: number | null;
+  readonly firstOutputAt: number | null;
   /** The time at which the model's answer was complete. `null`: not yet. */
   readonly to: number | null;
   readonly tools: readonly LiveTool[];
@@ -32,15 +32,15 @@ export interface LiveTurn {
   readonly error: string | null;
 }
 
-const SAYS = new Set(["text-delta", "reasoning-delta", "tool-input-start", "tool-input-available", "file"]);
+const OUTPUT_TYPES = new Set(["text-delta", "reasoning-delta", "tool-input-start", "tool-input-available", "file"]);
 
 /** The turn with another chunk. `live`: `null` for the first chunk. */
-export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number, isJoined = false): LiveTurn {
+export function withLiveChunk(live: LiveTurn | null, chunk: ChatChunk, at: number, isJoined = false): LiveTurn {
   const turn = live ?? { id: null, isJoined, from: at, to: null, steps: [], error: null };
   const { type } = chunk;
   if (type === "start" && typeof chunk.messageId === "string") return { ...turn, id: chunk.messageId };
   if (type === "start-step")
-    return { ...turn, steps: [...turn.steps, { from: at, saidAt: null, to: null, tools: [] }] };
+    return { ...turn, steps: [...turn.steps, { from: at, firstOutputAt: null, to: null, tools: [] }] };
   if (type === "error") return { ...turn, to: at, error: String(chunk.errorText) };
   if (type === "finish" || type === "abort") return { ...turn, to: at };
   const step = turn.steps.at(-1);
@@ -49,7 +49,7 @@ export function heardLive(live: LiveTurn | null, chunk: ChatChunk, at: number, i
 }
 
 function withChunk(step: LiveStep, chunk: ChatChunk, at: number): LiveStep {
-  const started = step.saidAt === null && SAYS.has(chunk.type) ? { ...step, saidAt: at } : step;
+  const started = step.firstOutputAt === null && OUTPUT_TYPES.has(chunk.type) ? { ...step, firstOutputAt: at } : step;
   const id = String(chunk.toolCallId);
   switch (chunk.type) {
     case "tool-input-available": {
@@ -91,7 +91,12 @@ function withTimesOfStep(before: LiveStep, step: LiveStep): LiveStep {
     const known = before.tools.find(({ id }) => id === tool.id);
     return known === undefined ? tool : { ...tool, from: known.from, to: known.to ?? tool.to };
   });
-  return { from: before.from, saidAt: before.saidAt ?? step.saidAt, to: before.to ?? step.to, tools };
+  return {
+    from: before.from,
+    firstOutputAt: before.firstOutputAt ?? step.firstOutputAt,
+    to: before.to ?? step.to,
+    tools,
+  };
 }
 
 /** The turn's action at this moment, for people. */
@@ -102,5 +107,5 @@ export function doing({ steps, to }: LiveTurn): string {
   const open = step.tools.filter((tool) => tool.to === null).map(({ name }) => name);
   if (open.length > 0) return `Running ${open.join(", ")}`;
   if (step.tools.length > 0) return "Storing results";
-  return step.saidAt === null ? "Waiting for the model" : "Answering";
+  return step.firstOutputAt === null ? "Waiting for the model" : "Answering";
 }

@@ -94,7 +94,7 @@ function turnRow({ model, finishReason, failure, recoveries }: TurnRecord, from:
 function stepRow(step: TurnRecord["steps"][number], number: number): Row {
   const sentAt = step.startedAt + step.preparedMs;
   const to = step.startedAt + step.durationMs;
-  const saidAt = step.timeToFirstTokenMs == null ? to : sentAt + step.timeToFirstTokenMs;
+  const firstOutputAt = step.timeToFirstTokenMs == null ? to : sentAt + step.timeToFirstTokenMs;
   const cached = step.cachedInputTokens ? `, ${count(step.cachedInputTokens)} cached` : "";
   return {
     key: `step ${number}`,
@@ -102,8 +102,8 @@ function stepRow(step: TurnRecord["steps"][number], number: number): Row {
     kind: "step",
     segments: segments([
       ["prepare", step.startedAt, sentAt],
-      ["wait", sentAt, saidAt],
-      ["answer", saidAt, to],
+      ["wait", sentAt, firstOutputAt],
+      ["answer", firstOutputAt, to],
     ]),
     note: [`${count(step.inputTokens)} in${cached}, ${count(step.outputTokens)} out`, finishText(step.finishReason)]
       .filter(Boolean)
@@ -150,7 +150,7 @@ export function waterfallOfLive(live: LiveTurn, now: number): Waterfall {
   };
   const rows = live.steps.flatMap((step, n): Row[] => {
     const end = step.to ?? to;
-    const saidAt = step.saidAt ?? end;
+    const firstOutputAt = step.firstOutputAt ?? end;
     const tools = step.tools.map(
       (tool): Row => ({
         key: `tool ${n} ${tool.id}`,
@@ -167,8 +167,8 @@ export function waterfallOfLive(live: LiveTurn, now: number): Waterfall {
       text: `request ${n + 1}`,
       kind: "step",
       segments: segments([
-        ["wait", step.from, saidAt],
-        ["answer", saidAt, end],
+        ["wait", step.from, firstOutputAt],
+        ["answer", firstOutputAt, end],
       ]),
       note: "",
       failure: null,

@@ -25,7 +25,7 @@ interface Props {
   fork: (atId: string) => void;
 }
 
-export function Talk({ conversation, at, fork }: Props) {
+export function ConversationView({ conversation, at, fork }: Props) {
   const messages = conversation.messages.value;
   const state = conversation.state.value;
   const found = useFound(conversation, at);
@@ -54,7 +54,7 @@ export function Talk({ conversation, at, fork }: Props) {
           estimate={estimate}
           follows
           show={typeof found === "object" ? found?.id : undefined}
-          onTop={conversation.hasMore.value ? () => void conversation.loadAbove() : undefined}
+          onTop={conversation.hasMore.value ? () => void conversation.loadOlder() : undefined}
           render={(message) => (
             <>
               <Message conversation={conversation} message={message} fork={fork} />
@@ -67,7 +67,7 @@ export function Talk({ conversation, at, fork }: Props) {
       {last !== undefined && (
         <Unanswered conversation={conversation} message={last} turn={conversation.failed.value.get(last.id)} />
       )}
-      <Waiting conversation={conversation} />
+      <QueuedMessages conversation={conversation} />
       <Composer conversation={conversation} />
       <BranchOff conversation={conversation} />
     </section>
@@ -125,22 +125,22 @@ function Answering({ conversation }: { conversation: Conversation }) {
 }
 
 /** The messages that this page has sent or queued. */
-function Waiting({ conversation }: { conversation: Conversation }) {
-  const waiting = conversation.waiting.value;
-  if (waiting.length === 0) return null;
+function QueuedMessages({ conversation }: { conversation: Conversation }) {
+  const queued = conversation.queued.value;
+  if (queued.length === 0) return null;
   return (
     <section class="waiting" aria-label="Queued messages">
       <p class="note" role="status">
-        {counted(waiting.length, "message")} waiting for the current answer
+        {counted(queued.length, "message")} waiting for the current answer
       </p>
       <ol>
-        {waiting.map(({ id, text }) => (
+        {queued.map(({ id, text }) => (
           <li key={id}>
             <p class="prose" dir="auto">
               {shownText(cut(text, GLANCE))}
             </p>
             {may("cancelTurn") && (
-              <Button kind="quiet" onClick={() => void conversation.takeBack(id)}>
+              <Button kind="quiet" onClick={() => void conversation.withdraw(id)}>
                 Cancel
               </Button>
             )}
