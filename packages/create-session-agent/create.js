@@ -27,7 +27,7 @@ try {
 function main() {
   const templates = readdirSync(TEMPLATES).sort();
   const usage = `Usage: npm create session-agent@latest [folder] -- [--template ${templates.join("|")}]`;
-  const { template, help, folders } = asked(usage);
+  const { template, help, folders } = parseOptions(usage);
   if (help) return console.log(usage);
   if (!templates.includes(template))
     throw new Error(`There is no template \`${template}\`. Available templates: ${templates.join(", ")}.`);
@@ -49,7 +49,7 @@ function main() {
 }
 
 /** What the command line asks for. */
-function asked(usage) {
+function parseOptions(usage) {
   const options = {
     template: { type: "string", short: "t", default: DEFAULT_TEMPLATE },
     help: { type: "boolean", short: "h", default: false },

@@ -18,7 +18,7 @@ import { rightsText } from "../../packages/session-agent/src/rights.ts";
 import { challenge, concernsIssuer, describe, rightsOfToken } from "../../packages/session-agent/src/worker/oauth.ts";
 import { opensStream, streamOf } from "../../packages/session-agent/src/worker/mcp_stream.ts";
 import { problemOfDate } from "../../packages/session-agent/src/worker/fitting.ts";
-import { isPlain, readGiven, sayRight } from "../../packages/session-agent/src/worker/positional.ts";
+import { isPlain, readGiven, usageMessage } from "../../packages/session-agent/src/worker/positional.ts";
 
 /** Why this Worker can't serve requests: its compatibility date is too old. `null`: it can. */
 const PROBLEM = problemOfDate();
@@ -99,7 +99,7 @@ function textOf(operation, input) {
     // The input has no JSON form.
   }
   const fields = { code: "invalid_request", details: { field: "input" }, status: 400 };
-  throw Object.assign(new Error(sayRight(operation, OPERATIONS[operation] ?? [])), fields);
+  throw Object.assign(new Error(usageMessage(operation, OPERATIONS[operation] ?? [])), fields);
 }
 
 /** The longest body that is read before Rust is entered. No budget counts such a body. */

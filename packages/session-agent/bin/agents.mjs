@@ -17,7 +17,7 @@ restore: imports a backup into an empty agent: the one with this key, or the age
 verify: checks the agent's stored data, changes nothing, and prints any errors.`;
 
 /** The agent that is called for operations on the directory. It stores nothing. */
-const ASKED = "operator";
+const OPERATOR = "operator";
 
 const OPTIONS = {
   url: { type: "string" },
@@ -52,12 +52,12 @@ export async function runAgents(
   const url = values.url ?? env.SESSION_AGENT_URL ?? "http://localhost:8787";
   const agentOf = (agent) => sessionAgent(url, agent, { token: env.SESSION_AGENT_TOKEN });
   const print = (line) => stdout.write(`${JSON.stringify(line)}\n`);
-  const say = (text) => stderr.write(`${text}\n`);
+  const report = (text) => stderr.write(`${text}\n`);
   try {
-    if (command === "agents") return await list(agentOf(ASKED), name ?? "", print);
-    if (command === "erase") return await erase(agentOf(ASKED), name, values, print);
+    if (command === "agents") return await list(agentOf(OPERATOR), name ?? "", print);
+    if (command === "erase") return await erase(agentOf(OPERATOR), name, values, print);
     if (command === "restore") return await restore(agentOf(name), values, print);
-    if (command === "verify") return await verify(agentOf(name), name, print, say);
+    if (command === "verify") return await verify(agentOf(name), name, print, report);
     const keep = values.keep === undefined ? {} : { keep: Number(values.keep) };
     print(await agentOf(name).backup({ to: "r2", ...keep }));
   } catch (error) {
@@ -78,8 +78,8 @@ async function erase(agent, prefix, { confirm, home: homes }, print) {
   if (confirm !== prefix) return `Nothing was destroyed. To destroy these agents, add: --confirm ${prefix}`;
   const left = new Set();
   for (let receipt; ; ) {
-    const asked = { prefix, confirm, ...(homes && { homes }), ...(receipt && { receipt }) };
-    const { agents, failed, more, homesLeft, receipt: next } = await agent.eraseAgents(asked);
+    const input = { prefix, confirm, ...(homes && { homes }), ...(receipt && { receipt }) };
+    const { agents, failed, more, homesLeft, receipt: next } = await agent.eraseAgents(input);
     agents.forEach(print);
     for (const name of homesLeft) left.add(name);
     for (const { agent: name } of agents) left.delete(name);
@@ -93,7 +93,7 @@ async function erase(agent, prefix, { confirm, home: homes }, print) {
   }
 }
 
-async function verify(agent, name, print, say) {
+async function verify(agent, name, print, report) {
   let [found, checked, cursor] = [0, 0, null];
   do {
     const page = await agent.verify({ ...(cursor !== null && { cursor }) });
@@ -103,7 +103,7 @@ async function verify(agent, name, print, say) {
     cursor = page.cursor;
   } while (cursor !== null);
   if (found > 0) return `${name}: ${found} findings in ${checked} rows.`;
-  say(`${name}: ${checked} rows are consistent.`);
+  report(`${name}: ${checked} rows are consistent.`);
 }
 
 async function restore(agent, { from, "allow-sources": allowSources = false }, print) {

@@ -93,9 +93,9 @@ function checkOptions() {
   }
 }
 
-const asked = command === "check" ? checkOptions() : null;
+const checkArguments = command === "check" ? checkOptions() : null;
 const run = {
-  check: () => (asked === null ? USAGE : check(asked)),
+  check: () => (checkArguments === null ? USAGE : check(checkArguments)),
   export: () => transfer(command, args),
   import: () => transfer(command, args),
   agents: () => runAgents(command, args),
@@ -108,4 +108,4 @@ const fault = await (Object.hasOwn(run, command ?? "") ? run[command]() : USAGE)
 if (fault !== undefined) {
   console.error(fault);
   process.exitCode = 1;
-} else if (asked !== null) console.log("The defaults for every agent are valid.");
+} else if (checkArguments !== null) console.log("The defaults for every agent are valid.");

@@ -194,9 +194,12 @@ function itemsOfAnswers(answers: Answer[]): Item[] {
     for (const part of parts) {
       if (part.type === "tool-result") {
         // A call of an earlier turn is not part of this message.
-        const asked = calls.get(part.toolCallId);
-        if (asked !== undefined)
-          Object.assign(asked.find(({ state }) => state === "input-available") ?? asked.at(-1), outcomeOf(part));
+        const callParts = calls.get(part.toolCallId);
+        if (callParts !== undefined)
+          Object.assign(
+            callParts.find(({ state }) => state === "input-available") ?? callParts.at(-1),
+            outcomeOf(part),
+          );
         else others.push(eventOfResult(part));
         continue;
       }

@@ -6,7 +6,7 @@ import { errorFrom } from "./error_codes.js";
 import { NetworkError } from "./errors.js";
 import { policyOf, retrying } from "./retry.js";
 import type { AgentOptions, CallOptions, TraceCarrier } from "./options.js";
-import { saysNoSuchMethod, targetOf, type Ways } from "./target.js";
+import { isMissingMethod, targetOf, type Transport } from "./target.js";
 
 /** The most characters of an unrecognized answer in an error message. */
 const SHOWN_CHARACTERS = 200;
@@ -14,7 +14,7 @@ const SHOWN_CHARACTERS = 200;
 const OPERATION_NAME = /^\w+$/;
 
 export class Connection {
-  #target: Ways;
+  #target: Transport;
   #token: AgentOptions["token"];
   #retry: AgentOptions["retry"];
   #trace: AgentOptions["trace"];
@@ -75,16 +75,16 @@ export class Connection {
     const token = await this.#readToken();
     const mayBeBound = token === undefined && this.#target.fetchBound !== null;
     if (mayBeBound && this.#target.hasRights) return null;
-    const traced = this.#target.takesTrace ? this.#traceOf(trace) : {};
+    const traced = this.#target.supportsTrace ? this.#traceOf(trace) : {};
     let answer: any;
     try {
       const options = { ...(token !== undefined && { token }), ...traced };
       answer = await untilAborted(request(operation, json, options), signal);
     } catch (error) {
       if (signal?.aborted) throw error;
-      if (!saysNoSuchMethod(error)) throw lost(operation, error);
+      if (!isMissingMethod(error)) throw lost(operation, error);
       // A binding without the method is remembered for the life of the isolate.
-      this.#target.giveUpRequests();
+      this.#target.disableRequests();
       return null;
     }
     if (typeof answer?.value === "string") return answer.value;
@@ -93,7 +93,7 @@ export class Connection {
       throw lost(operation, new Error("something other than a Session Agent answered"));
     // A Worker without trace support rejects the options before it runs anything, so retry without the trace.
     if (traced.traceparent !== undefined && error.code === "invalid_request" && error.details?.field === "options") {
-      this.#target.giveUpTraces();
+      this.#target.disableTraces();
       return await this.#ask(operation, json, reads, call);
     }
     // The binding itself may grant access: `fetch` finds out.
@@ -149,11 +149,11 @@ export class Connection {
     if (fetchBound === null || (isStream && !hasRights)) return null;
     try {
       const response = await untilAborted(fetchBound(url, init), init.signal ?? undefined);
-      this.#target.noteRights(true);
+      this.#target.setHasRights(true);
       return response;
     } catch (error) {
-      if (hasRights || !saysNoSuchMethod(error)) throw error;
-      this.#target.noteRights(false);
+      if (hasRights || !isMissingMethod(error)) throw error;
+      this.#target.setHasRights(false);
       return null;
     }
   }

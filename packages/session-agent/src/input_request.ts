@@ -83,9 +83,9 @@ export function refuse(request: InputRequest, action: "decline" | "cancel" = "de
 
 /** Accepts all questions, with the values of a form whose controls have the names of `fieldsOf`. */
 export function accept(request: InputRequest, form: FormData): InputAnswers {
-  return answers(request, (asked, id) => {
-    if (asked.mode === "url") return { action: "accept" };
-    const content = fieldsOf(asked, id).flatMap((shown) => {
+  return answers(request, (question, id) => {
+    if (question.mode === "url") return { action: "accept" };
+    const content = fieldsOf(question, id).flatMap((shown) => {
       const value = valueOf(shown, form);
       return value === undefined ? [] : [[shown.name, value] as const];
     });
@@ -95,9 +95,11 @@ export function accept(request: InputRequest, form: FormData): InputAnswers {
 
 function answers(
   { requests }: InputRequest,
-  answer: (asked: InputForm | InputPage, id: string) => InputAnswers["responses"][string],
+  answer: (question: InputForm | InputPage, id: string) => InputAnswers["responses"][string],
 ): InputAnswers {
-  return { responses: Object.fromEntries(Object.entries(requests).map(([id, asked]) => [id, answer(asked, id)])) };
+  return {
+    responses: Object.fromEntries(Object.entries(requests).map(([id, question]) => [id, answer(question, id)])),
+  };
 }
 
 /** The value of a field. `undefined`: it is empty. */

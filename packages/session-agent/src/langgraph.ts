@@ -212,8 +212,8 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
         const sessionId = await checkpointsOf(thread, namespace);
         let cursor: string | undefined;
         do {
-          const asked = { sessionId, retention: { runsKept: 1 }, ...(cursor !== undefined && { cursor }) };
-          cursor = (await orNothing(() => this.#agent.applyRetention(asked)))?.cursor ?? undefined;
+          const input = { sessionId, retention: { runsKept: 1 }, ...(cursor !== undefined && { cursor }) };
+          cursor = (await orNothing(() => this.#agent.applyRetention(input)))?.cursor ?? undefined;
         } while (cursor !== undefined);
       }
     }

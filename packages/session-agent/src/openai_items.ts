@@ -20,7 +20,7 @@ export interface ItemEvent {
   metadata?: { [field: string]: any };
 }
 
-type Said = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "toolName" | "metadata">;
+type EventContent = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "toolName" | "metadata">;
 
 const METADATA_KEY = "openaiItem";
 const BYTES = "$bytes";
@@ -34,7 +34,7 @@ export function eventOfItem(item: Item, called?: string): ItemEvent {
 }
 
 /** The items of an event, also of one that chat or another framework wrote. */
-export function itemsOfEvent(event: Said): Item[] {
+export function itemsOfEvent(event: EventContent): Item[] {
   const stored = event.metadata?.[METADATA_KEY];
   return stored === undefined ? plainItems(event) : [JSON.parse(JSON.stringify(stored), revive)];
 }
@@ -74,7 +74,7 @@ function plainEvent(item: Item, called: string = "function"): ItemEvent {
   return { action: "agent_message", content: item.role === "assistant" ? content : "" };
 }
 
-function plainItems({ action, content, toolCalls, toolCallId, toolName }: Said): Item[] {
+function plainItems({ action, content, toolCalls, toolCallId, toolName }: EventContent): Item[] {
   const message = {
     type: "message",
     role: "assistant",

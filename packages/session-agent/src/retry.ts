@@ -4,14 +4,14 @@
 import { NetworkError } from "./errors.js";
 import type { RetryOptions } from "./options.js";
 
-const USUAL: Required<RetryOptions> = { attempts: 4, pauseMs: 200, longestPauseMs: 20_000 };
+const DEFAULTS: Required<RetryOptions> = { attempts: 4, pauseMs: 200, longestPauseMs: 20_000 };
 
 /** Codes of temporary failures. */
 const PASSING = new Set(["network_failed", "rate_limited", "model_overloaded", "storage_failed"]);
 
 /** `retry` as a caller gives it, completed: `false` means one attempt. */
 export function policyOf(retry: RetryOptions | false | undefined): Required<RetryOptions> {
-  return retry === false ? { ...USUAL, attempts: 1 } : { ...USUAL, ...retry };
+  return retry === false ? { ...DEFAULTS, attempts: 1 } : { ...DEFAULTS, ...retry };
 }
 
 /** Runs `work` until it succeeds. `isRepeatable`: whether it is idempotent. */
@@ -44,11 +44,11 @@ function pauseAfter(
   if (attempt >= attempts || !PASSING.has(error?.code)) return null;
   // A complete answer that is not a Session Agent's doesn't change if the request is repeated.
   if (error instanceof NetworkError && (error.status ?? 500) < 500) return null;
-  const asked = Number(error.retryAfter ?? 0) * 1000;
-  if (asked > longestPauseMs) return null;
-  const usual = pauseMs * 2 ** (attempt - 1);
+  const requestedMs = Number(error.retryAfter ?? 0) * 1000;
+  if (requestedMs > longestPauseMs) return null;
+  const backoffMs = pauseMs * 2 ** (attempt - 1);
   // Jitter, so that callers don't retry at the same time.
-  return Math.min(longestPauseMs, Math.max(asked, usual * (0.5 + Math.random() / 2)));
+  return Math.min(longestPauseMs, Math.max(requestedMs, backoffMs * (0.5 + Math.random() / 2)));
 }
 
 export function wait(ms: number, signal?: AbortSignal): Promise<void> {

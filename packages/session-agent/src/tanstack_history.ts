@@ -51,14 +51,14 @@ function turnsOf(messages: ModelMessage[]): ModelMessage[][] {
 /** Whether two turns say the same, but for results that only one of them has. */
 function isSameTurn(stored: ModelMessage[], given: ModelMessage[]): boolean {
   const results = resultsOf(given);
-  const saidIn = (turn: ModelMessage[]): string =>
+  const contentOf = (turn: ModelMessage[]): string =>
     canonical([
       turn.filter(({ role }) => role === "user").map(({ content }) => plainContent(content)),
       turn.map(({ role, content }) => (role === "assistant" ? textOf(content) : "")).join(""),
       callsOf(turn).map(({ id, function: called }) => [id, called.name, called.arguments]),
     ]);
   return (
-    saidIn(stored) === saidIn(given) &&
+    contentOf(stored) === contentOf(given) &&
     [...resultsOf(stored)].every(([id, result]) => !results.has(id) || results.get(id) === result)
   );
 }

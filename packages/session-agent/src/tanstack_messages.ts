@@ -22,7 +22,7 @@ export interface Unit {
   ui?: UIMessage;
 }
 
-type Said = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "isError">;
+type EventContent = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "isError">;
 
 /** The metadata's field for what the event does not contain. */
 export const METADATA_KEY = "tanstack";
@@ -114,7 +114,7 @@ const modelMessagesOf = (ui: UIMessage): ModelMessage[] =>
 
 function eventOf(message: ModelMessage, names: Map<string, string>): NewEvent {
   const event = plainEvent(message, names);
-  const plain = plainMessage(event as Said);
+  const plain = plainMessage(event as EventContent);
   if (plain !== null && canonical(plain) === canonical(message)) return event;
   const { content, ...rest } = message;
   return { ...event, metadata: { [METADATA_KEY]: { message: content === event.content ? rest : message } } };
@@ -145,7 +145,7 @@ function plainEvent(message: ModelMessage, names: Map<string, string>): NewEvent
   return { action: "tool_call_request", content, toolCalls };
 }
 
-function plainMessage({ action, content, toolCalls, toolCallId, isError }: Said): ModelMessage | null {
+function plainMessage({ action, content, toolCalls, toolCallId, isError }: EventContent): ModelMessage | null {
   switch (action) {
     case "user_message":
       return { role: "user", content };

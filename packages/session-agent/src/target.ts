@@ -16,27 +16,27 @@ const WITHOUT_TRACE = new WeakSet<object>();
  */
 const WITH_RIGHTS = new WeakMap<object, boolean>();
 
-type Ask = (operation: string, json: string, options: RpcOptions) => Promise<RpcAnswer>;
+type RequestMethod = (operation: string, json: string, options: RpcOptions) => Promise<RpcAnswer>;
 
 /** The transports to one agent. */
-export interface Ways {
+export interface Transport {
   root: string;
   base: string;
   /** An operation over Workers RPC, or `null`. */
-  readonly request: Ask | null;
+  readonly request: RequestMethod | null;
   fetch(url: string, init: RequestInit): Promise<Response>;
   /** The Worker is older than this client, so only `fetch` is used from now on. */
-  giveUpRequests(): void;
+  disableRequests(): void;
   /** `fetch` with the rights of the binding, or `null` if the Worker doesn't support it. */
   readonly fetchBound: ((url: string, init: RequestInit) => Promise<Response>) | null;
   /** Whether the binding is known to grant rights. */
   readonly hasRights: boolean;
-  /** Whether `fetchBound` was found there. */
-  noteRights(isThere: boolean): void;
+  /** Records whether the binding has `fetchBound`. */
+  setHasRights(hasRights: boolean): void;
   /** Whether `request` supports traces. */
-  readonly takesTrace: boolean;
+  readonly supportsTrace: boolean;
   /** The Worker doesn't support traces, so none are sent from now on. */
-  giveUpTraces(): void;
+  disableTraces(): void;
 }
 
 const HOST = "https://session-agent";
@@ -50,7 +50,7 @@ export function targetOf(
   target: Target,
   name: string,
   { transport = "auto", fetch: ownFetch }: AgentOptions = {},
-): Ways {
+): Transport {
   const base = `/agents/session-agent/${segmentOf(name, "An agent's name")}`;
   if (typeof target === "string" || target instanceof URL) {
     const root = String(target).replace(/\/+$/, "");
@@ -62,12 +62,12 @@ export function targetOf(
       base,
       request: null,
       fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init),
-      giveUpRequests() {},
+      disableRequests() {},
       fetchBound: null,
       hasRights: false,
-      noteRights() {},
-      takesTrace: true,
-      giveUpTraces() {},
+      setHasRights() {},
+      supportsTrace: true,
+      disableTraces() {},
     };
   }
   const binding = bindingOf(target, name);
@@ -80,7 +80,7 @@ export function targetOf(
       // A Worker with a `compatibility_date` before Workers RPC sees no methods at all.
       return typeof binding.stub().request === "function" ? binding.request : null;
     },
-    giveUpRequests: () => void WITHOUT_REQUEST.add(target),
+    disableRequests: () => void WITHOUT_REQUEST.add(target),
     get fetchBound() {
       if (!binding.isObject || transport === "fetch" || WITH_RIGHTS.get(target) === false) return null;
       if (typeof binding.stub().fetchBound !== "function") return null;
@@ -90,11 +90,11 @@ export function targetOf(
     get hasRights() {
       return WITH_RIGHTS.get(target) === true;
     },
-    noteRights: (isThere) => void WITH_RIGHTS.set(target, isThere),
-    get takesTrace() {
+    setHasRights: (hasRights) => void WITH_RIGHTS.set(target, hasRights),
+    get supportsTrace() {
       return !WITHOUT_TRACE.has(target);
     },
-    giveUpTraces: () => void WITHOUT_TRACE.add(target),
+    disableTraces: () => void WITHOUT_TRACE.add(target),
   };
 }
 
@@ -110,7 +110,7 @@ export function segmentOf(text: string, what: string): string {
   return encodeURIComponent(text);
 }
 
-function bindingOf(target: any, name: string): { stub: () => any; request: Ask; isObject: boolean } {
+function bindingOf(target: any, name: string): { stub: () => any; request: RequestMethod; isObject: boolean } {
   // A binding to a Worker's own entrypoint (`ctx.exports`) is a function.
   if (target === null || !["object", "function"].includes(typeof target)) throw new TypeError(NO_TARGET);
   // A service binding has a `fetch`, and so has an object's stub. A namespace has none.
@@ -142,7 +142,7 @@ function bindingOf(target: any, name: string): { stub: () => any; request: Ask; 
 }
 
 /** Whether an error means that the other end lacks the method, so nothing was run. */
-export function saysNoSuchMethod(error: any): boolean {
+export function isMissingMethod(error: any): boolean {
   return /does not implement the method|does not support RPC|not allow its methods to be called over RPC/.test(
     error?.message,
   );

@@ -9,7 +9,7 @@ import type { ToolsOf } from "./types.js";
 /** What may have changed. `online`: anything may have, because the connection was restored. */
 export type Topic = "sessions" | "memory" | "proposals" | "turns" | "online";
 
-type Hear = (topic: Topic) => void;
+type Listener = (topic: Topic) => void;
 
 export class AgentHandle<Class = unknown> {
   /** Never set: it passes the types of the class's tools to the hooks. */
@@ -19,7 +19,7 @@ export class AgentHandle<Class = unknown> {
   readonly login: Login;
   #client: Promise<AgentClient> | undefined;
   #stores: Map<string, Store<any>> = new Map();
-  #listeners: Set<Hear> = new Set();
+  #listeners: Set<Listener> = new Set();
   #channel: BroadcastChannel | undefined;
 
   constructor(options: UseAgentOptions) {
@@ -52,11 +52,11 @@ export class AgentHandle<Class = unknown> {
     return typeof document === "undefined" || document.visibilityState === "visible";
   }
 
-  onNews(hear: Hear): () => void {
+  subscribe(listener: Listener): () => void {
     if (this.#listeners.size === 0) this.#listen();
-    this.#listeners.add(hear);
+    this.#listeners.add(listener);
     return () => {
-      this.#listeners.delete(hear);
+      this.#listeners.delete(listener);
       if (this.#listeners.size === 0) this.#stopListening();
     };
   }
@@ -64,28 +64,28 @@ export class AgentHandle<Class = unknown> {
   /** Announces changes here and in the page's other tabs. */
   notify(topics: readonly Topic[]): void {
     for (const topic of topics) {
-      this.#hear(topic);
+      this.#emit(topic);
       this.#channel?.postMessage(topic);
     }
   }
 
-  #hear(topic: Topic): void {
-    for (const hear of [...this.#listeners]) hear(topic);
+  #emit(topic: Topic): void {
+    for (const listener of [...this.#listeners]) listener(topic);
   }
 
-  #onBack = (): void => {
-    if (this.isVisible) this.#hear("online");
+  #onReconnected = (): void => {
+    if (this.isVisible) this.#emit("online");
   };
 
   #listen(): void {
-    globalThis.addEventListener?.("online", this.#onBack);
-    globalThis.document?.addEventListener("visibilitychange", this.#onBack);
+    globalThis.addEventListener?.("online", this.#onReconnected);
+    globalThis.document?.addEventListener("visibilitychange", this.#onReconnected);
     if (typeof BroadcastChannel === "undefined" || typeof document === "undefined") return;
     void this.login.get().then(
       ({ name }) => {
         if (this.#listeners.size === 0 || this.#channel !== undefined) return;
         this.#channel = new BroadcastChannel(`session-agent ${this.url} ${name}`);
-        this.#channel.onmessage = ({ data }) => this.#hear(data as Topic);
+        this.#channel.onmessage = ({ data }) => this.#emit(data as Topic);
       },
       // The stores' own requests report failures.
       () => {},
@@ -93,8 +93,8 @@ export class AgentHandle<Class = unknown> {
   }
 
   #stopListening(): void {
-    globalThis.removeEventListener?.("online", this.#onBack);
-    globalThis.document?.removeEventListener("visibilitychange", this.#onBack);
+    globalThis.removeEventListener?.("online", this.#onReconnected);
+    globalThis.document?.removeEventListener("visibilitychange", this.#onReconnected);
     this.#channel?.close();
     this.#channel = undefined;
   }

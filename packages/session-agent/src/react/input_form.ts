@@ -25,22 +25,22 @@ export function InputRequestForm({ request, onAnswer, disabled }: InputFormProps
     "form",
     { className: "input-request", onSubmit: submit, "aria-labelledby": id },
     h("p", { id }, asks),
-    ...Object.entries(request.requests).map(([key, asked]) =>
+    ...Object.entries(request.requests).map(([key, question]) =>
       h(
         "fieldset",
         { key, disabled },
-        h("legend", null, asked.message),
-        asked.mode === "url"
+        h("legend", null, question.message),
+        question.mode === "url"
           ? h(
               "a",
               {
-                href: /^https:/i.test(asked.url) ? asked.url : undefined,
+                href: /^https:/i.test(question.url) ? question.url : undefined,
                 target: "_blank",
                 rel: "noopener noreferrer nofollow",
               },
-              asked.url,
+              question.url,
             )
-          : fieldsOf(asked, key).map((shown) => h(FieldOf, { key: shown.control, shown })),
+          : fieldsOf(question, key).map((shown) => h(FieldOf, { key: shown.control, shown })),
       ),
     ),
     h("button", { type: "submit", disabled }, "Accept"),

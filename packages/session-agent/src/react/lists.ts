@@ -197,17 +197,17 @@ export class ProposalsStore extends LiveStore<Paged<Proposal>> {
 
   /** Default: the proposals with pending changes. */
   constructor(handle: AgentHandle<any>, options: ProposalsOptions) {
-    const asked: ProposalsOptions = { status: "pending", ...options };
+    const applied: ProposalsOptions = { status: "pending", ...options };
     super(handle, {
       empty: NO_ITEMS,
       topics: ["proposals", "turns"],
       laterMs: LEARNING_MS,
       load: async (client, before) => {
-        const page = await client.getProposals({ ...asked, limit: asLong(options.limit, 20, before) });
+        const page = await client.getProposals({ ...applied, limit: asLong(options.limit, 20, before) });
         return { items: page.proposals, cursor: page.cursor };
       },
     });
-    this.#options = asked;
+    this.#options = applied;
   }
 
   readonly loadMore = async (): Promise<void> => {

@@ -52,7 +52,7 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
 
   protected open(): void {
     const { topics, laterMs = [] } = this.#source;
-    this.#leave = this.handle.onNews((topic) => {
+    this.#leave = this.handle.subscribe((topic) => {
       if (this.#isNotifying || (topic !== "online" && !topics.includes(topic))) return;
       void this.refresh();
       for (const ms of topic === "online" ? [] : laterMs) this.#later(ms);

@@ -21,7 +21,7 @@ const FAILED_TURNS = 20;
 const BRANCH_PAGES = 20;
 const EVENTS_PAGE = 500;
 /** The delay before a failed read is retried while the socket is open. */
-const AGAIN_MS = 2000;
+const RETRY_MS = 2000;
 /** Chunks are rendered at most once per frame. */
 const FRAME_MS = 16;
 
@@ -281,11 +281,11 @@ export class SessionStore extends Store<SessionView> {
     this.#wantsFailures ||= failed !== null;
     this.#show();
     await this.#read();
-    const asked = outgoing?.message?.id ?? outgoing?.cut;
-    if (failed !== null && outgoing?.message && !this.#has(asked)) {
+    const messageId = outgoing?.message?.id ?? outgoing?.cut;
+    if (failed !== null && outgoing?.message && !this.#has(messageId)) {
       this.#change(outgoing, { stage: "failed", failure: { code: null, message: failed } });
     } else {
-      const at = [turn?.answer?.id, asked, this.#loaded.at(-1)?.id].find((one) => this.#has(one)) ?? null;
+      const at = [turn?.answer?.id, messageId, this.#loaded.at(-1)?.id].find((one) => this.#has(one)) ?? null;
       if (failed !== null && at !== null) this.#failures.set(at, { code: null, message: failed });
       if (outgoing !== undefined && (outgoing.message === null || this.#readError === null)) this.#drop(outgoing);
     }
@@ -332,7 +332,7 @@ export class SessionStore extends Store<SessionView> {
       await this.#readBranches(session);
     } catch (error) {
       this.#readError = errorOf(error);
-      if (isUnreached(error) && this.#connection === "online") setTimeout(() => this.isOpen && this.#read(), AGAIN_MS);
+      if (isUnreached(error) && this.#connection === "online") setTimeout(() => this.isOpen && this.#read(), RETRY_MS);
     }
     this.#getInStep();
     this.#show();
@@ -351,8 +351,8 @@ export class SessionStore extends Store<SessionView> {
     if (!this.#isRead || merged === null || (this.#loaded.length === 0 && list.length > PAGE)) return void this.#read();
     this.#take(merged);
     // If the answers don't fit the questions, the agent sends the list instead of a turn.
-    const isAsked = this.#isInStep && (this.#turn === null || this.#turn.isOver);
-    for (const [call, { output }] of this.#decisions) if (isAsked && output) this.#decisions.delete(call);
+    const isRequested = this.#isInStep && (this.#turn === null || this.#turn.isOver);
+    for (const [call, { output }] of this.#decisions) if (isRequested && output) this.#decisions.delete(call);
     this.#show();
   }
 

@@ -8,18 +8,18 @@ export interface BlockProvider {
   /** Called first, with the block's label. */
   init?(label: string): void;
   /** The block's text; for a loadable block, the keys and descriptions of its documents. */
-  get?(asked: AskedBlock): any;
+  get?(request: BlockRequest): any;
   /**
-   * Takes the new text of a writable block: `set(content, asked)`. Of an entry or a document, its
-   * key comes first: `set(key, content, description, asked)`.
+   * Takes the new text of a writable block: `set(content, request)`. Of an entry or a document, its
+   * key comes first: `set(key, content, description, request)`.
    */
-  set?(first: string, second?: any, description?: any, asked?: any): any;
+  set?(first: string, second?: any, description?: any, request?: any): any;
   /** Finds entries: texts, or objects with `content`, `key` and `title`. */
-  search?(query: string, asked: AskedBlock): any;
+  search?(query: string, request: BlockRequest): any;
   /** A document by its key, or `null`. */
-  load?(key: string, asked: AskedBlock): any;
+  load?(key: string, request: BlockRequest): any;
   /** Erases an entry or a document that is purged. `false`: there was none. Left out: nothing is erased here. */
-  delete?(key: string, asked: AskedBlock): any;
+  delete?(key: string, request: BlockRequest): any;
 }
 
 /** A block as `defineBlock` takes it, with its home. */
@@ -44,7 +44,7 @@ export interface OwnBlock {
 export type InferredBlock = Omit<OwnBlock, "kind" | "whenChanged"> & { kind?: string; whenChanged?: string };
 
 /** The facts that the core sends with each request. */
-export interface AskedBlock {
+export interface BlockRequest {
   agent: string;
   sessionId: string | null;
   label: string;
@@ -62,10 +62,10 @@ export class OwnBlocks {
   #providers = new Map<string, BlockProvider>();
 
   /** The blocks as `defineBlock` takes them. One that is none is left out, and said. */
-  define(blocks: OwnBlock[], service: string, tellOf: (what: string, error: unknown) => void): object[] {
+  define(blocks: OwnBlock[], service: string, logFailure: (what: string, error: unknown) => void): object[] {
     return blocks.flatMap((given, n) => {
       if (typeof given?.label !== "string") {
-        tellOf(`\`blocks\`: number ${n + 1} is left out`, new TypeError("it has no `label`"));
+        logFailure(`\`blocks\`: number ${n + 1} is left out`, new TypeError("it has no `label`"));
         return [];
       }
       return [this.add(given, service)];
@@ -85,22 +85,28 @@ export class OwnBlocks {
   }
 
   /** Asks a block's function. If the function fails, the block shows the reason instead of its content. */
-  async ask(path: string, asked: AskedBlock): Promise<Response> {
-    const provider = this.#providers.get(asked.label.toLowerCase());
+  async ask(path: string, request: BlockRequest): Promise<Response> {
+    const provider = this.#providers.get(request.label.toLowerCase());
     if (provider === undefined) return new Response("There is no such block any more.", { status: 404 });
     try {
       switch (path) {
         case "get":
-          return Response.json(gotten(await provider.get?.(asked), asked.kind));
+          return Response.json(gotten(await provider.get?.(request), request.kind));
         case "set":
           if (provider.set === undefined) return new Response("This block is readonly.", { status: 405 });
-          if (asked.key === undefined) await provider.set(asked.content ?? "", asked);
-          else await provider.set(asked.key, asked.content ?? "", asked.description ?? asked.title ?? undefined, asked);
+          if (request.key === undefined) await provider.set(request.content ?? "", request);
+          else
+            await provider.set(
+              request.key,
+              request.content ?? "",
+              request.description ?? request.title ?? undefined,
+              request,
+            );
           return new Response(null, { status: 204 });
         case "search":
-          return Response.json(found(await provider.search?.(asked.query ?? "", asked)));
+          return Response.json(found(await provider.search?.(request.query ?? "", request)));
         case "load": {
-          const document = loaded(await provider.load?.(asked.key ?? "", asked));
+          const document = loaded(await provider.load?.(request.key ?? "", request));
           return document === null
             ? new Response("There is no such document.", { status: 404 })
             : Response.json(document);
@@ -108,12 +114,14 @@ export class OwnBlocks {
         case "delete":
           if (provider.delete === undefined)
             return new Response("This block's provider has no `delete`.", { status: 405 });
-          return new Response(null, { status: (await provider.delete(asked.key ?? "", asked)) === false ? 404 : 204 });
+          return new Response(null, {
+            status: (await provider.delete(request.key ?? "", request)) === false ? 404 : 204,
+          });
         default:
           return new Response("There is no such request.", { status: 501 });
       }
     } catch (error) {
-      console.error(`session-agent: block \`${asked.label}\` could not be reached`, error);
+      console.error(`session-agent: block \`${request.label}\` could not be reached`, error);
       return new Response(String((error as Error)?.message ?? error), { status: 500 });
     }
   }

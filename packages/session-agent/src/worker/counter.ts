@@ -8,10 +8,10 @@ const MAX_KNOWN = 500;
 const MAX_LATE = 500;
 
 /** How many counters of the isolate are asked right now, one inside of another. */
-let asked = 0;
+let depth = 0;
 
 /** Whether a counter is asked right now: the core is in the middle of its work then. */
-export const isCounting = (): boolean => asked > 0;
+export const isCounting = (): boolean => depth > 0;
 
 export class OwnCounter {
   #count: (text: string) => unknown;
@@ -29,7 +29,7 @@ export class OwnCounter {
     if (known !== undefined) return known;
     // A counter that runs operations would be asked by them for the same text, without end.
     if (this.#late.has(text) || this.#late.size >= MAX_LATE) return undefined;
-    asked += 1;
+    depth += 1;
     try {
       const counted = this.#count(text);
       if (typeof (counted as Promise<unknown>)?.then !== "function") return whole(counted);
@@ -43,7 +43,7 @@ export class OwnCounter {
     } catch (error) {
       this.#logFailure(error);
     } finally {
-      asked -= 1;
+      depth -= 1;
     }
     return undefined;
   }

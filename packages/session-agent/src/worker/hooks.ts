@@ -2,13 +2,13 @@
 // object, and what is deployed for the class.
 
 import { rightsText } from "../rights.js";
-import { type AskedBlock, type InferredBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
+import { type BlockRequest, type InferredBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
 import { OwnCounter } from "./counter.js";
 import { within } from "./deadline.js";
 import { problemOfModel } from "./fitting.js";
-import { type AskedModel, isLanguageModel, type LanguageModelLike, lateAnswer, OwnModel, promptIn } from "./model.js";
+import { type ModelRequest, isLanguageModel, type LanguageModelLike, lateAnswer, OwnModel, promptIn } from "./model.js";
 import { OwnOffer, type OwnMcp } from "./mcp.js";
-import { type AskedTool, OwnToolbox, type OwnTools } from "./tools.js";
+import { type ToolRequest, OwnToolbox, type OwnTools } from "./tools.js";
 
 /** The binding by which the core asks the class, as `OWN_CLASS` in base/outbound.rs. */
 const SERVICE = "SESSION_AGENT_CLASS";
@@ -188,7 +188,7 @@ export class HookedObject {
 
   /** Collects the class's parts. A part that fails is omitted, and the error is logged. */
   async prepare(): Promise<void> {
-    const asked = [
+    const methods = [
       "model",
       "tools",
       "blocks",
@@ -202,7 +202,7 @@ export class HookedObject {
       "onCompactionError",
       "onStatus",
     ] as const;
-    if (!asked.some((name) => this.#has(name)) && this.#added.length === 0) {
+    if (!methods.some((name) => this.#has(name)) && this.#added.length === 0) {
       this.#isPrepared = true;
       return;
     }
@@ -218,7 +218,7 @@ export class HookedObject {
       this.#listed("mcp", async () => this.#offer.define((await this.#hooks.mcp?.()) ?? {}, logFailure)),
     ]);
     this.#model = model;
-    if (isLanguageModel(model)) sayProblem(model);
+    if (isLanguageModel(model)) logProblem(model);
     const added = this.#added.map((block) => this.#blocks.add(block, SERVICE));
     this.#defaults = this.#merged(tools ?? [], [...(blocks ?? []), ...added]);
     this.#isReady = true;
@@ -239,9 +239,9 @@ export class HookedObject {
   }
 
   /** Notifies the class of a compaction by its own code. */
-  tellStatus(sessionId: string, phase: Status["phase"]): void {
+  notifyStatus(sessionId: string, phase: Status["phase"]): void {
     const hooks = this.#hooks;
-    this.#tellLater("onStatus", () => hooks.onStatus?.(phase, { sessionId, phase }));
+    this.#notifyLater("onStatus", () => hooks.onStatus?.(phase, { sessionId, phase }));
   }
 
   /** The rights that the class grants a request, as JSON. `undefined`: the default rules apply. */
@@ -314,41 +314,41 @@ export class HookedObject {
     // The core continues first, so that the class may run operations.
     await null;
     const path = new URL(url).pathname.slice(1);
-    const asked = JSON.parse(init.body as string);
+    const request = JSON.parse(init.body as string);
     const signal = init.signal ?? undefined;
     switch (path) {
       case "model":
-        return await this.#answer(asked, signal);
+        return await this.#answer(request, signal);
       case "embed":
-        return await this.#vectors(asked);
+        return await this.#vectors(request);
       case "mcp":
-        return await this.#offer.ask(asked, logFailure);
+        return await this.#offer.ask(request, logFailure);
       case "approval":
-        return await this.#toolbox.needsApproval(asked as AskedTool, callOf(init), logFailure);
+        return await this.#toolbox.needsApproval(request as ToolRequest, callOf(init), logFailure);
       case "":
-        if (asked.deliveryId !== undefined)
-          return asked.kind === undefined
-            ? await this.#notifyNow("onTurnEnd", () => this.#hooks.onTurnEnd!(asked))
-            : await this.#notifyNow("onMemoryChange", () => this.#hooks.onMemoryChange!(asked));
-        return await this.#toolbox.run(asked as AskedTool, callOf(init), signal, logFailure);
+        if (request.deliveryId !== undefined)
+          return request.kind === undefined
+            ? await this.#notifyNow("onTurnEnd", () => this.#hooks.onTurnEnd!(request))
+            : await this.#notifyNow("onMemoryChange", () => this.#hooks.onMemoryChange!(request));
+        return await this.#toolbox.run(request as ToolRequest, callOf(init), signal, logFailure);
       default:
-        return await this.#blocks.ask(path, asked as AskedBlock);
+        return await this.#blocks.ask(path, request as BlockRequest);
     }
   }
 
-  async #answer(asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
-    if (asked.model === SUMMARY && this.#has("summarize"))
-      return lateAnswer((async () => await this.#hooks.summarize!(promptIn(asked)))(), (error) =>
+  async #answer(request: ModelRequest, signal: AbortSignal | undefined): Promise<Response> {
+    if (request.model === SUMMARY && this.#has("summarize"))
+      return lateAnswer((async () => await this.#hooks.summarize!(promptIn(request)))(), (error) =>
         logFailure("`summarize` failed", error),
       );
     try {
       // Called for each request, because a model's credentials may expire.
       const model = await within(LISTING_MS, "model", () => this.#hooks.model?.());
       if (!isLanguageModel(model)) throw new TypeError("`model` did not return an AI SDK language model");
-      const problem = sayProblem(model);
+      const problem = logProblem(model);
       // The core then refers to the log.
       if (problem !== null) return Response.json({ error: { message: problem } }, { status: 422 });
-      return await this.#own.answer(model, asked, signal);
+      return await this.#own.answer(model, request, signal);
     } catch (error) {
       logFailure("`model` failed", error);
       return Response.json({ error: { message: String((error as Error)?.message ?? error) } }, { status: 500 });
@@ -369,15 +369,15 @@ export class HookedObject {
   #notice(kind: string, json: string): void {
     const { error, ...happened } = JSON.parse(json);
     const hooks = this.#hooks;
-    if (kind === "status") this.#tellLater("onStatus", () => hooks.onStatus?.(happened.phase, happened));
+    if (kind === "status") this.#notifyLater("onStatus", () => hooks.onStatus?.(happened.phase, happened));
     else if (error)
-      this.#tellLater("onCompactionError", () =>
+      this.#notifyLater("onCompactionError", () =>
         hooks.onCompactionError?.(Object.assign(new Error(error.message), happened, error)),
       );
-    else this.#tellLater("onCompaction", () => hooks.onCompaction?.(happened));
+    else this.#notifyLater("onCompaction", () => hooks.onCompaction?.(happened));
   }
 
-  #tellLater(name: keyof Hooks, work: () => Late<void>): void {
+  #notifyLater(name: keyof Hooks, work: () => Late<void>): void {
     if (!this.#has(name)) return;
     this.#noticed = this.#noticed
       .then(() => within(NOTICE_MS, name, work))
@@ -410,7 +410,7 @@ function grantText(grant: Grant): string {
 const callOf = ({ headers }: RequestInit): string | null => new Headers(headers).get("idempotency-key");
 
 /** The problem of a model's version, for the log. */
-function sayProblem(model: LanguageModelLike): string | null {
+function logProblem(model: LanguageModelLike): string | null {
   const problem = problemOfModel(model);
   if (problem !== null) console.error(`session-agent: ${problem}`);
   return problem;

@@ -42,7 +42,8 @@ export {
 } from "../events.js";
 export * from "../provider_formats.js";
 export { type ModelFormatAdapter, workersAIAdapter, type WorkersAIChatMessage } from "../workers_ai.js";
-export type { AskedBlock, BlockProvider, OwnBlock } from "./blocks.js";
+// `AskedBlock`, `AskedMcp` and `AnsweredMcp` are the earlier names of these types.
+export type { BlockProvider, BlockRequest, BlockRequest as AskedBlock, OwnBlock } from "./blocks.js";
 export {
   AgentContextProvider,
   type BlockMetadata,
@@ -75,14 +76,16 @@ export {
   type SessionMessage,
 } from "./session.js";
 export {
-  type AnsweredMcp,
-  type AskedMcp,
   type McpArgument,
   type McpCompletion,
   type McpContents,
   type McpMessage,
   type McpPrompt,
   type McpQuestions,
+  type McpRequest,
+  type McpRequest as AskedMcp,
+  type McpRequestWithAnswers,
+  type McpRequestWithAnswers as AnsweredMcp,
   type McpResource,
   type OwnMcp,
   prompt,
@@ -211,10 +214,10 @@ class Extensible extends Built {
   }
 
   override async fetch(request: Request): Promise<Response> {
-    const asked = addressOf(request, (this as any).ctx.id.name);
+    const addressed = addressOf(request, (this as any).ctx.id.name);
     // A Worker that connects to a turn's lease has a right of its own, and this request has no other.
-    const granted = asked.headers.has(LEASE) ? NO_RIGHTS : await this.#hooked?.granted(asked);
-    return await Built.inside.fetch(this, asked, granted);
+    const granted = addressed.headers.has(LEASE) ? NO_RIGHTS : await this.#hooked?.granted(addressed);
+    return await Built.inside.fetch(this, addressed, granted);
   }
 
   /**
@@ -274,13 +277,13 @@ class Extensible extends Built {
   static {
     const methods = Extensible.prototype as unknown as { [operation: string]: unknown };
     for (const operation of Object.keys(OPERATIONS)) {
-      const asked = methods[operation] as (input?: unknown, options?: unknown) => Promise<unknown>;
+      const method = methods[operation] as (input?: unknown, options?: unknown) => Promise<unknown>;
       methods[operation] = async function (this: Extensible, ...given: unknown[]) {
         // A call without options is the class's own. A Worker that binds the class can make
         // one, too, since the runtime does not distinguish the two: see `operationsForBindings`.
         // A call with options is limited by the token in them.
         const { input, options, wantsId } = readGiven(operation, given);
-        if (this.#hooked === null || options.length > 0) return await asked.apply(this, given as []);
+        if (this.#hooked === null || options.length > 0) return await method.apply(this, given as []);
         const answer = await this.#run(operation, input);
         return wantsId ? answer.id : answer;
       };

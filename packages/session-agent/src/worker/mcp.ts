@@ -7,14 +7,14 @@ import { within } from "./deadline.js";
 type Late<Value> = Value | Promise<Value>;
 
 /** The request, as every function receives it. */
-export interface AskedMcp {
+export interface McpRequest {
   agent: string;
   /** The session that the request names. */
   sessionId?: string;
 }
 
 /** The request of a function that may ask for input: see `McpQuestions`. */
-export interface AnsweredMcp extends AskedMcp {
+export interface McpRequestWithAnswers extends McpRequest {
   /** The answers to the questions of the last call, by their names. They are untrusted. */
   inputResponses?: { [name: string]: { [field: string]: any } };
   /** The state that was returned with the questions. */
@@ -39,7 +39,7 @@ export type McpContents =
 /** The suggested values of an argument: a list, or a function of the text typed so far. */
 export type McpCompletion =
   | readonly string[]
-  | ((typed: string, asked: AskedMcp & { arguments: { [name: string]: string } }) => Late<readonly string[]>);
+  | ((typed: string, request: McpRequest & { arguments: { [name: string]: string } }) => Late<readonly string[]>);
 
 type Name<Text extends string> = Text extends `+${infer Rest}` ? Rest : Text;
 
@@ -65,12 +65,12 @@ export interface McpResource<Template extends string = string> {
   /** Returns the content. `null`: the resource doesn't exist. */
   read(
     variables: { [name in VariablesOf<Template>]: string },
-    asked: AnsweredMcp & { uri: string },
+    request: McpRequestWithAnswers & { uri: string },
   ): Late<McpContents | { contents: McpContents[] } | McpQuestions | null | undefined>;
   /** Returns a text that changes with the content, for subscriptions. Default: the content itself. */
   version?(
     variables: { [name in VariablesOf<Template>]: string },
-    asked: AskedMcp & { uri: string },
+    request: McpRequest & { uri: string },
   ): Late<string | number | null | undefined>;
   /** Suggested values of the template's variables. */
   complete?: { [name in VariablesOf<Template>]?: McpCompletion };
@@ -106,7 +106,7 @@ export interface McpPrompt<Arguments extends readonly McpArgument[] = readonly M
   /** Returns the messages; a string is one message of the user. `null`: the prompt doesn't exist now. */
   get(
     values: Values<Arguments>,
-    asked: AnsweredMcp,
+    request: McpRequestWithAnswers,
   ): Late<string | McpMessage[] | { description?: string; messages: McpMessage[] } | McpQuestions | null | undefined>;
 }
 
@@ -151,7 +151,7 @@ const ADDRESS = /^[a-z][a-z0-9+.-]*:/i;
 const VARIABLE = /^(\+?)([A-Za-z_]\w*)$/;
 
 /** A request as the core sends it. */
-interface AskedCore extends AnsweredMcp {
+interface CoreRequest extends McpRequestWithAnswers {
   ask: "list" | "read" | "version" | "prompt" | "complete";
   uri: string;
   name: string;
@@ -217,10 +217,10 @@ export class OwnOffer {
   }
 
   /** Answers the core. Errors of functions are only logged. */
-  async ask(asked: AskedCore, logFailure: LogFailure): Promise<Response> {
-    const what = asked.ask === "prompt" ? `the prompt \`${asked.name}\`` : `the resource \`${asked.uri}\``;
+  async ask(request: CoreRequest, logFailure: LogFailure): Promise<Response> {
+    const what = request.ask === "prompt" ? `the prompt \`${request.name}\`` : `the resource \`${request.uri}\``;
     try {
-      const answer = await this.#answer(asked);
+      const answer = await this.#answer(request);
       if (answer === null) return new Response(null, { status: 404 });
       const text = JSON.stringify(answer);
       if (bytesIn(text) > MAX_ANSWER_BYTES) throw new TypeError(`it has more than ${MAX_ANSWER_BYTES} bytes`);
@@ -228,25 +228,25 @@ export class OwnOffer {
     } catch (error) {
       if (error instanceof MissingArgument) return new Response(error.message, { status: 400 });
       logFailure(
-        `\`mcp\`: ${asked.ask === "complete" ? `the completion of \`${asked.argument}\`` : what} failed`,
+        `\`mcp\`: ${request.ask === "complete" ? `the completion of \`${request.argument}\`` : what} failed`,
         error,
       );
       return new Response(null, { status: 500 });
     }
   }
 
-  async #answer(asked: AskedCore): Promise<object | null> {
-    switch (asked.ask) {
+  async #answer(request: CoreRequest): Promise<object | null> {
+    switch (request.ask) {
       case "list":
         return this.#list();
       case "read":
-        return await this.#read(asked);
+        return await this.#read(request);
       case "version":
-        return await this.#version(asked);
+        return await this.#version(request);
       case "prompt":
-        return await this.#get(asked);
+        return await this.#get(request);
       case "complete":
-        return await this.#complete(asked);
+        return await this.#complete(request);
       default:
         return null;
     }
@@ -280,38 +280,38 @@ export class OwnOffer {
     return null;
   }
 
-  async #read(asked: AskedCore): Promise<object | null> {
-    const found = this.#find(asked.uri);
+  async #read(request: CoreRequest): Promise<object | null> {
+    const found = this.#find(request.uri);
     if (found === null) return null;
     const { resource, variables } = found;
-    const { uri } = asked;
-    const given: any = await within(ANSWER_MS, "read", () => resource.read(variables, { ...fieldsFor(asked), uri }));
+    const { uri } = request;
+    const given: any = await within(ANSWER_MS, "read", () => resource.read(variables, { ...fieldsFor(request), uri }));
     if (given === null || given === undefined) return null;
     if (asksForInput(given)) return given;
     const list = Array.isArray(given.contents) ? given.contents : [given];
     return { contents: list.map((content: McpContents) => contentOf(content, uri, resource.mimeType)) };
   }
 
-  async #version(asked: AskedCore): Promise<object | null> {
-    const found = this.#find(asked.uri);
+  async #version(request: CoreRequest): Promise<object | null> {
+    const found = this.#find(request.uri);
     if (found === null) return null;
     const { resource, variables } = found;
-    if (typeof resource.version !== "function") return await this.#read(asked);
+    if (typeof resource.version !== "function") return await this.#read(request);
     const version = await within(ANSWER_MS, "version", () =>
-      resource.version!(variables, { ...fieldsFor(asked), uri: asked.uri }),
+      resource.version!(variables, { ...fieldsFor(request), uri: request.uri }),
     );
     return version === null || version === undefined ? null : { version: String(version) };
   }
 
-  async #get(asked: AskedCore): Promise<object | null> {
-    const prompt = this.#prompts.get(asked.name);
+  async #get(request: CoreRequest): Promise<object | null> {
+    const prompt = this.#prompts.get(request.name);
     if (prompt === undefined) return null;
     const values: { [name: string]: string } = {};
     for (const { name, required } of prompt.arguments ?? []) {
-      if (Object.hasOwn(asked.arguments, name)) values[name] = asked.arguments[name]!;
+      if (Object.hasOwn(request.arguments, name)) values[name] = request.arguments[name]!;
       else if (required) throw new MissingArgument(name);
     }
-    const given: any = await within(ANSWER_MS, "get", () => prompt.get(values, fieldsFor(asked)));
+    const given: any = await within(ANSWER_MS, "get", () => prompt.get(values, fieldsFor(request)));
     if (given === null || given === undefined) return null;
     if (asksForInput(given)) return given;
     if (typeof given === "string") return { messages: [messageOf({ role: "user", content: given })] };
@@ -321,14 +321,14 @@ export class OwnOffer {
     return { description, messages: messages.map(messageOf) };
   }
 
-  async #complete(asked: AskedCore): Promise<readonly string[] | null> {
-    const completion = this.#completionOf(asked);
+  async #complete(request: CoreRequest): Promise<readonly string[] | null> {
+    const completion = this.#completionOf(request);
     if (completion === undefined) return null;
-    const { agent, sessionId, argument, arguments: others } = asked;
+    const { agent, sessionId, argument, arguments: others } = request;
     const values =
       typeof completion === "function"
         ? await within(COMPLETION_MS, `complete of \`${argument}\``, () =>
-            completion(asked.value, { agent, ...(sessionId && { sessionId }), arguments: others }),
+            completion(request.value, { agent, ...(sessionId && { sessionId }), arguments: others }),
           )
         : completion;
     if (!Array.isArray(values) || !values.every((value) => typeof value === "string"))
@@ -336,7 +336,7 @@ export class OwnOffer {
     return values.slice(0, MAX_VALUES);
   }
 
-  #completionOf({ isPrompt, of, argument }: AskedCore): McpCompletion | undefined {
+  #completionOf({ isPrompt, of, argument }: CoreRequest): McpCompletion | undefined {
     if (isPrompt) return this.#prompts.get(of)?.arguments?.find(({ name }) => name === argument)?.complete;
     const listed = this.#templates.find(({ resource }) => resource.uriTemplate === of);
     const complete = listed?.resource.complete;
@@ -400,7 +400,7 @@ const bytesIn = (text: string): number => new TextEncoder().encode(text).length;
 const asksForInput = (given: any): boolean => given?.resultType === "input_required";
 
 /** The fields of a request that a function receives. */
-function fieldsFor({ agent, sessionId, inputResponses, requestState }: AskedCore): AnsweredMcp {
+function fieldsFor({ agent, sessionId, inputResponses, requestState }: CoreRequest): McpRequestWithAnswers {
   return {
     agent,
     ...(sessionId !== undefined && { sessionId }),

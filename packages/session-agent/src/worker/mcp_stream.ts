@@ -63,7 +63,7 @@ export function opensStream(request: Request): boolean {
  * Answers a request that opens a stream. `ask` sends a request to the object, which checks it as any other.
  * If the first poll is refused, that is the answer.
  */
-export async function streamOf(request: Request, ask: (asked: Request) => Promise<Response>): Promise<Response> {
+export async function streamOf(request: Request, ask: (forwarded: Request) => Promise<Response>): Promise<Response> {
   const listener = request.method === "GET" ? ofSession(request) : await ofListen(request);
   if (listener === null) return await ask(request);
   const stream = crypto.randomUUID();
@@ -155,13 +155,13 @@ function ofSession(request: Request): Listener {
 async function ofListen(request: Request): Promise<Listener | null> {
   if (Number(request.headers.get("content-length") ?? 0) > MAX_LISTEN_BYTES) return null;
   const text = await request.clone().text();
-  let asked: any;
+  let message: any;
   try {
-    asked = text.length <= MAX_LISTEN_BYTES ? JSON.parse(text) : null;
+    message = text.length <= MAX_LISTEN_BYTES ? JSON.parse(text) : null;
   } catch {
     return null;
   }
-  const { id, method, params } = asked ?? {};
+  const { id, method, params } = message ?? {};
   if (method !== LISTEN || (typeof id !== "string" && typeof id !== "number")) return null;
   const { _meta, notifications } = params ?? {};
   const tagged = { _meta: { [SUBSCRIPTION]: id } };

@@ -13,7 +13,7 @@ export interface LanguageModelLike {
 }
 
 /** The request of the core. */
-export interface AskedModel {
+export interface ModelRequest {
   model: string;
   messages: ChatMessage[];
   tools?: Array<{ function: { name: string; description: string; parameters: object } }>;
@@ -57,7 +57,7 @@ type ProviderPart =
 /** One object's model. */
 export class OwnModel {
   /** The answer as the core reads it. */
-  async answer(model: LanguageModelLike, asked: AskedModel, signal: AbortSignal | undefined): Promise<Response> {
+  async answer(model: LanguageModelLike, request: ModelRequest, signal: AbortSignal | undefined): Promise<Response> {
     const stops = new AbortController();
     const stop = () => stops.abort(signal?.reason);
     // The call may have been aborted while the class returned its model.
@@ -65,27 +65,27 @@ export class OwnModel {
     else signal?.addEventListener("abort", stop, { once: true });
     let parts: ReadableStream<any>;
     try {
-      ({ stream: parts } = await model.doStream(this.#optionsOf(model, asked, stops.signal)));
+      ({ stream: parts } = await model.doStream(this.#optionsOf(model, request, stops.signal)));
     } catch (error) {
       return refusalOf(error);
     }
     return new Response(this.#events(parts.getReader(), stops), { headers: { "content-type": "text/event-stream" } });
   }
 
-  #optionsOf(model: LanguageModelLike, asked: AskedModel, abortSignal: AbortSignal): object {
+  #optionsOf(model: LanguageModelLike, request: ModelRequest, abortSignal: AbortSignal): object {
     const isNewest = !["v2", "v3"].includes(model.specificationVersion);
-    const tools = (asked.tools ?? []).map(({ function: { name, description, parameters } }) => ({
+    const tools = (request.tools ?? []).map(({ function: { name, description, parameters } }) => ({
       type: "function",
       name,
       description,
       inputSchema: parameters,
     }));
-    const effort = asked.reasoning_effort;
+    const effort = request.reasoning_effort;
     return {
-      prompt: this.#promptOf(asked.messages, isNewest),
+      prompt: this.#promptOf(request.messages, isNewest),
       ...(tools.length > 0 && { tools, toolChoice: { type: "auto" } }),
-      ...(asked.max_tokens !== undefined && { maxOutputTokens: asked.max_tokens }),
-      ...(asked.temperature !== undefined && { temperature: asked.temperature }),
+      ...(request.max_tokens !== undefined && { maxOutputTokens: request.max_tokens }),
+      ...(request.temperature !== undefined && { temperature: request.temperature }),
       ...(effort !== undefined &&
         (isNewest ? { reasoning: effort } : { providerOptions: { openai: { reasoningEffort: effort } } })),
       abortSignal,
@@ -345,9 +345,9 @@ function refusalOf(error: any): Response {
  */
 function problemOf(error: any): object {
   const data = error?.data ?? (error instanceof Error ? undefined : error);
-  const said = data?.error ?? data;
+  const body = data?.error ?? data;
   const words = ["code", "type", "status"].flatMap((field) => {
-    const word = said?.[field];
+    const word = body?.[field];
     return typeof word === "string" || typeof word === "number" ? [[field, word]] : [];
   });
   const name = error instanceof Error && error.name !== "Error" && !isStatus(error) ? error.name : undefined;
@@ -393,7 +393,7 @@ function objectIn(json: string): unknown {
 }
 
 /** The whole text of a request: what a function that summarizes is given. */
-export function promptIn({ messages }: AskedModel): string {
+export function promptIn({ messages }: ModelRequest): string {
   return messages
     .map(({ content }) => textOf(content))
     .filter((text) => text !== "")

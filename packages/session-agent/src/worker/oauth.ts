@@ -38,7 +38,7 @@ const FETCH_MS = 5_000;
 
 /** How long keys count, and how soon an unknown key or a failure has them fetched again. */
 const KEYS_MS = 10 * 60_000;
-const AGAIN_MS = 30_000;
+const RETRY_MS = 30_000;
 const FAILED_MS = 2_000;
 
 /** The most requests of an isolate that ask the issuer at the same time. */
@@ -207,7 +207,7 @@ async function keysFor(issuer: string, kid: unknown, isFitting: (jwk: Json) => b
   try {
     cached.keys = await fetchKeys(issuer);
     cached.fetchedAt = Date.now();
-    cached.askAt = cached.fetchedAt + AGAIN_MS;
+    cached.askAt = cached.fetchedAt + RETRY_MS;
   } catch (error) {
     cached.askAt = Date.now() + FAILED_MS;
     throw error;

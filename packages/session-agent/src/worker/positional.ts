@@ -15,7 +15,7 @@ const ORDER: { [operation: string]: string[] } = {
 /** The fields of `createSession`. An object with none of them is metadata. */
 const OF_SESSION = ["id", "name", "metadata", "parentSessionId", "pinned", "retention", "tags"];
 
-export interface Asked {
+export interface CallArguments {
   input: unknown;
   /** The options of the call, if there are any. */
   options: unknown[];
@@ -24,7 +24,7 @@ export interface Asked {
 }
 
 /** The input of an operation, of what its method was given. */
-export function readGiven(operation: string, given: unknown[]): Asked {
+export function readGiven(operation: string, given: unknown[]): CallArguments {
   const [first, ...rest] = given;
   const order = ORDER[operation];
   const sessionId = order && idOf(first);
@@ -59,7 +59,7 @@ export function isPlain(given: unknown): given is { [field: string]: unknown } {
 }
 
 /** The error for an input that is not an object. `required`: the operation's required fields. */
-export function sayRight(operation: string, required: string[]): string {
+export function usageMessage(operation: string, required: string[]): string {
   const order = ORDER[operation];
   const shown = `\`${operation}(${required.length === 0 ? "{}" : `{ ${required.join(", ")} }`})\``;
   const beside = order ? ` or \`${operation}(${order.map((field) => field.replace("...", "{ … }")).join(", ")})\`` : "";

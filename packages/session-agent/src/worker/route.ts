@@ -52,7 +52,7 @@ export async function routeSessionAgent(
   } catch {
     return null;
   }
-  const asked =
+  const addressed =
     kind === ADDRESS
       ? request
       : new Request(
@@ -60,8 +60,8 @@ export async function routeSessionAgent(
           request,
         );
   const object = namespace.get(namespace.idFromName(name));
-  if (opensStream(asked)) return await streamOf(asked, (question) => object.fetch(question));
-  return await object.fetch(asked);
+  if (opensStream(addressed)) return await streamOf(addressed, (question) => object.fetch(question));
+  return await object.fetch(addressed);
 }
 
 /**

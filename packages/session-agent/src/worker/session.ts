@@ -228,7 +228,7 @@ export class Session extends Opening {
     if (this.#compacts === undefined)
       throw new TypeError("`compact` requires a function: set it with `onCompaction` first.");
     await this.#broadcastPhase("compacting");
-    this.#inside.hooked.tellStatus(this.#id, "compacting");
+    this.#inside.hooked.notifyStatus(this.#id, "compacting");
     try {
       const tokensBefore = await this.#tokens();
       const result = await this.#compacts(this.getHistory());
@@ -246,7 +246,7 @@ export class Session extends Opening {
       throw error;
     } finally {
       await this.#broadcastIdle();
-      this.#inside.hooked.tellStatus(this.#id, "idle");
+      this.#inside.hooked.notifyStatus(this.#id, "idle");
     }
   }
 

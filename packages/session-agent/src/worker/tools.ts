@@ -37,7 +37,7 @@ const SCHEMA_MS = 5_000;
 const APPROVAL_MS = 10_000;
 
 /** A call as the core sends it. */
-export interface AskedTool {
+export interface ToolRequest {
   name: string;
   arguments: object;
   agent: string;
@@ -56,7 +56,11 @@ export class OwnToolbox {
   #tools = new Map<string, Listed>();
 
   /** The tools in the format of `defineTool`. Invalid ones are omitted and reported. */
-  async define(tools: OwnTools, service: string, tellOf: (what: string, error: unknown) => void): Promise<object[]> {
+  async define(
+    tools: OwnTools,
+    service: string,
+    logFailure: (what: string, error: unknown) => void,
+  ): Promise<object[]> {
     const defined: object[] = [];
     for (const [name, tool] of Object.entries(tools as { [name: string]: OwnTool })) {
       try {
@@ -76,7 +80,7 @@ export class OwnToolbox {
           needsApproval,
         });
       } catch (error) {
-        tellOf(`the tool \`${name}\` is left out`, error);
+        logFailure(`the tool \`${name}\` is left out`, error);
       }
     }
     return defined;
@@ -84,10 +88,10 @@ export class OwnToolbox {
 
   /** Runs a call. The model receives a failure message; the tool's error is only logged. */
   async run(
-    { name, arguments: given, agent, sessionId, inputResponses, requestState }: AskedTool,
+    { name, arguments: given, agent, sessionId, inputResponses, requestState }: ToolRequest,
     toolCallId: string | null,
     abortSignal: AbortSignal | undefined,
-    tellOf: (what: string, error: unknown) => void,
+    logFailure: (what: string, error: unknown) => void,
   ): Promise<Response> {
     const listed = this.#tools.get(name);
     if (listed === undefined) return new Response(`There is no tool \`${name}\` any more.`, { status: 404 });
@@ -111,16 +115,16 @@ export class OwnToolbox {
       const output = await lastOf(await listed.tool.execute!(input, options));
       return answerOf(await this.#shown(listed.tool, options.toolCallId, input, output));
     } catch (error) {
-      tellOf(`the tool \`${name}\` failed`, error);
+      logFailure(`the tool \`${name}\` failed`, error);
       return failed(error);
     }
   }
 
   /** Whether the user must approve a call. After a failure, they must. */
   async needsApproval(
-    { name, arguments: given, agent, sessionId }: AskedTool,
+    { name, arguments: given, agent, sessionId }: ToolRequest,
     toolCallId: string | null,
-    tellOf: (what: string, error: unknown) => void,
+    logFailure: (what: string, error: unknown) => void,
   ): Promise<Response> {
     const listed = this.#tools.get(name);
     const rule = listed?.tool.needsApproval;
@@ -134,7 +138,7 @@ export class OwnToolbox {
         throw new TypeError(`it returned ${typeof answer} instead of \`true\` or \`false\``);
       return Response.json(answer);
     } catch (error) {
-      tellOf(`\`needsApproval\` of the tool \`${name}\` failed, so the user must approve the call`, error);
+      logFailure(`\`needsApproval\` of the tool \`${name}\` failed, so the user must approve the call`, error);
       return Response.json(true);
     }
   }

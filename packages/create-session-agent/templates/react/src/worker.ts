@@ -87,9 +87,9 @@ async function login(request: Request, env: Env): Promise<Response> {
   const agent = await agentOf(visitor);
   // The agent belongs only to this visitor, so every chat may write its memory. If several people share an agent, give
   // each a token for one session (`preset: "chat"`, `sessionId`), without `agentMemory`.
-  const asked = { operations: OPERATIONS, expiresIn: TOKEN_SECONDS, allow: { agentMemory: true } };
+  const grant = { operations: OPERATIONS, expiresIn: TOKEN_SECONDS, allow: { agentMemory: true } };
   try {
-    const { token } = await env.SESSION_AGENT.getByName(agent).mintToken(asked);
+    const { token } = await env.SESSION_AGENT.getByName(agent).mintToken(grant);
     const secure = isSecure ? "; Secure" : "";
     const cookie = `${name}=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000${secure}`;
     const headers = { "set-cookie": cookie, "cache-control": "no-store" };
