@@ -279,7 +279,7 @@ async fn serve(connection: Connection, bindings: Rc<Bindings>, events: &Events) 
                     tasks::start_cancellable(async move { make(call, &bindings, &socket).await });
                 calling = Some((number, making));
             }
-            Some(Ok(ToHolder::GiveUp(number))) => {
+            Some(Ok(ToHolder::Abandon(number))) => {
                 if let Some((_, making)) = calling.take_if(|(made, _)| *made == number) {
                     making.cancel();
                 }

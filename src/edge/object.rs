@@ -43,7 +43,7 @@ use api::operation::Agent;
 use api::request::{EntryPoint, Request};
 use api::socket;
 use api::table::RULES;
-use base::background::{Background as _, CHECK_AFTER_MS, JobKind, SOON_MS};
+use base::background::{Background as _, CHECK_AFTER_MS, JobKind, SHORT_DELAY_MS};
 use base::budget::Reservation;
 use base::error::Result;
 use base::host::Host as _;
@@ -53,8 +53,8 @@ use base::trace::{self, Trace};
 use chat::frames::incoming::MAX_FRAME_BYTES;
 use chat::run::broadcast_throttle::{BroadcastThrottle, MessageChange};
 use chat::run::cycle::run;
+use chat::run::in_flight_work::InFlightWork;
 use chat::run::running_turns::{Audience as _, RunningTurns};
-use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use context::compaction::auto::CompactionTracker;
 use directory::joining::Joining;
@@ -85,7 +85,7 @@ struct Object {
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
     turns: RunningTurns,
-    work: WorkUnderWay,
+    work: InFlightWork,
     /// The turns whose models the Worker in front waits for.
     leases: Leases,
     clients: Clients,
@@ -114,7 +114,7 @@ impl SessionAgent {
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
-            work: WorkUnderWay::default(),
+            work: InFlightWork::default(),
             leases: Leases::default(),
             clients: Clients::default(),
             throttle: BroadcastThrottle::default(),
@@ -289,7 +289,7 @@ impl Object {
             self.run_later(async move { object.follow_up(&grown).await });
         }
         if indexing_continues {
-            self.wake_within(SOON_MS);
+            self.wake_within(SHORT_DELAY_MS);
         }
     }
 
@@ -447,7 +447,7 @@ impl Object {
         }
         if self.compactions.take_compacted(grown) {
             self.record_compaction(trace.as_deref(), grown, began_at);
-            if self.sockets.is_there(grown) {
+            if self.sockets.is_watching(grown) {
                 self.show(MessageChange::of_all(grown.clone()));
             }
         }

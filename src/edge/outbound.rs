@@ -153,7 +153,7 @@ impl Bindings {
         };
         match in_time(pause(limits.wait_ms), self.line.acquire(call, bytes)).await {
             Some(Ok(slot)) => Ok((slot, Clock::start(limits, Runtime.now_ms()))),
-            Some(Err(_)) | None => Err(CallFailure::Crowded),
+            Some(Err(_)) | None => Err(CallFailure::Overloaded),
         }
     }
 
@@ -282,10 +282,10 @@ impl Outbound for Bindings {
                     (Some(slot), clock)
                 }
             };
-            let under_way = InFlightCall::new()?;
+            let in_flight = InFlightCall::new()?;
             let traced = trace::begin_call(&Runtime);
             let left_at = Runtime.now_ms();
-            let fetching = self.fetch(&call, form, traced.as_ref(), under_way.signal());
+            let fetching = self.fetch(&call, form, traced.as_ref(), in_flight.signal());
             let fetched = within(&clock, fetching).await;
             drop(slot);
             if traced.is_some() {
@@ -314,9 +314,9 @@ impl Outbound for Bindings {
                 body: match response.body() {
                     Some(stream) => {
                         let limits = call.limits;
-                        Box::new(StreamedBody::new(&stream.into(), limits, clock, under_way)?)
+                        Box::new(StreamedBody::new(&stream.into(), limits, clock, in_flight)?)
                     }
-                    None => Box::new(BufferedBody::of(under_way, None)),
+                    None => Box::new(BufferedBody::of(in_flight, None)),
                 },
             })
         })
@@ -337,8 +337,8 @@ impl Outbound for Bindings {
             let ai = self.binding(AI)?;
             let (slot, clock) = self.leave(CallPurpose::Model, input.len(), limits).await?;
             let input = JSON::parse(&input).map_err(failed)?;
-            let under_way = InFlightCall::new()?;
-            let options = object(&[("signal", under_way.signal())])?;
+            let in_flight = InFlightCall::new()?;
+            let options = object(&[("signal", in_flight.signal())])?;
             let traced = trace::headers_of(trace::begin_call(&Runtime).as_ref());
             if !traced.is_empty() {
                 let headers = Object::new();
@@ -368,7 +368,7 @@ impl Outbound for Bindings {
             drop(slot);
             match ran? {
                 Ok(outcome) if outcome.is_instance_of::<web_sys::ReadableStream>() => {
-                    let body = StreamedBody::new(&outcome, limits, clock, under_way)?;
+                    let body = StreamedBody::new(&outcome, limits, clock, in_flight)?;
                     Ok(answer(200, "text/event-stream", Box::new(body)))
                 }
                 Ok(outcome) => {
@@ -379,7 +379,7 @@ impl Outbound for Bindings {
                             max_bytes: limits.max_bytes,
                         });
                     }
-                    let body = BufferedBody::of(under_way, Some(String::from(json).into_bytes()));
+                    let body = BufferedBody::of(in_flight, Some(String::from(json).into_bytes()));
                     Ok(answer(200, "application/json", Box::new(body)))
                 }
                 Err(thrown) => {
@@ -389,7 +389,7 @@ impl Outbound for Bindings {
                             binding: AI.to_owned(),
                         });
                     }
-                    let body = BufferedBody::of(under_way, Some(cause.into_bytes()));
+                    let body = BufferedBody::of(in_flight, Some(cause.into_bytes()));
                     Ok(answer(500, "text/plain", Box::new(body)))
                 }
             }

@@ -136,7 +136,7 @@ impl Audience for Sockets {
                 close_expired(&socket);
                 continue;
             }
-            let is_excepted = except.is_some() && state.asked.as_deref() == except;
+            let is_excepted = except.is_some() && state.last_request_id.as_deref() == except;
             if state.session_id == *session_id && !state.awaits_replay && !is_excepted {
                 // An error means that the socket is already closed; its close event
                 // follows.
@@ -145,14 +145,14 @@ impl Audience for Sockets {
         }
     }
 
-    fn is_there(&self, session_id: &Id) -> bool {
+    fn is_watching(&self, session_id: &Id) -> bool {
         self.are_open() && self.of_session(session_id).length() > 0
     }
 
     fn awaits_replay(&self, session_id: &Id) -> bool {
         let awaits_replay =
             |state: SocketState| state.session_id == *session_id && state.awaits_replay;
-        self.is_there(session_id)
+        self.is_watching(session_id)
             && self
                 .of_session(session_id)
                 .iter()
@@ -168,17 +168,17 @@ const UNACKNOWLEDGED: &str = "unheardBytes";
 pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsValue> {
     let frame = match &state.sdk {
         None => Cow::Borrowed(frame),
-        Some(seat) => match seat.translate(frame) {
+        Some(sdk) => match sdk.translate(frame) {
             Some(frame) => Cow::Owned(frame),
             None => return Ok(()),
         },
     };
     let counted = Reflect::get(socket, &UNACKNOWLEDGED.into())?.as_f64();
-    let unheard = counted.map_or(state.unheard_bytes, |bytes| bytes as usize);
+    let unacknowledged = counted.map_or(state.unacknowledged_bytes, |bytes| bytes as usize);
     let Credit::Left {
-        unheard_bytes,
+        unacknowledged_bytes,
         must_store,
-    } = Credit::after(unheard, frame.len())
+    } = Credit::after(unacknowledged, frame.len())
     else {
         close_with(
             socket,
@@ -190,11 +190,11 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
     Reflect::set(
         socket,
         &UNACKNOWLEDGED.into(),
-        &(unheard_bytes as f64).into(),
+        &(unacknowledged_bytes as f64).into(),
     )?;
     if must_store {
         let state = SocketState {
-            unheard_bytes,
+            unacknowledged_bytes,
             ..state.clone()
         };
         store_state(socket, &state)?;
@@ -206,11 +206,11 @@ pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsV
 pub fn received(socket: &Socket, state: SocketState) -> SocketState {
     // If this fails, too many bytes are counted, and the page reconnects.
     let _ = Reflect::set(socket, &UNACKNOWLEDGED.into(), &0.into());
-    if state.unheard_bytes == 0 {
+    if state.unacknowledged_bytes == 0 {
         return state;
     }
     let state = SocketState {
-        unheard_bytes: 0,
+        unacknowledged_bytes: 0,
         ..state
     };
     let _ = store_state(socket, &state);

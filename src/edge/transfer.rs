@@ -194,7 +194,7 @@ pub async fn receive(
                 {
                     Ok(reservation) => reservation,
                     Err(error) => {
-                        import.give_up(db)?;
+                        import.abandon(db)?;
                         body.discard().await;
                         return Err(error);
                     }
@@ -207,7 +207,7 @@ pub async fn receive(
             }
             Ok(None) => return import.finish(db, &Runtime),
             Err(error) => {
-                import.give_up(db)?;
+                import.abandon(db)?;
                 return Err(error);
             }
         }

@@ -118,12 +118,12 @@ impl Policy {
     /// browsers send cookies along with any page's requests. Pages in `ALLOWED_ORIGINS` are
     /// allowed.
     pub fn admit_page(&self, origin: Option<&str>, url: &str) -> Result<()> {
-        let is_let_in = origin.is_none_or(|origin| {
+        let is_admitted = origin.is_none_or(|origin| {
             let rest = url.strip_prefix(origin);
             rest.is_some_and(|path| path.starts_with('/'))
                 || self.cors(Some(origin)).origin.is_some()
         });
-        if is_let_in {
+        if is_admitted {
             return Ok(());
         }
         Err(forbidden(
@@ -138,7 +138,7 @@ impl Policy {
         let Some(origin) = origin else {
             return Ok(());
         };
-        let is_let_in = match self.auth {
+        let is_admitted = match self.auth {
             // The page's host was checked to be this machine.
             Auth::Local => true,
             // A page of the Worker's own origin sends a token, as every request does.
@@ -149,7 +149,7 @@ impl Policy {
             }
             Auth::Secret | Auth::Open => false,
         };
-        if is_let_in {
+        if is_admitted {
             return Ok(());
         }
         Err(forbidden(
@@ -295,9 +295,9 @@ mod tests {
             (Some("null"), false, false),
             (Some(""), false, false),
         ] {
-            let is_let_in = |policy: &Policy| policy.admit_message(origin, url).is_ok();
-            assert_eq!(is_let_in(&secret), by_secret, "{origin:?}");
-            assert_eq!(is_let_in(&open), by_open, "{origin:?}");
+            let is_admitted = |policy: &Policy| policy.admit_message(origin, url).is_ok();
+            assert_eq!(is_admitted(&secret), by_secret, "{origin:?}");
+            assert_eq!(is_admitted(&open), by_open, "{origin:?}");
         }
         // `admit` has already checked the origin.
         let page = Some("http://localhost:5173");

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-use crate::operations::agent::{check_change, check_lifted};
+use crate::operations::agent::{check_change, check_removals};
 use crate::operations::chat_tools::DefineTool;
 use crate::operations::compaction::ConfigureCompaction;
 use base::deployed::{DeployedConfigProblem, PartReader};
@@ -167,7 +167,7 @@ fn read_setting(name: &str, value: &RawValue) -> Result<ConfigureAgent> {
         (parsed, _) => parsed?,
     };
     check_change(&change)?;
-    check_lifted(&change, &ConfigLayer::default())?;
+    check_removals(&change, &ConfigLayer::default())?;
     Ok(change)
 }
 

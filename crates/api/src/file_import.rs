@@ -15,7 +15,7 @@ pub trait FileImport {
     fn buffered_bytes(&self) -> usize;
 
     /// Deletes the incomplete part of the import, because the sender disconnected.
-    fn give_up(&mut self, db: &dyn Database) -> Result<()>;
+    fn abandon(&mut self, db: &dyn Database) -> Result<()>;
 
     /// Completes the import at the end of the file.
     fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply>;
@@ -30,8 +30,8 @@ impl FileImport for Import {
         Import::buffered_bytes(self)
     }
 
-    fn give_up(&mut self, db: &dyn Database) -> Result<()> {
-        Import::give_up(self, db)
+    fn abandon(&mut self, db: &dyn Database) -> Result<()> {
+        Import::abandon(self, db)
     }
 
     fn finish(self, db: &dyn Database, host: &dyn Host) -> Result<Reply> {

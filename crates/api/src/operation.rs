@@ -185,7 +185,7 @@ const fn entry<O: Operation>(run: OperationRun) -> OperationEntry {
 /// The session that an operation writes to, if sockets are connected to it.
 fn find_watched(agent: &Agent<'_>, rule: AccessRule, session_id: Option<&Id>) -> Option<Id> {
     let writes = rule.effect != Effect::Nothing;
-    let watched = session_id.filter(|id| writes && agent.audience.is_there(id));
+    let watched = session_id.filter(|id| writes && agent.audience.is_watching(id));
     watched.cloned()
 }
 

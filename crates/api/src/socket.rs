@@ -19,7 +19,7 @@ use chat::frames::outgoing::{
     FrameHeader, TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
     render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
-use chat::frames::sdk::{Resumed, SdkSeat, render_no_active, render_start};
+use chat::frames::sdk::{Resumed, SdkSocket, render_no_active, render_start};
 use chat::request::ChatRequest;
 use chat::request::answers::CallAnswer;
 use chat::run::agent::{CHAT, CHAT_RULE};
@@ -46,11 +46,11 @@ pub struct SocketState {
     /// The rights of the socket's token; `None`: everything is allowed.
     pub scope: Option<TokenScope>,
     /// The request id of the turn that the socket requested last.
-    #[serde(default)]
-    pub asked: Option<String>,
+    #[serde(default, rename = "asked")]
+    pub last_request_id: Option<String>,
     /// The request ids of earlier turns that the socket requested while others ran.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked_before: Vec<String>,
+    #[serde(default, rename = "askedBefore", skip_serializing_if = "Vec::is_empty")]
+    pub earlier_request_ids: Vec<String>,
     /// The socket was offered a running turn and has not acknowledged it. Until then it
     /// gets no live chunks.
     #[serde(default, rename = "isHeld")]
@@ -61,14 +61,14 @@ pub struct SocketState {
     pub opened_in_turn: bool,
     /// The approximate bytes sent to the socket since its page last sent anything. Stored,
     /// so that the number survives hibernation.
-    #[serde(default, skip_serializing_if = "is_nothing")]
-    pub unheard_bytes: usize,
+    #[serde(default, rename = "unheardBytes", skip_serializing_if = "is_nothing")]
+    pub unacknowledged_bytes: usize,
     /// The trace of the request that opened the socket. Its frames are in this trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<StoredTrace>,
     /// Set if the socket uses the protocol of the AI SDK's own transport.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sdk: Option<SdkSeat>,
+    pub sdk: Option<SdkSocket>,
 }
 
 // serde passes a reference.
@@ -85,11 +85,11 @@ impl SocketState {
         Self {
             session_id,
             scope,
-            asked: None,
-            asked_before: Vec::new(),
+            last_request_id: None,
+            earlier_request_ids: Vec::new(),
             awaits_replay: false,
             opened_in_turn: false,
-            unheard_bytes: 0,
+            unacknowledged_bytes: 0,
             trace: None,
             sdk: None,
         }
@@ -121,7 +121,7 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
 
 /// The most earlier turns that a socket may still stop. The runtime stores only little with
 /// a socket.
-const MAX_ASKED_BEFORE: usize = 8;
+const MAX_EARLIER_REQUESTS: usize = 8;
 
 /// The most bytes that are sent to a socket while its page sends nothing: one of the
 /// longest lists. The object can't see how much a page has read, and the runtime buffers
@@ -134,7 +134,7 @@ pub const MAX_UNACKNOWLEDGED_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
 pub enum Credit {
     /// The frame is sent. The new number of unacknowledged bytes.
     Left {
-        unheard_bytes: usize,
+        unacknowledged_bytes: usize,
         /// Whether the number must be stored with the socket, because it has grown much.
         must_store: bool,
     },
@@ -148,14 +148,14 @@ const STORED_STEP_BYTES: usize = 64 << 10;
 impl Credit {
     /// The first list is always sent, because a single message may be longer than the
     /// limit.
-    pub fn after(unheard_bytes: usize, frame_bytes: usize) -> Self {
-        let sum = unheard_bytes.saturating_add(frame_bytes);
-        if unheard_bytes > 0 && sum > MAX_UNACKNOWLEDGED_BYTES {
+    pub fn after(unacknowledged_bytes: usize, frame_bytes: usize) -> Self {
+        let sum = unacknowledged_bytes.saturating_add(frame_bytes);
+        if unacknowledged_bytes > 0 && sum > MAX_UNACKNOWLEDGED_BYTES {
             return Self::UsedUp;
         }
         Self::Left {
-            unheard_bytes: sum,
-            must_store: sum / STORED_STEP_BYTES > unheard_bytes / STORED_STEP_BYTES,
+            unacknowledged_bytes: sum,
+            must_store: sum / STORED_STEP_BYTES > unacknowledged_bytes / STORED_STEP_BYTES,
         }
     }
 }
@@ -259,8 +259,8 @@ fn ask(
     match start(agent, &state.session_id, request, &id) {
         Ok(Started::Turn(work)) => FrameOutcome {
             state: Some(SocketState {
-                asked: Some(id),
-                asked_before: Vec::new(),
+                last_request_id: Some(id),
+                earlier_request_ids: Vec::new(),
                 awaits_replay: false,
                 ..state.clone()
             }),
@@ -269,14 +269,16 @@ fn ask(
         },
         Ok(Started::Queued(_)) => {
             // The turn is queued. Its chunks are sent as soon as it starts.
-            let mut asked_before = state.asked_before.clone();
-            asked_before.extend(state.asked.clone());
-            let surplus = asked_before.len().saturating_sub(MAX_ASKED_BEFORE);
-            asked_before.drain(..surplus);
+            let mut earlier_request_ids = state.earlier_request_ids.clone();
+            earlier_request_ids.extend(state.last_request_id.clone());
+            let surplus = earlier_request_ids
+                .len()
+                .saturating_sub(MAX_EARLIER_REQUESTS);
+            earlier_request_ids.drain(..surplus);
             FrameOutcome {
                 state: Some(SocketState {
-                    asked: Some(id),
-                    asked_before,
+                    last_request_id: Some(id),
+                    earlier_request_ids,
                     ..state.clone()
                 }),
                 ..FrameOutcome::default()
@@ -297,9 +299,9 @@ fn ask(
 /// Handles a request of the AI SDK's own transport. From now on, the socket's frames are
 /// translated.
 fn answer_sdk(agent: &Agent<'_>, state: &SocketState, request: SdkRequest) -> Result<FrameOutcome> {
-    let seat = state.sdk.clone().unwrap_or_default();
+    let sdk = state.sdk.clone().unwrap_or_default();
     let state = SocketState {
-        sdk: Some(seat.clone()),
+        sdk: Some(sdk.clone()),
         ..state.clone()
     };
     match request {
@@ -312,10 +314,10 @@ fn answer_sdk(agent: &Agent<'_>, state: &SocketState, request: SdkRequest) -> Re
         }
         SdkRequest::Resume { id } => resume_for_sdk(agent, &state, id),
         // A page that only follows a turn stops following it. The turn continues.
-        SdkRequest::Abort { id } if seat.resumed.is_some_and(|one| one.request_id == id) => {
+        SdkRequest::Abort { id } if sdk.resumed.is_some_and(|one| one.request_id == id) => {
             Ok(FrameOutcome {
                 state: Some(SocketState {
-                    sdk: Some(SdkSeat::default()),
+                    sdk: Some(SdkSocket::default()),
                     ..state
                 }),
                 ..FrameOutcome::default()
@@ -347,7 +349,7 @@ fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<
     let state = SocketState {
         awaits_replay: true,
         opened_in_turn: false,
-        sdk: Some(SdkSeat { resumed }),
+        sdk: Some(SdkSocket { resumed }),
         ..state.clone()
     };
     let replayed = replay(agent, &state, &turn_id);
@@ -363,8 +365,11 @@ fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<
 /// for `cancelTurn`. The protocol has no frame for a refusal, so the page keeps receiving
 /// the turn.
 fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool {
-    state.asked.as_deref() == Some(request_id)
-        || state.asked_before.iter().any(|asked| asked == request_id)
+    state.last_request_id.as_deref() == Some(request_id)
+        || state
+            .earlier_request_ids
+            .iter()
+            .any(|last_request_id| last_request_id == request_id)
         || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
 }
 
@@ -383,8 +388,8 @@ fn stop(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Result<()> 
 /// Stops the running turn if its id is `request_id`.
 fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) {
     let running = agent.turns.find(&state.session_id);
-    let meant = running.filter(|running| request_id == running.request_id);
-    if let Some(running) = meant {
+    let target = running.filter(|running| request_id == running.request_id);
+    if let Some(running) = target {
         running.cancel();
     }
 }
@@ -406,7 +411,7 @@ fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
     }
     agent
         .audience
-        .send(id, &render_clear(), state.asked.as_deref());
+        .send(id, &render_clear(), state.last_request_id.as_deref());
     Ok(FrameOutcome::default())
 }
 
@@ -443,7 +448,7 @@ fn handle_answer(
     Ok(FrameOutcome {
         replies: vec![render_resuming(&turn_id, None)],
         state: Some(SocketState {
-            asked: Some(turn_id),
+            last_request_id: Some(turn_id),
             awaits_replay: true,
             ..state.clone()
         }),
@@ -569,8 +574,8 @@ mod tests {
 
     #[test]
     fn a_socket_that_acknowledges_nothing_has_bounded_credit() {
-        let left = |unheard_bytes, must_store| Credit::Left {
-            unheard_bytes,
+        let left = |unacknowledged_bytes, must_store| Credit::Left {
+            unacknowledged_bytes,
             must_store,
         };
         assert_eq!(Credit::after(0, 100), left(100, false));

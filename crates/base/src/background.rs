@@ -10,7 +10,7 @@ pub const CHECK_AFTER_MS: i64 = 10_000;
 
 /// The pause before an alarm that starts or continues work. The platform grants a new CPU
 /// allowance to an alarm.
-pub const SOON_MS: i64 = 100;
+pub const SHORT_DELAY_MS: i64 = 100;
 
 /// A background job. `api/jobs/` decides when each is due, and runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -83,9 +83,9 @@ pub trait LeaseHolder {
     fn ask(&self, call: LeasedCall);
 
     /// Nobody waits for the answer any more.
-    fn give_up(&self, number: u32);
+    fn abandon(&self, number: u32);
 
-    /// The turn works again. The object must stay awake until [`Lease::rests`].
+    /// The turn works again. The object must stay awake until [`Lease::until_idle`].
     fn resumed(&self);
 }
 
@@ -117,7 +117,7 @@ pub struct Lease {
     is_over: Cell<bool>,
     /// The turn's task has ended.
     is_done: Cell<bool>,
-    resting: RefCell<Vec<Waker>>,
+    idle_wakers: RefCell<Vec<Waker>>,
 }
 
 impl Lease {
@@ -128,7 +128,7 @@ impl Lease {
             next_number: Cell::new(0),
             is_over: Cell::new(false),
             is_done: Cell::new(false),
-            resting: RefCell::default(),
+            idle_wakers: RefCell::default(),
         })
     }
 
@@ -203,24 +203,24 @@ impl Lease {
     pub fn finish(&self) {
         self.is_over.set(true);
         self.is_done.set(true);
-        self.wake_resting();
+        self.wake_idle();
     }
 
     /// Waits until the turn waits for its holder, or has ended.
-    pub async fn rests(&self) {
+    pub async fn until_idle(&self) {
         poll_fn(|context| {
             let is_parked = self.out.borrow().as_ref().is_some_and(|out| out.is_parked);
             if is_parked || self.is_done.get() {
                 return Poll::Ready(());
             }
-            self.resting.borrow_mut().push(context.waker().clone());
+            self.idle_wakers.borrow_mut().push(context.waker().clone());
             Poll::Pending
         })
         .await;
     }
 
-    fn wake_resting(&self) {
-        for waker in self.resting.take() {
+    fn wake_idle(&self) {
+        for waker in self.idle_wakers.take() {
             waker.wake();
         }
     }
@@ -257,7 +257,7 @@ impl Lease {
             endpoint,
             limits: CallLimits {
                 // The holder can't know which bytes have content.
-                mute_ms: None,
+                no_content_ms: None,
                 ..limits
             },
             body: body.to_owned(),
@@ -359,7 +359,7 @@ impl PendingCall {
             }
             out.waker = Some(context.waker().clone());
             if !std::mem::replace(&mut out.is_parked, true) {
-                self.lease.wake_resting();
+                self.lease.wake_idle();
             }
             Poll::Pending
         })
@@ -378,7 +378,7 @@ impl Drop for PendingCall {
             self.lease.holder.resumed();
         }
         if !self.is_complete.get() {
-            self.lease.holder.give_up(self.number);
+            self.lease.holder.abandon(self.number);
         }
     }
 }
@@ -402,7 +402,7 @@ impl ByteChunks for LeasedBody<'_> {
                     if self.received > max_bytes {
                         return Err(CallFailure::TooLarge { max_bytes });
                     }
-                    match self.clock.patience(self.host.now_ms()) {
+                    match self.clock.next_wait(self.host.now_ms()) {
                         (0, failure) => Err(failure),
                         _ => Ok(Some(bytes)),
                     }
@@ -443,7 +443,7 @@ impl<F: Future> Future for LeasedTask<F> {
 #[derive(Debug, PartialEq)]
 pub enum ToHolder {
     Ask(LeasedCall),
-    GiveUp(u32),
+    Abandon(u32),
     /// Events of the turn, for its client.
     Events(String),
     /// The turn has ended.
@@ -475,7 +475,7 @@ impl ToHolder {
                 })?;
                 format!("c{head}\n{}", call.body)
             }
-            Self::GiveUp(number) => format!("x{number}"),
+            Self::Abandon(number) => format!("x{number}"),
             Self::Events(events) => format!("e{events}"),
             Self::Over => "o".to_owned(),
         })
@@ -496,7 +496,7 @@ impl ToHolder {
                     body: body.to_owned(),
                 }))
             }
-            Some('x') => rest.parse().map(Self::GiveUp).map_err(|_| unreadable()),
+            Some('x') => rest.parse().map(Self::Abandon).map_err(|_| unreadable()),
             Some('e') => Ok(Self::Events(rest.to_owned())),
             Some('o') => Ok(Self::Over),
             _ => Err(unreadable()),

@@ -191,7 +191,8 @@ pub struct CallLimits {
     pub silence_ms: i64,
     /// How long chunks may arrive without content for their reader, such as comments of an event
     /// stream. `None`: the reader needs the whole answer.
-    pub mute_ms: Option<i64>,
+    #[serde(rename = "mute_ms")]
+    pub no_content_ms: Option<i64>,
     /// The longest time from the call's start to the answer's end.
     pub total_ms: i64,
     /// The most bytes of the answer's body.
@@ -223,27 +224,27 @@ impl Clock {
 
     /// How long to wait for the next chunk, and the failure to report if the wait is
     /// longer.
-    pub fn patience(&self, now_ms: i64) -> (i64, CallFailure) {
+    pub fn next_wait(&self, now_ms: i64) -> (i64, CallFailure) {
         let CallLimits {
             silence_ms,
-            mute_ms,
+            no_content_ms,
             total_ms,
             ..
         } = self.limits;
-        let rest = |since_ms: i64, limit_ms: i64| (since_ms + limit_ms - now_ms).max(0);
-        let mut patience = (silence_ms, CallFailure::TimedOut { silence_ms });
-        if let Some(mute_ms) = mute_ms {
-            let rest_ms = rest(self.content_at_ms, mute_ms);
-            if rest_ms < patience.0 {
-                let silence_ms = mute_ms;
-                patience = (rest_ms, CallFailure::TimedOut { silence_ms });
+        let left = |since_ms: i64, limit_ms: i64| (since_ms + limit_ms - now_ms).max(0);
+        let mut next_wait = (silence_ms, CallFailure::TimedOut { silence_ms });
+        if let Some(no_content_ms) = no_content_ms {
+            let left_ms = left(self.content_at_ms, no_content_ms);
+            if left_ms < next_wait.0 {
+                let silence_ms = no_content_ms;
+                next_wait = (left_ms, CallFailure::TimedOut { silence_ms });
             }
         }
-        let rest_ms = rest(self.left_at_ms, total_ms);
-        if rest_ms < patience.0 {
-            patience = (rest_ms, CallFailure::TookTooLong { total_ms });
+        let left_ms = left(self.left_at_ms, total_ms);
+        if left_ms < next_wait.0 {
+            next_wait = (left_ms, CallFailure::DeadlineExceeded { total_ms });
         }
-        patience
+        next_wait
     }
 }
 
@@ -266,7 +267,7 @@ pub trait ByteChunks {
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>>;
 
     /// The reader found content in the last bytes. A reader that never calls this has
-    /// [`CallLimits::mute_ms`] in all.
+    /// [`CallLimits::no_content_ms`] in all.
     fn record_content(&mut self) {}
 }
 
@@ -287,11 +288,13 @@ pub enum CallFailure {
     TimedOut {
         silence_ms: i64,
     },
-    TookTooLong {
+    #[serde(rename = "TookTooLong")]
+    DeadlineExceeded {
         total_ms: i64,
     },
     /// The call never started: too many calls were queued, or this call waited too long.
-    Crowded,
+    #[serde(rename = "Crowded")]
+    Overloaded,
     TooLarge {
         max_bytes: usize,
     },
@@ -369,7 +372,7 @@ impl WriteLocks {
         };
         let slot = self.0.acquire(writer, bytes).await;
         slot.map(|_slot| WriteLock { _slot })
-            .map_err(|_| CallFailure::Crowded)
+            .map_err(|_| CallFailure::Overloaded)
     }
 }
 
@@ -573,10 +576,10 @@ impl CallFailure {
             CallFailure::TimedOut { silence_ms } => {
                 format!("it sent nothing for {} s", silence_ms / 1000)
             }
-            CallFailure::TookTooLong { total_ms } => {
+            CallFailure::DeadlineExceeded { total_ms } => {
                 format!("its answer took longer than {} s", total_ms / 1000)
             }
-            CallFailure::Crowded => {
+            CallFailure::Overloaded => {
                 "it was not called, because too many calls of this agent are in progress".to_owned()
             }
             CallFailure::TooLarge { max_bytes } => {
@@ -689,31 +692,31 @@ mod tests {
         let limits = CallLimits {
             wait_ms: 0,
             silence_ms: 30_000,
-            mute_ms: None,
+            no_content_ms: None,
             total_ms: 300_000,
             max_bytes: 0,
         };
         let clock = Clock::start(limits, 1_000_000);
-        assert_eq!(clock.patience(1_000_000), silence);
-        assert_eq!(clock.patience(1_270_000), silence);
-        let total = |left_ms| (left_ms, CallFailure::TookTooLong { total_ms: 300_000 });
-        assert_eq!(clock.patience(1_270_001), total(29_999));
-        assert_eq!(clock.patience(1_300_000), total(0));
-        assert_eq!(clock.patience(1_400_000), total(0));
+        assert_eq!(clock.next_wait(1_000_000), silence);
+        assert_eq!(clock.next_wait(1_270_000), silence);
+        let total = |left_ms| (left_ms, CallFailure::DeadlineExceeded { total_ms: 300_000 });
+        assert_eq!(clock.next_wait(1_270_001), total(29_999));
+        assert_eq!(clock.next_wait(1_300_000), total(0));
+        assert_eq!(clock.next_wait(1_400_000), total(0));
         // Bytes without content.
         let mute = |left_ms| (left_ms, CallFailure::TimedOut { silence_ms: 90_000 });
         let limits = CallLimits {
-            mute_ms: Some(90_000),
+            no_content_ms: Some(90_000),
             ..limits
         };
         let mut clock = Clock::start(limits, 0);
-        assert_eq!(clock.patience(60_000), silence);
-        assert_eq!(clock.patience(60_001), mute(29_999));
-        assert_eq!(clock.patience(100_000), mute(0));
+        assert_eq!(clock.next_wait(60_000), silence);
+        assert_eq!(clock.next_wait(60_001), mute(29_999));
+        assert_eq!(clock.next_wait(100_000), mute(0));
         clock.record_content(60_001);
-        assert_eq!(clock.patience(60_001), silence);
+        assert_eq!(clock.next_wait(60_001), silence);
         clock.record_content(290_000);
-        assert_eq!(clock.patience(290_000), total(10_000));
+        assert_eq!(clock.next_wait(290_000), total(10_000));
     }
 
     #[test]

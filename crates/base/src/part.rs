@@ -336,7 +336,7 @@ pub struct InputRequest {
 impl Serialize for NewPart<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
-        struct Worded<'a> {
+        struct Text<'a> {
             #[serde(rename = "type")]
             kind: &'static str,
             text: &'a str,
@@ -350,12 +350,12 @@ impl Serialize for NewPart<'_> {
             data: &'a InputRequest,
         }
         match self {
-            Self::Text(text) => Worded {
+            Self::Text(text) => Text {
                 kind: kind::TEXT,
                 text,
             }
             .serialize(serializer),
-            Self::Reasoning(text) => Worded {
+            Self::Reasoning(text) => Text {
                 kind: kind::REASONING,
                 text,
             }

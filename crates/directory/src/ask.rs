@@ -12,7 +12,7 @@ use base::settings::Setting;
 use memory::backends::agent::secret_header;
 
 /// How long a call waits before it is sent, and how long its answer may then take.
-pub const PATIENCE_MS: i64 = 10_000;
+pub const TIMEOUT_MS: i64 = 10_000;
 
 /// The most bytes of a page of names: a thousand of the longest names.
 const MAX_ANSWER_BYTES: usize = 2 << 20;
@@ -31,10 +31,10 @@ pub async fn ask<T: DeserializeOwned>(
         headers: secret_header(outbound).into_iter().collect(),
         body: json::encode(call)?,
         limits: CallLimits {
-            wait_ms: PATIENCE_MS,
-            silence_ms: PATIENCE_MS,
-            mute_ms: None,
-            total_ms: PATIENCE_MS,
+            wait_ms: TIMEOUT_MS,
+            silence_ms: TIMEOUT_MS,
+            no_content_ms: None,
+            total_ms: TIMEOUT_MS,
             max_bytes: MAX_ANSWER_BYTES,
         },
     };

@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ask::{PATIENCE_MS, ask, check_bound};
+use super::ask::{TIMEOUT_MS, ask, check_bound};
 use super::{DirectoryCall, DirectoryEntry, beginning, part_of};
 use base::database::Database;
 use base::error::{Error, Result};
@@ -22,7 +22,7 @@ use store::stored::{self, find_stored, write_stored};
 
 /// How long an agent that is being destroyed doesn't register again: longer than the
 /// directory may take to answer.
-const LEAVING_MS: i64 = 2 * PATIENCE_MS;
+const LEAVING_MS: i64 = 2 * TIMEOUT_MS;
 
 /// The lock under which an agent makes one directory call at a time.
 const LOCK_NAME: &str = "directory";
@@ -54,7 +54,7 @@ enum MemberState {
 }
 
 /// Whether this Worker has a directory of its agents.
-pub fn is_there(outbound: &dyn Outbound) -> bool {
+pub fn is_bound(outbound: &dyn Outbound) -> bool {
     outbound.is_bound(Setting::Directory.name())
 }
 
@@ -63,7 +63,7 @@ impl Member<'_> {
     /// or another call is in progress; retry after this many milliseconds.
     pub async fn join(&self) -> Result<Option<i64>> {
         let Some(_lock) = self.lock().await else {
-            return Ok(Some(PATIENCE_MS));
+            return Ok(Some(TIMEOUT_MS));
         };
         let now_ms = self.host.now_ms();
         let stored = self.find()?;
@@ -94,7 +94,7 @@ impl Member<'_> {
     /// Deregisters the agent. The caller must destroy it immediately, without waiting for
     /// anything.
     pub async fn leave(&self) -> Result<()> {
-        if !is_there(self.outbound) {
+        if !is_bound(self.outbound) {
             return Ok(());
         }
         let Some(_lock) = self.lock().await else {

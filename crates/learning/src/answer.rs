@@ -123,13 +123,13 @@ fn parse(answer: &str) -> Result<WrittenAnswer> {
     let end = answer.rfind('}').map_or(answer.len(), |end| end + 1);
     let object = answer.get(begin..end).unwrap_or_default();
     if object.len() > MAX_ANSWER_BYTES {
-        return Err(nonsense());
+        return Err(invalid_answer());
     }
-    json::decode(object).map_err(|_| nonsense())
+    json::decode(object).map_err(|_| invalid_answer())
 }
 
 /// The error for an answer that can't be read. It repeats nothing of the answer.
-pub fn nonsense() -> Error {
+pub fn invalid_answer() -> Error {
     Error::new(
         Code::ModelFailed,
         format!(

@@ -69,7 +69,7 @@ pub async fn ask(
     let model = call.model.unwrap_or(chosen);
     let ended = EndedCall {
         usage: call.usage,
-        heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
+        received_tokens: answer.as_deref().map_or(0, tokens::estimate),
         outcome: match &answer {
             Ok(_) => CallOutcome::Whole,
             Err(error) => CallOutcome::Failed(error),

@@ -167,7 +167,7 @@ async fn step_once(
         Err(error) => {
             return Err(PassError {
                 error,
-                is_nonsense: true,
+                is_invalid_answer: true,
                 is_callers: false,
             });
         }
@@ -338,8 +338,8 @@ impl ConsolidationStep<'_> {
         let Some(shown) = self.shown.iter().find(|shown| shown.entry.key == key) else {
             return Ok(None);
         };
-        let stands = find_with_version(self.memory.db, self.block, key)?;
-        let is_same = stands.is_some_and(|(_, version)| version == shown.version);
+        let current = find_with_version(self.memory.db, self.block, key)?;
+        let is_same = current.is_some_and(|(_, version)| version == shown.version);
         Ok(Some(shown).filter(|_| is_same))
     }
 
@@ -428,8 +428,8 @@ impl ConsolidationStep<'_> {
             .block
             .max_tokens
             .is_some_and(|most| tokens::estimate(text) > most);
-        let stands = newest_of(self.memory, &profile.block)?.version;
-        if text.is_empty() || is_long || stands != profile.version {
+        let current_version = newest_of(self.memory, &profile.block)?.version;
+        if text.is_empty() || is_long || current_version != profile.version {
             return Ok(ProfileChange::Refused);
         }
         let mut change = self.change(

@@ -89,8 +89,8 @@ impl ConsolidationTrust<'_> {
     /// Judges a profile's text that was written from these entries.
     pub fn judge_profile(&self, text: &str, shown: &[NumberedEntry]) -> Judgement {
         let contents = |is_eligible: &dyn Fn(Origin) -> bool| -> Vec<&str> {
-            let meant = shown.iter().filter(|shown| is_eligible(shown.entry.source));
-            meant.map(|shown| shown.entry.content.as_str()).collect()
+            let eligible = shown.iter().filter(|shown| is_eligible(shown.entry.source));
+            eligible.map(|shown| shown.entry.content.as_str()).collect()
         };
         if is_fully_supported(text, contents(&|source| self.trusts(source))) {
             return Judgement {

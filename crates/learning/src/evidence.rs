@@ -196,7 +196,7 @@ pub fn is_fully_supported<'a>(text: &str, texts: impl IntoIterator<Item = &'a st
         .flat_map(claims)
         .map(KeyTerms::of)
         .collect();
-    let stands = |part: &str| {
+    let is_supported = |part: &str| {
         let key_terms = KeyTerms::of(part);
         if key_terms.stems.is_empty() {
             !key_terms.denies
@@ -207,15 +207,15 @@ pub fn is_fully_supported<'a>(text: &str, texts: impl IntoIterator<Item = &'a st
     if !is_plain(text) {
         return false;
     }
-    let parts_stand = |sentence: &str| {
+    let are_parts_supported = |sentence: &str| {
         let mut parts = sentence.split(',').flat_map(|part| part.split(" and "));
-        parts.all(stands)
+        parts.all(is_supported)
     };
     let has_terms = !KeyTerms::of(text).stems.is_empty();
     has_terms
         && sentences(text)
             .into_iter()
-            .all(|sentence| stands(sentence) || parts_stand(sentence))
+            .all(|sentence| is_supported(sentence) || are_parts_supported(sentence))
 }
 
 /// Whether a sentence states that something is over.

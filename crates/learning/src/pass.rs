@@ -56,14 +56,20 @@ pub struct PassResult {
 pub async fn run_pass(memory: &Memory<'_>, session_id: &Id) -> Result<PassResult> {
     let PassError {
         error,
-        is_nonsense,
+        is_invalid_answer,
         is_callers,
     } = match try_pass(memory, session_id).await {
         Ok(result) => return Ok(result),
         Err(failed) => failed,
     };
     atomically(memory.db, || {
-        note_failure(memory.db, memory.host, session_id, &error, is_nonsense)
+        note_failure(
+            memory.db,
+            memory.host,
+            session_id,
+            &error,
+            is_invalid_answer,
+        )
     })?;
     if !is_callers {
         return Err(error);
@@ -78,7 +84,7 @@ pub async fn run_pass(memory: &Memory<'_>, session_id: &Id) -> Result<PassResult
 pub struct PassError {
     pub error: Error,
     /// Whether the model's answer didn't have the requested form.
-    pub is_nonsense: bool,
+    pub is_invalid_answer: bool,
     /// Whether only the limits of the caller whose words the pass covers were reached.
     pub is_callers: bool,
 }
@@ -88,7 +94,7 @@ impl From<Error> for PassError {
         Self {
             is_callers: error.kind == Some(ErrorKind::TokenLimited),
             error,
-            is_nonsense: false,
+            is_invalid_answer: false,
         }
     }
 }
@@ -147,7 +153,7 @@ async fn run_pass_once(
     }
     check_capacity(db, &target.origin).map_err(|error| PassError {
         error,
-        is_nonsense: false,
+        is_invalid_answer: false,
         is_callers: !target.origin.scope.is_agent(),
     })?;
     let payer = material.authority.limits.as_ref();
@@ -177,7 +183,7 @@ async fn run_pass_once(
         Err(error) => {
             return Err(PassError {
                 error,
-                is_nonsense: true,
+                is_invalid_answer: true,
                 is_callers: false,
             });
         }

@@ -215,7 +215,7 @@ async fn consolidate_if_due(memory: &Memory<'_>) -> Result<bool> {
         let state = find_consolidation(memory.db)?;
         let before = state.failure.as_ref();
         let now_ms = memory.host.now_ms();
-        let failure = LearnFailure::new(before, &failed.error, failed.is_nonsense, now_ms);
+        let failure = LearnFailure::new(before, &failed.error, failed.is_invalid_answer, now_ms);
         let state = Consolidation {
             due_at: Some(failure.retry_at(&failed.error)),
             failure: Some(failure),
@@ -238,12 +238,12 @@ fn is_quiet(memory: &Memory<'_>, session_id: &Id) -> Result<bool> {
     };
     // After a failure, the failure's own delay applies.
     let now_ms = memory.host.now_ms();
-    let quiet_at = watermark.newest_at + IDLE_MS;
+    let idle_at = watermark.newest_at + IDLE_MS;
     // An event in the future means that the clock was set back, so the idle time is
     // unknown.
-    if quiet_at <= now_ms || watermark.newest_at > now_ms || watermark.failure.is_some() {
+    if idle_at <= now_ms || watermark.newest_at > now_ms || watermark.failure.is_some() {
         return Ok(true);
     }
-    postpone(memory.db, session_id, quiet_at)?;
+    postpone(memory.db, session_id, idle_at)?;
     Ok(false)
 }

@@ -138,9 +138,9 @@ fn find_source(
         // These actions write no words to compare with the user's. So if a tool or a file is
         // involved, only a sentence that revokes the entry and contains nothing else counts.
         WantedAction::Retire | WantedAction::Forget => {
-            let nobodys = (Origin::Agent, Some(NOT_BORNE_OUT));
+            let unsupported = (Origin::Agent, Some(NOT_BORNE_OUT));
             let Some(entry) = changed else {
-                return nobodys;
+                return unsupported;
             };
             let retractions = if is_users_alone {
                 find_retractions(users_texts())
@@ -166,7 +166,7 @@ fn find_source(
                     .iter()
                     .any(|retraction| retraction.is_of(&about));
             if !is_users_alone || !is_eligible {
-                return nobodys;
+                return unsupported;
             }
             if is_named_by_agent && !is_named_by_user {
                 (Origin::Agent, Some(NAMED_BY_AGENT))

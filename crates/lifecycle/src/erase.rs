@@ -128,9 +128,9 @@ impl<'a> Target<'a> {
             Target::Session(session_id) => erase_head(db, host, session_id)?,
             Target::Definition(scope, label) => {
                 forget_prompts(db, scope)?;
-                let was_there = erase_definition(db, scope, label)?;
-                db.count(|erased| erased.descriptions += i64::from(was_there));
-                was_there
+                let existed = erase_definition(db, scope, label)?;
+                db.count(|erased| erased.descriptions += i64::from(existed));
+                existed
             }
             Target::Text(scope, label, version) => erase_text(db, scope, label, *version)?,
             Target::Entry(scope, label, key) => {
@@ -138,7 +138,7 @@ impl<'a> Target<'a> {
                 erase_entry_at(db, &ItemKeys::new(scope, label, key))?
             }
             Target::Document(scope, label, key) => {
-                let was_there = erase_document_at(db, &ItemKeys::new(scope, label, key))?;
+                let existed = erase_document_at(db, &ItemKeys::new(scope, label, key))?;
                 let copied = CopiedDocument {
                     scope,
                     label,
@@ -146,7 +146,7 @@ impl<'a> Target<'a> {
                 };
                 erase_copies(db, host, &copied)?;
                 forget_prompts(db, scope)?;
-                was_there
+                existed
             }
             Target::ItemVersion(scope, label, key, version) => {
                 forget_prompts(db, scope)?;

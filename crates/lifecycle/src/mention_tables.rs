@@ -32,7 +32,7 @@ impl MentionTable {
     }
 
     /// SQL: whether a row `t` may be shown.
-    pub fn is_there(&self) -> String {
+    pub fn is_visible(&self) -> String {
         match (self.table.owner, self.rows.follows_session) {
             (RowOwner::Session(column), true) => format!(
                 "(t.{column} = '' OR EXISTS (SELECT 1 FROM cf_agents_sessions AS s WHERE s.id = t.{column}))"

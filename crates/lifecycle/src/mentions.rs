@@ -375,7 +375,7 @@ impl TableSearch<'_> {
             Wanted::Text(_) => self.searched.contains_text(),
             Wanted::Events(_) => self.searched.rows.comes_from?.to_owned(),
         };
-        Some(format!("{condition} AND {}", self.searched.is_there()))
+        Some(format!("{condition} AND {}", self.searched.is_visible()))
     }
 }
 

@@ -56,11 +56,11 @@ pub fn purge_messages(
 /// is no such session.
 pub fn purge_session(db: &dyn Database, id: &Id) -> Result<(bool, Erasure)> {
     erase(db, |db| {
-        let is_there = delete_session(db, id)?;
-        if !is_there {
+        let existed = delete_session(db, id)?;
+        if !existed {
             pending_import::forget(db, id)?;
         }
-        Ok(is_there)
+        Ok(existed)
     })
 }
 

@@ -358,7 +358,7 @@ pub fn delete_versions(db: &dyn Database, scope: &str, key: &str, versions: &[i6
 pub const MAX_TRIES: usize = 4;
 
 /// The error if another writer was faster at every attempt.
-pub fn overtaken(block: &Definition) -> Error {
+pub fn too_many_conflicts(block: &Definition) -> Error {
     Error::new(
         Code::VersionConflict,
         format!(

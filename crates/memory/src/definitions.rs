@@ -475,18 +475,18 @@ pub fn remove(
     may_call_outside: bool,
 ) -> Result<bool> {
     atomically(memory.db, || {
-        let was_there = find_definition(memory, scope, label)?;
+        let existing = find_definition(memory, scope, label)?;
         let has_source = |block: &Definition| block.source.is_some();
-        if was_there.as_ref().is_some_and(has_source) && !may_call_outside {
+        if existing.as_ref().is_some_and(has_source) && !may_call_outside {
             return Err(calls_outside(label));
         }
         let has_rules = |block: &Definition| block.retention.is_some();
-        if was_there.as_ref().is_some_and(has_rules) && !may_call_outside {
+        if existing.as_ref().is_some_and(has_rules) && !may_call_outside {
             return Err(needs_secret("retention"));
         }
         match find_default(memory, scope.column(), label) {
             // This row hides the deployed block, which the next read would show again.
-            Some(deployed) if was_there.is_some() => {
+            Some(deployed) if existing.is_some() => {
                 let defined_at = Some(memory.host.now_ms());
                 write(
                     memory.db,
@@ -504,7 +504,7 @@ pub fn remove(
             }
         }
         let purged = purge && delete_content(memory.db, scope.column(), &label.key())?;
-        Ok(was_there.is_some() || purged)
+        Ok(existing.is_some() || purged)
     })
 }
 

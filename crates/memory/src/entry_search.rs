@@ -85,8 +85,8 @@ pub fn find(
         .filter(|number| !rows.contains_key(number))
         .collect();
     for block_index in 0..blocks.len() {
-        let strangers = load_entries(db, blocks, block_index, &unknown)?;
-        rows.extend(strangers.into_iter().map(|row| (row.number, row)));
+        let missing = load_entries(db, blocks, block_index, &unknown)?;
+        rows.extend(missing.into_iter().map(|row| (row.number, row)));
     }
     let prefixes: Vec<String> = queries
         .into_iter()
@@ -353,13 +353,13 @@ impl EntryTextRow {
         }
         let begins = |prefix: &String| words.iter().any(|word| word.starts_with(prefix));
         let about = about(&self.row.key, self.row.title.as_deref());
-        let is_there = |wanted: &String| {
+        let has_stem = |wanted: &String| {
             about.contains(wanted)
                 || words
                     .iter()
                     .any(|word| may_have_stem(word, wanted) && stem(word) == *wanted)
         };
-        query.stems.iter().any(is_there) || query.prefixes.iter().any(begins)
+        query.stems.iter().any(has_stem) || query.prefixes.iter().any(begins)
     }
 }
 

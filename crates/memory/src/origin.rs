@@ -95,8 +95,8 @@ impl Origin {
                 // A service's text without a source counts as the output of a service.
                 ("unknown", Self::Tool),
             ];
-            let stands = |(name, _): &(&str, Self)| line.contains(&format!("(source: {name}"));
-            quoted.into_iter().filter(stands)
+            let is_named = |(name, _): &(&str, Self)| line.contains(&format!("(source: {name}"));
+            quoted.into_iter().filter(is_named)
         });
         found
             .map(|(_, origin)| origin)

@@ -42,7 +42,7 @@ use store::schema::free_space::{Rewritten, renew};
 /// The texts that a purge found and erased.
 pub struct Purged {
     /// Whether the entry, the document or the block was there.
-    pub was_there: bool,
+    pub existed: bool,
     pub erasure: Erasure,
     pub home: Option<BackendReceipt>,
 }
@@ -63,13 +63,13 @@ pub async fn purge_entry(memory: &Memory<'_>, block: &Definition, key: &str) -> 
     };
     let is_elsewhere = home.is_some();
     erase(memory, home, |db| {
-        let was_there = erase_entry_at(db, &ItemKeys::of(block, key))?;
+        let existed = erase_entry_at(db, &ItemKeys::of(block, key))?;
         // A key that no entry has, such as a model's mistake, costs no conversation its prompt:
         // prompts contain the number of entries, and nothing of an entry.
-        if was_there || is_elsewhere || db.has_erased() {
+        if existed || is_elsewhere || db.has_erased() {
             forget_prompts(db, &block.scope)?;
         }
-        Ok(was_there)
+        Ok(existed)
     })
 }
 
@@ -99,7 +99,7 @@ pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) 
         BlockBackend::Object | BlockBackend::Bucket { .. } => None,
     };
     erase(memory, home, |db| {
-        let was_there = erase_document_at(db, &ItemKeys::of(block, key))?;
+        let existed = erase_document_at(db, &ItemKeys::of(block, key))?;
         let copied = CopiedDocument {
             scope: &block.scope,
             label: &block.label,
@@ -107,7 +107,7 @@ pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) 
         };
         erase_copies(db, memory.host, &copied)?;
         forget_prompts(db, &block.scope)?;
-        Ok(was_there)
+        Ok(existed)
     })
 }
 
@@ -121,7 +121,7 @@ pub fn purge_block(
 ) -> Result<Purged> {
     erase(memory, None, |db| {
         let memory = Memory { db, ..*memory };
-        let was_there = remove(&memory, scope, label, true, may_call_outside)?;
+        let existed = remove(&memory, scope, label, true, may_call_outside)?;
         // A row that hides a deployed block still exists.
         erase_definition(db, scope.column(), label)?;
         let copied = CopiedDocument {
@@ -132,12 +132,12 @@ pub fn purge_block(
         erase_copies(db, memory.host, &copied)?;
         erase_of_block(db, scope.column(), &label.key(), None)?;
         delete_callbacks(db, scope.column(), &label.key(), None, Selection::All)?;
-        if was_there || db.has_erased() {
+        if existed || db.has_erased() {
             forget_prompts(db, scope.column())?;
         } else {
             forget_prompts_of(db, scope.column(), label)?;
         }
-        Ok(was_there)
+        Ok(existed)
     })
 }
 
@@ -175,9 +175,9 @@ fn erase(
 ) -> Result<Purged> {
     atomically(memory.db, || {
         let db = ErasingDatabase::of_purge(memory.db)?;
-        let was_here = delete(&db)?;
+        let deleted = delete(&db)?;
         Ok(Purged {
-            was_there: was_here || home.as_ref().is_some_and(|home| home.deleted),
+            existed: deleted || home.as_ref().is_some_and(|home| home.deleted),
             erasure: db.finish()?,
             home,
         })
@@ -247,13 +247,13 @@ fn forget_prompts_of(db: &dyn Database, scope: &str, label: &Label) -> Result<()
 }
 
 /// The fields of an entry that are read before it is erased.
-struct DoomedEntry {
+struct PurgedEntry {
     number: i64,
     note: ItemNote,
 }
 
 row! {
-    for DoomedEntry {
+    for PurgedEntry {
         number: i64 = "number",
         note: Option<&str> = "note",
     }
@@ -303,13 +303,13 @@ pub fn erase_entry_at(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>) -> Result<b
     erase_of_block(db, item.scope, item.block, Some(item.key))?;
     let sql = sql!(
         "SELECT ",
-        DoomedEntry::COLUMNS,
+        PurgedEntry::COLUMNS,
         " FROM cf_agents_entries
           WHERE scope = ?1
             AND block = ?2
             AND key = ?3"
     );
-    let entry: Option<DoomedEntry> = find(db, sql, &params_of(&item))?;
+    let entry: Option<PurgedEntry> = find(db, sql, &params_of(&item))?;
     let mut counts = CountChange::default();
     if let Some(entry) = &entry {
         counts = CountChange::without(db, item.scope, item.block, entry.number)?;

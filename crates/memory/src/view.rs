@@ -4,7 +4,7 @@
 //!
 //! Reading many blocks takes bounded time, however many backends are unavailable.
 
-use super::backends::PATIENCE_MS;
+use super::backends::TIMEOUT_MS;
 use super::block::{Block, BlockContent, read_or_omit};
 use super::definition::Definition;
 use super::definitions::{find_definition, get_definition, load_definitions};
@@ -15,7 +15,7 @@ use base::error::{Code, Error, Result};
 use base::json::written_bytes;
 
 /// How long a read of many blocks waits for all backends together.
-const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
+const TOTAL_TIMEOUT_MS: i64 = 2 * TIMEOUT_MS;
 
 pub fn load_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
     let mut blocks = load_definitions(memory, BlockScope::Agent)?;
@@ -115,7 +115,7 @@ pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<V
     let mut read = Vec::with_capacity(blocks.len());
     let mut bytes = 0;
     for block in blocks {
-        let is_late = memory.host.now_ms() - started_ms >= TOTAL_PATIENCE_MS;
+        let is_late = memory.host.now_ms() - started_ms >= TOTAL_TIMEOUT_MS;
         let mut block = if is_late && !block.backend().is_this_object() {
             Block::new(
                 block,

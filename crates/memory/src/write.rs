@@ -2,7 +2,7 @@
 //! write is one transaction. An external backend accepts or refuses the write, and this object
 //! records the version afterward.
 
-use crate::content::{MAX_TRIES, overtaken};
+use crate::content::{MAX_TRIES, too_many_conflicts};
 use crate::json_schema::JsonSchema;
 use base::budget::AnswerCapacity;
 use base::json::{json, written_bytes};
@@ -182,7 +182,7 @@ async fn write_in_bucket(
             return record(memory, block, &after, before, text);
         }
     }
-    Err(overtaken(block))
+    Err(too_many_conflicts(block))
 }
 
 /// Like [`write_in_bucket`], if the service versions its texts.
@@ -204,7 +204,7 @@ async fn write_in_service(
             return record(memory, block, &after, before, text);
         }
     }
-    Err(overtaken(block))
+    Err(too_many_conflicts(block))
 }
 
 /// The block's text after the write, or an error if the write isn't allowed.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::ModelRequest;
 use super::anthropic_thoughts as thoughts;
-use super::attachment::{FileSource, PdfHabit, RenderedAttachment, show};
+use super::attachment::{FileSource, PdfSupport, RenderedAttachment, show};
 use super::call_ids::write_ids;
 use super::caller_fields::find_given;
 use crate::message::ContextMessage;
@@ -196,7 +196,7 @@ fn user(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
         FileSource::Url(url) => ContentSource::Url { url },
     };
     let files = message.files.iter();
-    let files = files.map(|file| match show(file, PdfHabit::BytesOrAddress) {
+    let files = files.map(|file| match show(file, PdfSupport::BytesOrAddress) {
         RenderedAttachment::Text(text) => ContentBlock::Text { text: text.into() },
         RenderedAttachment::Image { media_type, source } => ContentBlock::Image {
             source: from(media_type, source),

@@ -80,10 +80,10 @@ pub fn note_text(answer: &mut AnswerBuilder) {
 
 /// Reduces the data to what the provider accepts back.
 pub fn seal(answer: &mut AnswerBuilder) {
-    let Some(mut noted) = answer.provider_data().take() else {
+    let Some(mut provider_data) = answer.provider_data().take() else {
         return;
     };
-    let Some(Value::Array(thoughts)) = noted.get_mut(THOUGHTS).map(Value::take) else {
+    let Some(Value::Array(thoughts)) = provider_data.get_mut(THOUGHTS).map(Value::take) else {
         return;
     };
     let is_signed = |thought: &Value| {

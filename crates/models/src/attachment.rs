@@ -22,7 +22,7 @@ const MAX_PDF_BYTES: usize = 4 << 20;
 
 /// How a provider's model accepts PDFs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PdfHabit {
+pub enum PdfSupport {
     Nothing,
     /// Only as bytes.
     Bytes,
@@ -50,7 +50,7 @@ pub enum FileSource<'a> {
     Url(&'a str),
 }
 
-pub fn show(file: &File, pdfs: PdfHabit) -> RenderedAttachment<'_> {
+pub fn show(file: &File, pdfs: PdfSupport) -> RenderedAttachment<'_> {
     let kind = file.kind();
     if let Some(source) = pdf_source(file, &kind, pdfs) {
         let name = file.filename.as_deref().map(clean);
@@ -80,14 +80,14 @@ pub fn show(file: &File, pdfs: PdfHabit) -> RenderedAttachment<'_> {
 }
 
 /// `None`: the file is not a PDF, or it can't be sent to the model.
-fn pdf_source<'a>(file: &'a File, kind: &str, pdfs: PdfHabit) -> Option<FileSource<'a>> {
-    if kind != PDF || pdfs == PdfHabit::Nothing {
+fn pdf_source<'a>(file: &'a File, kind: &str, pdfs: PdfSupport) -> Option<FileSource<'a>> {
+    if kind != PDF || pdfs == PdfSupport::Nothing {
         return None;
     }
     match DataUrl::parse(&file.url) {
         Some(data) => (data.is_file_data() && data.payload.len() <= MAX_PDF_BYTES)
             .then_some(FileSource::Base64(data.payload)),
-        None => (pdfs == PdfHabit::BytesOrAddress).then_some(FileSource::Url(&file.url)),
+        None => (pdfs == PdfSupport::BytesOrAddress).then_some(FileSource::Url(&file.url)),
     }
 }
 
@@ -208,7 +208,7 @@ mod tests {
     }
 
     fn shown_text(file: &File) -> String {
-        match show(file, PdfHabit::Nothing) {
+        match show(file, PdfSupport::Nothing) {
             RenderedAttachment::Text(text) => text,
             shown => panic!("{shown:?}"),
         }
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(
             show(
                 &file("image/PNG; q=1", "data:image/png;base64,iVBORw=="),
-                PdfHabit::Nothing
+                PdfSupport::Nothing
             ),
             RenderedAttachment::Image {
                 media_type: "image/png",
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(
             show(
                 &file("image/webp", "https://example.com/a.webp"),
-                PdfHabit::Nothing
+                PdfSupport::Nothing
             ),
             RenderedAttachment::Image {
                 media_type: "image/webp",
@@ -260,18 +260,18 @@ mod tests {
         let data = |bytes: usize| format!("data:application/pdf;base64,{}", "A".repeat(bytes));
         let address = "https://example.com/x.pdf";
         for (url, pdfs, is_shown) in [
-            (data(4), PdfHabit::Nothing, false),
-            (data(4), PdfHabit::Bytes, true),
-            (data(MAX_PDF_BYTES), PdfHabit::Bytes, true),
-            (data(MAX_PDF_BYTES + 4), PdfHabit::Bytes, false),
-            (data(4), PdfHabit::BytesOrAddress, true),
+            (data(4), PdfSupport::Nothing, false),
+            (data(4), PdfSupport::Bytes, true),
+            (data(MAX_PDF_BYTES), PdfSupport::Bytes, true),
+            (data(MAX_PDF_BYTES + 4), PdfSupport::Bytes, false),
+            (data(4), PdfSupport::BytesOrAddress, true),
             (
                 "data:application/pdf,raw".to_owned(),
-                PdfHabit::Bytes,
+                PdfSupport::Bytes,
                 false,
             ),
-            (address.to_owned(), PdfHabit::Bytes, false),
-            (address.to_owned(), PdfHabit::BytesOrAddress, true),
+            (address.to_owned(), PdfSupport::Bytes, false),
+            (address.to_owned(), PdfSupport::BytesOrAddress, true),
         ] {
             let file = file("application/pdf", &url);
             let shown = show(&file, pdfs);
@@ -281,7 +281,7 @@ mod tests {
         }
         let image = file("image/png", "data:image/png;base64,AAAA");
         assert!(matches!(
-            show(&image, PdfHabit::Bytes),
+            show(&image, PdfSupport::Bytes),
             RenderedAttachment::Image { .. }
         ));
     }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::attachment::{FileSource, PdfHabit, RenderedAttachment, show};
+use super::attachment::{FileSource, PdfSupport, RenderedAttachment, show};
 use super::caller_fields::{CallerFields, find_given};
 use super::{ModelRequest, ToolDefinition};
 use crate::message::ContextMessage;
@@ -112,14 +112,17 @@ pub struct DefinedFunction<'a> {
 
 /// The system prompt as one message, then the conversation. The templates of many models reject a
 /// second system message.
-pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec<SentMessage<'a>> {
+pub fn messages<'a>(
+    request: &ModelRequest<'a>,
+    dialect: CompletionDialect,
+) -> Vec<SentMessage<'a>> {
     let system = request.system.join("\n\n");
     let system = (!system.trim().is_empty()).then(|| message_of("system", Content::Text(system)));
     let newest_user = request.newest_user();
     let messages = request.messages.iter().enumerate();
     let messages = messages.flat_map(|(index, message)| {
         let reminder = request.reminder.filter(|_| newest_user == Some(index));
-        if let Some(given) = given(message, habit) {
+        if let Some(given) = given(message, dialect) {
             let reminder = reminder.map(|text| message_of("user", Content::Text(text.to_owned())));
             return [
                 Some(SentMessage::Given(given)),
@@ -128,9 +131,11 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
         }
         let sent = match message.role {
             Role::System => text_of(message).map(|content| message_of("system", content)),
-            Role::User => user(message, reminder, habit).map(|content| message_of("user", content)),
-            Role::Assistant => assistant(message, habit),
-            Role::Tool => Some(result(message, habit)),
+            Role::User => {
+                user(message, reminder, dialect).map(|content| message_of("user", content))
+            }
+            Role::Assistant => assistant(message, dialect),
+            Role::Tool => Some(result(message, dialect)),
         };
         [sent.map(SentMessage::Rendered), None]
     });
@@ -146,8 +151,8 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: CompletionDialect) -> Vec
 }
 
 /// The message as its caller wrote it, if it was in this format and its call has its own id.
-fn given(message: &ContextMessage, habit: CompletionDialect) -> Option<&RawValue> {
-    match habit {
+fn given(message: &ContextMessage, dialect: CompletionDialect) -> Option<&RawValue> {
+    match dialect {
         CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs => {}
         CompletionDialect::WorkersAi | CompletionDialect::Own => return None,
     }
@@ -177,11 +182,11 @@ fn text_of(message: &ContextMessage) -> Option<Content> {
 fn user(
     message: &ContextMessage,
     reminder: Option<&str>,
-    habit: CompletionDialect,
+    dialect: CompletionDialect,
 ) -> Option<Content> {
-    let pdfs = match habit {
-        CompletionDialect::OpenAiWithPdfs | CompletionDialect::Own => PdfHabit::Bytes,
-        CompletionDialect::OpenAi | CompletionDialect::WorkersAi => PdfHabit::Nothing,
+    let pdfs = match dialect {
+        CompletionDialect::OpenAiWithPdfs | CompletionDialect::Own => PdfSupport::Bytes,
+        CompletionDialect::OpenAi | CompletionDialect::WorkersAi => PdfSupport::Nothing,
     };
     if message.files.is_empty() && reminder.is_none() {
         return text_of(message);
@@ -228,8 +233,11 @@ fn user(
     Some(Content::Blocks(blocks))
 }
 
-fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<CompletionMessage<'_>> {
-    let extras = match habit {
+fn assistant(
+    message: &ContextMessage,
+    dialect: CompletionDialect,
+) -> Option<CompletionMessage<'_>> {
+    let extras = match dialect {
         CompletionDialect::Own => Vec::new(),
         _ => extras_of(message),
     };
@@ -245,7 +253,7 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
         extra_content,
     });
     let tool_calls: Vec<ChatCall<'_>> = calls.collect();
-    let content = match (text_of(message), habit) {
+    let content = match (text_of(message), dialect) {
         (Some(content), _) => content,
         (None, _) if tool_calls.is_empty() => return None,
         (None, CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs) => Content::Nothing,
@@ -259,7 +267,7 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
         .map(|provider_data| &provider_data.parts);
     Some(CompletionMessage {
         tool_calls,
-        provider_data: provider_data.filter(|_| habit == CompletionDialect::Own),
+        provider_data: provider_data.filter(|_| dialect == CompletionDialect::Own),
         ..message_of("assistant", content)
     })
 }
@@ -280,7 +288,7 @@ fn extras_of(message: &ContextMessage) -> Vec<Option<&RawValue>> {
         .unwrap_or_default()
 }
 
-fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessage<'_> {
+fn result(message: &ContextMessage, dialect: CompletionDialect) -> CompletionMessage<'_> {
     // The format has no field for a failure, so the text reports it.
     let content = match message.is_error {
         Some(true) => format!("Error: {}", message.content),
@@ -289,8 +297,12 @@ fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessa
     let name = message.tool_name.as_ref().map(|name| name.as_str());
     CompletionMessage {
         tool_call_id: message.tool_call_id.as_ref().map(|id| id.as_str()),
-        name: name
-            .filter(|_| matches!(habit, CompletionDialect::WorkersAi | CompletionDialect::Own)),
+        name: name.filter(|_| {
+            matches!(
+                dialect,
+                CompletionDialect::WorkersAi | CompletionDialect::Own
+            )
+        }),
         ..message_of("tool", Content::Text(content))
     }
 }

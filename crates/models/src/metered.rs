@@ -11,14 +11,14 @@ pub struct EndedCall<'a> {
     /// The tokens that the provider reported.
     pub usage: TokenUsage,
     /// Tokens of the received answer, by our own estimate.
-    pub heard_tokens: i64,
+    pub received_tokens: i64,
     pub outcome: CallOutcome<'a>,
 }
 
 pub enum CallOutcome<'a> {
     Whole,
     /// The answer was canceled before its end.
-    GivenUp,
+    Canceled,
     Failed(&'a Error),
 }
 
@@ -53,7 +53,7 @@ impl EndedCall<'_> {
             output_tokens: if is_whole && has_reported {
                 usage.output_tokens
             } else {
-                usage.output_tokens.max(self.heard_tokens)
+                usage.output_tokens.max(self.received_tokens)
             },
         }
     }
@@ -68,7 +68,7 @@ impl EndedCall<'_> {
                 error.kind,
                 Some(ErrorKind::RefusedByModel | ErrorKind::RefusedForLength { .. })
             );
-        is_refused && self.heard_tokens == 0
+        is_refused && self.received_tokens == 0
     }
 }
 
@@ -78,14 +78,14 @@ mod tests {
 
     #[test]
     fn a_call_without_a_report_is_estimated_unless_it_was_refused() {
-        let spent = |usage: (i64, i64), heard_tokens, outcome: CallOutcome<'_>| {
+        let spent = |usage: (i64, i64), received_tokens, outcome: CallOutcome<'_>| {
             let call = EndedCall {
                 usage: TokenUsage {
                     input_tokens: usage.0,
                     output_tokens: usage.1,
                     cached_input_tokens: 0,
                 },
-                heard_tokens,
+                received_tokens,
                 outcome,
             };
             let spent = call.spent(100);
@@ -97,9 +97,9 @@ mod tests {
         for (usage, received, outcome, expected) in [
             ((7, 3), 9, CallOutcome::Whole, (7, 3)),
             ((0, 0), 9, CallOutcome::Whole, (100, 9)),
-            ((0, 0), 9, CallOutcome::GivenUp, (100, 9)),
-            ((0, 0), 0, CallOutcome::GivenUp, (100, 0)),
-            ((7, 1), 9, CallOutcome::GivenUp, (7, 9)),
+            ((0, 0), 9, CallOutcome::Canceled, (100, 9)),
+            ((0, 0), 0, CallOutcome::Canceled, (100, 0)),
+            ((7, 1), 9, CallOutcome::Canceled, (7, 9)),
             ((0, 0), 0, CallOutcome::Failed(&silent), (100, 0)),
             ((0, 0), 0, CallOutcome::Failed(&refused), (0, 0)),
             ((0, 0), 0, CallOutcome::Failed(&overloaded), (0, 0)),

@@ -4,10 +4,10 @@
 
 /// The same JSON with each lone surrogate replaced by the replacement character.
 pub fn repair(json: &str) -> String {
-    let mut mended = String::with_capacity(json.len());
+    let mut repaired = String::with_capacity(json.len());
     let mut rest = json;
     while let Some((before, escape)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {
-        mended.push_str(before);
+        repaired.push_str(before);
         let (replacement, length) = match (unit(escape), unit(escape.get(6..).unwrap_or_default()))
         {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (escape.get(..12), 12),
@@ -18,11 +18,11 @@ pub fn repair(json: &str) -> String {
                 (escape.get(..length), length)
             }
         };
-        mended.push_str(replacement.unwrap_or_default());
+        repaired.push_str(replacement.unwrap_or_default());
         rest = escape.get(length..).unwrap_or_default();
     }
-    mended.push_str(rest);
-    mended
+    repaired.push_str(rest);
+    repaired
 }
 
 /// The number in the `\uXXXX` at the beginning of the text.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::ModelRequest;
-use super::attachment::{FileSource, PdfHabit, RenderedAttachment, show};
+use super::attachment::{FileSource, PdfSupport, RenderedAttachment, show};
 use super::caller_fields::{find_given, find_item, find_items};
 use super::reasoning::reads_pdfs;
 use super::responses_reader::{FUNCTION_CALL, kind_of, texts_of};
@@ -95,9 +95,9 @@ fn user<'a>(message: &'a ContextMessage, model: &str) -> Option<InputItem<'a>> {
         return text_of(message, role);
     }
     let pdfs = if reads_pdfs(model) {
-        PdfHabit::BytesOrAddress
+        PdfSupport::BytesOrAddress
     } else {
-        PdfHabit::Nothing
+        PdfSupport::Nothing
     };
     let text = (!message.content.trim().is_empty()).then(|| text_part(&message.content));
     let files = message.files.iter().map(|file| match show(file, pdfs) {

@@ -30,7 +30,7 @@ const WAIT_MS: i64 = 5 * 60_000;
 pub const LIMITS: CallLimits = CallLimits {
     wait_ms: WAIT_MS,
     silence_ms: SILENCE_MS,
-    mute_ms: Some(MUTE_MS),
+    no_content_ms: Some(MUTE_MS),
     total_ms: MAX_ANSWER_MS,
     max_bytes: MAX_ANSWER_BYTES,
 };
@@ -39,7 +39,7 @@ pub const LIMITS: CallLimits = CallLimits {
 /// The official clients wait as long.
 pub const WHOLE_LIMITS: CallLimits = CallLimits {
     silence_ms: 10 * 60_000,
-    mute_ms: None,
+    no_content_ms: None,
     ..LIMITS
 };
 
@@ -177,7 +177,7 @@ pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
     };
     let error = match failure {
         CallFailure::NotConfigured { binding } => CallFailure::not_configured(binding),
-        CallFailure::Crowded => Error::new(
+        CallFailure::Overloaded => Error::new(
             Code::RateLimited,
             "Too many calls of this agent are in progress. Try again when some have ended.",
         )

@@ -365,19 +365,19 @@ async fn embed_queries(
 async fn embed_in_time(
     embedder: &Embedder<'_>,
     texts: &[String],
-    patience_ms: i64,
+    wait_ms: i64,
 ) -> Result<Vec<Vec<f32>>> {
-    let pause = embedder.memory.outbound.sleep(patience_ms);
+    let pause = embedder.memory.outbound.sleep(wait_ms);
     let outcome = in_time(pause, embedder.embed(texts)).await;
-    outcome.unwrap_or_else(|| Err(too_slow(patience_ms)))
+    outcome.unwrap_or_else(|| Err(too_slow(wait_ms)))
 }
 
-fn too_slow(patience_ms: i64) -> Error {
+fn too_slow(wait_ms: i64) -> Error {
     Error::new(
         Code::ModelFailed,
         format!(
             "The embedding model took longer than {} s. The search used the vectors that it had by then.",
-            patience_ms / 1000
+            wait_ms / 1000
         ),
     )
 }
@@ -461,12 +461,12 @@ pub async fn embed_missing(
     embedder: &Embedder<'_>,
     store: &dyn VectorStore,
     numbers: &[i64],
-    patience_ms: i64,
+    wait_ms: i64,
 ) -> (Vec<MadeVector>, Result<()>) {
     let mut made = Vec::new();
     let work = embed_in_requests(embedder, store, numbers, &mut made);
-    let outcome = in_time(embedder.memory.outbound.sleep(patience_ms), work).await;
-    let outcome = outcome.unwrap_or_else(|| Err(too_slow(patience_ms)));
+    let outcome = in_time(embedder.memory.outbound.sleep(wait_ms), work).await;
+    let outcome = outcome.unwrap_or_else(|| Err(too_slow(wait_ms)));
     (made, outcome)
 }
 

@@ -130,10 +130,10 @@ pub fn fuse_with<T: Copy + Ord + Hash>(
         nearest.items.len(),
     );
     let best = nearest.best();
-    let strangers = best.iter().filter(|(item, _)| !found.contains_key(item));
+    let only_by_meaning = best.iter().filter(|(item, _)| !found.contains_key(item));
     let mut fused: Vec<(T, f64)> = by_words
         .iter()
-        .chain(strangers)
+        .chain(only_by_meaning)
         .map(|(item, _)| {
             let by_words = words.z_score(found.get(item).copied().unwrap_or(0.0));
             let by_meaning = nearest

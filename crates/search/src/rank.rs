@@ -33,19 +33,19 @@ impl Ranking<'_> {
             .map(|candidate| candidate.created_at)
             .max()
             .unwrap_or(0);
-        let lifts = self.role_lifts(candidates);
+        let boosts = self.role_boosts(candidates);
         candidates
             .iter()
             .map(|candidate| {
                 // Among equals the later event wins: this bonus is far below any
                 // meaningful difference.
                 let age_days = (newest - candidate.created_at) as f64 / 86_400_000.0;
-                let lift = match candidate.role {
-                    Role::User => lifts.0,
-                    Role::Assistant => lifts.1,
+                let boost = match candidate.role {
+                    Role::User => boosts.0,
+                    Role::Assistant => boosts.1,
                     _ => 1.0,
                 };
-                self.score(candidate, &by_position) * lift + 1e-6 / (1.0 + age_days)
+                self.score(candidate, &by_position) * boost + 1e-6 / (1.0 + age_days)
             })
             .collect()
     }
@@ -140,7 +140,7 @@ impl Ranking<'_> {
 
     /// The factors of the user's texts and of the agent's texts. The texts of the role whose texts
     /// are shorter are raised: each of their words is more informative.
-    fn role_lifts(&self, candidates: &[Candidate]) -> (f64, f64) {
+    fn role_boosts(&self, candidates: &[Candidate]) -> (f64, f64) {
         let mean = |role: Role| {
             let of_role = candidates.iter().filter(|candidate| candidate.role == role);
             let (sum, count) = of_role.fold((0.0, 0.0), |(sum, count), candidate| {
@@ -154,8 +154,8 @@ impl Ranking<'_> {
         if self.asks_agent {
             return (1.0, 1.0);
         }
-        let lift = |longer: f64| (self.weights.role_power * longer.max(0.0)).exp();
-        (lift(agent - user), lift(user - agent))
+        let boost = |longer: f64| (self.weights.role_power * longer.max(0.0)).exp();
+        (boost(agent - user), boost(user - agent))
     }
 }
 
@@ -295,9 +295,12 @@ mod tests {
         // Nine times as long: raised by the fourth root, besides the effect of length.
         let mut candidates = candidates;
         candidates[1].length = 3_600.0;
-        let lifted = ranked(false, &candidates);
+        let boosted = ranked(false, &candidates);
         let expected = equal[0] * 9.0_f64.powf(0.25);
-        assert!((lifted[0] - expected).abs() < 1e-3, "{lifted:?} {expected}");
+        assert!(
+            (boosted[0] - expected).abs() < 1e-3,
+            "{boosted:?} {expected}"
+        );
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub struct CallbackTarget {
 }
 
 impl CallbackTarget {
-    pub fn is_somebody(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.service.is_some() || self.url.is_some()
     }
 
@@ -120,11 +120,11 @@ impl Callback {
         !self.message_id.is_empty()
     }
 
-    /// The calls that are due, longest waiting first, without `under_way`, the numbers of
+    /// The calls that are due, longest waiting first, without `in_flight`, the numbers of
     /// calls in progress.
     pub fn load_due(
         db: &dyn Database,
-        under_way: &[i64],
+        in_flight: &[i64],
         now_ms: i64,
         limit: i64,
     ) -> Result<Vec<Self>> {
@@ -138,8 +138,8 @@ impl Callback {
               LIMIT ?3",
             Self::COLUMNS
         );
-        let under_way = json::encode(under_way)?;
-        load(db, &sql, &[now_ms.into(), under_way.into(), limit.into()])
+        let in_flight = json::encode(in_flight)?;
+        load(db, &sql, &[now_ms.into(), in_flight.into(), limit.into()])
     }
 
     /// Deletes the row of a call that was answered.
@@ -157,7 +157,7 @@ impl Callback {
         atomically(db, || {
             let sql = "SELECT count(*) FROM cf_agents_callbacks WHERE failed_at IS NULL";
             let pending: i64 = find_value(db, sql, &[])?.unwrap_or(0);
-            let is_given_up = pause_ms.is_none() || pending > MAX_PENDING;
+            let is_abandoned = pause_ms.is_none() || pending > MAX_PENDING;
             db.run(
                 "UPDATE cf_agents_callbacks
                     SET attempts = ?2,
@@ -170,10 +170,10 @@ impl Callback {
                     attempts.into(),
                     (now_ms + pause_ms.unwrap_or(0)).into(),
                     reason.into(),
-                    is_given_up.then_some(now_ms).into(),
+                    is_abandoned.then_some(now_ms).into(),
                 ],
             )?;
-            if is_given_up {
+            if is_abandoned {
                 Delete::from(
                     CALLBACKS,
                     "failed_at IS NOT NULL

@@ -69,7 +69,7 @@ pub struct PageClearing {
     waiting: Cell<usize>,
     /// Whether a model's tool purged, so that no request waits for the clearing.
     is_left: Cell<bool>,
-    dirt: RefCell<DirtyPages>,
+    dirty: RefCell<DirtyPages>,
     /// How many pages the file had after the last clearing; 0: unknown.
     file_pages: Cell<i64>,
 }
@@ -84,7 +84,7 @@ impl Default for PageClearing {
             paid_at_ms: Cell::default(),
             waiting: Cell::default(),
             is_left: Cell::default(),
-            dirt: RefCell::new(DirtyPages {
+            dirty: RefCell::new(DirtyPages {
                 is_everywhere: true,
                 tables: BTreeSet::new(),
                 has_freed: false,
@@ -246,17 +246,17 @@ impl Clearing<'_> {
         size_bytes: i64,
     ) -> Option<ToClear> {
         self.until = self.of.ended.get();
-        let mut dirt = self.of.dirt.borrow_mut();
-        dirt.add(writes, size_bytes);
-        if !dirt.is_everywhere && !dirt.has_freed {
+        let mut dirty = self.of.dirty.borrow_mut();
+        dirty.add(writes, size_bytes);
+        if !dirty.is_everywhere && !dirty.has_freed {
             return None;
         }
         Some(ToClear {
             tables: tables
-                .filter(|name| dirt.is_everywhere || dirt.tables.contains(*name))
+                .filter(|name| dirty.is_everywhere || dirty.tables.contains(*name))
                 .collect(),
-            is_first: dirt.is_everywhere,
-            peak_bytes: dirt.peak_bytes,
+            is_first: dirty.is_everywhere,
+            peak_bytes: dirty.peak_bytes,
             file_pages: self.of.file_pages.get(),
         })
     }
@@ -264,7 +264,7 @@ impl Clearing<'_> {
     /// Records what requests wrote while the clearing waited.
     pub fn record_writes(&self, writes: &Writes) {
         // The zeros don't count for the peak.
-        self.of.dirt.borrow_mut().add(
+        self.of.dirty.borrow_mut().add(
             &Writes {
                 peak_bytes: 0,
                 ..writes.clone()
@@ -281,19 +281,19 @@ impl Clearing<'_> {
 
     /// Records the tables that were rewritten. If the clearing fails from here on, the next one
     /// rewrites all of them.
-    pub fn forget_dirt(&self) {
-        let mut dirt = self.of.dirt.borrow_mut();
-        dirt.is_everywhere = true;
-        dirt.tables.clear();
-        dirt.has_freed = false;
-        dirt.peak_bytes = 0;
+    pub fn reset_dirty(&self) {
+        let mut dirty = self.of.dirty.borrow_mut();
+        dirty.is_everywhere = true;
+        dirty.tables.clear();
+        dirty.has_freed = false;
+        dirty.peak_bytes = 0;
     }
 
     /// Records that the pages are clear, and what was written for that.
     pub fn succeed(mut self, written: &RewrittenPages, now_ms: i64) {
         self.is_done = true;
         self.of.record_cleared(self.until);
-        self.of.dirt.borrow_mut().is_everywhere = false;
+        self.of.dirty.borrow_mut().is_everywhere = false;
         self.of.file_pages.set(written.file_pages);
         self.of.pay(written, now_ms);
     }
@@ -305,7 +305,7 @@ impl Drop for Clearing<'_> {
             self.of.clearing_since_ms.set(None);
         }
         if !self.is_done {
-            self.of.dirt.borrow_mut().is_everywhere = true;
+            self.of.dirty.borrow_mut().is_everywhere = true;
         }
     }
 }
@@ -392,7 +392,7 @@ mod tests {
             clearing.skip();
             return None;
         };
-        clearing.forget_dirt();
+        clearing.reset_dirty();
         clearing.succeed(&RewrittenPages::default(), 0);
         Some(to_clear.tables)
     }
@@ -447,7 +447,7 @@ mod tests {
         clearing.begin(all(), &deleted(), 0).unwrap();
         pages.add(&ERASED);
         assert!(matches!(pages.next_step(2, 0), NextStep::Wait(POLL_MS)));
-        clearing.forget_dirt();
+        clearing.reset_dirty();
         clearing.succeed(&RewrittenPages::default(), 0);
         assert!(matches!(pages.next_step(2, 0), NextStep::Done));
         assert!(matches!(pages.next_step(3, 0), NextStep::Clear(_)));
@@ -461,7 +461,7 @@ mod tests {
             pages.add(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
-                clearing.forget_dirt();
+                clearing.reset_dirty();
                 let written = RewrittenPages {
                     rows: SMALL_ROWS + 1,
                     ..RewrittenPages::default()
@@ -482,7 +482,7 @@ mod tests {
             pages.add(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
-                clearing.forget_dirt();
+                clearing.reset_dirty();
                 let written = RewrittenPages {
                     rows: 200,
                     pages: 2_048,

@@ -239,8 +239,8 @@ impl Config {
     /// Applies `{}`, which turns off a deployed default.
     fn without_lifted(self) -> Self {
         Self {
-            on_turn_end: self.on_turn_end.filter(CallbackTarget::is_somebody),
-            on_memory_change: self.on_memory_change.filter(CallbackTarget::is_somebody),
+            on_turn_end: self.on_turn_end.filter(CallbackTarget::is_set),
+            on_memory_change: self.on_memory_change.filter(CallbackTarget::is_set),
             learn: self.learn.filter(|learn| !learn.is_off()),
             summarize: self.summarize.filter(|named| named.service.is_some()),
             ..self

@@ -13,7 +13,7 @@ const MAX_RETRY_MS: i64 = 3_600_000;
 pub const LONGEST_RETRY_MS: i64 = 24 * 3_600_000;
 
 /// How often a model may give an invalid answer about the same texts before they are skipped.
-const MAX_NONSENSE: u32 = 3;
+const MAX_INVALID_ANSWERS: u32 = 3;
 
 /// Why the last attempt failed. Removed when an attempt succeeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,21 +25,21 @@ pub struct LearnFailure {
     /// The number of attempts that have failed in a row.
     pub attempts: u32,
     /// How many of them failed because the model's answer was invalid.
-    #[serde(default)]
-    pub nonsense: u32,
+    #[serde(rename = "nonsense", default)]
+    pub invalid_answers: u32,
 }
 
 impl LearnFailure {
     /// The failure that follows the one before.
-    pub fn new(before: Option<&Self>, error: &Error, is_nonsense: bool, now_ms: i64) -> Self {
+    pub fn new(before: Option<&Self>, error: &Error, is_invalid_answer: bool, now_ms: i64) -> Self {
         let attempts = before.map_or(0, |before| before.attempts);
-        let nonsense = before.map_or(0, |before| before.nonsense);
+        let invalid_answers = before.map_or(0, |before| before.invalid_answers);
         Self {
             code: error.code.name().to_owned(),
             message: error.message.clone(),
             at: now_ms,
             attempts: attempts.saturating_add(1),
-            nonsense: nonsense.saturating_add(u32::from(is_nonsense)),
+            invalid_answers: invalid_answers.saturating_add(u32::from(is_invalid_answer)),
         }
     }
 
@@ -56,5 +56,5 @@ impl LearnFailure {
 /// Whether a further invalid answer after this failure is the last one before the texts are
 /// skipped.
 pub fn is_enough(before: Option<&LearnFailure>) -> bool {
-    before.map_or(0, |before| before.nonsense) + 1 >= MAX_NONSENSE
+    before.map_or(0, |before| before.invalid_answers) + 1 >= MAX_INVALID_ANSWERS
 }

@@ -1,8 +1,8 @@
-//! The numbers of tokens that models accept, as learned from their refusals. A lesson is valid for
+//! The numbers of tokens that models accept, as learned from their refusals. A limit is valid for
 //! a day: a provider may have reported something wrong, or may change its limit.
 //!
 //! A refusal teaches two things. The estimate that a request may have depends on its text, so this
-//! lesson is stored with the session whose request was refused (`context/compaction/journal.rs`). A
+//! limit is stored with the session whose request was refused (`context/compaction/journal.rs`). A
 //! window that the provider names in tokens is a fact about the model, so it is stored here, for
 //! the whole agent.
 
@@ -13,7 +13,7 @@ use base::database::Database;
 use base::error::Result;
 use base::json::{self};
 
-/// How long a lesson is valid.
+/// How long a learned limit is valid.
 const VALID_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// The number of models whose named windows an agent stores.
@@ -32,15 +32,15 @@ pub struct LearnedWindow {
     at: i64,
 }
 
-/// The tokens that were learned for a model, if the lesson is still valid.
-pub fn find_lesson(known: &[LearnedWindow], now_ms: i64, model: &str) -> Option<i64> {
+/// The tokens that were learned for a model, if the limit is still valid.
+pub fn find_learned_window(known: &[LearnedWindow], now_ms: i64, model: &str) -> Option<i64> {
     let window = known.iter().find(|window| window.model == model)?;
     window.is_valid(now_ms).then_some(window.tokens)
 }
 
-/// Adds the lesson about a model. Drops the model's earlier lesson, expired lessons, and the oldest
+/// Adds a learned limit of a model. Drops the model's earlier limit, expired limits, and the oldest
 /// of more than `max` models.
-pub fn add_lesson(
+pub fn add_learned_window(
     known: &mut Vec<LearnedWindow>,
     max: usize,
     now_ms: i64,
@@ -71,16 +71,16 @@ fn load(db: &dyn Database) -> Result<Vec<LearnedWindow>> {
 
 /// The model's whole window in tokens, as its provider named it.
 pub fn find_named_window(db: &dyn Database, now_ms: i64, model: &str) -> Result<Option<i64>> {
-    Ok(find_lesson(&load(db)?, now_ms, model))
+    Ok(find_learned_window(&load(db)?, now_ms, model))
 }
 
 /// Stores a window that the provider named. Part of a transaction.
 pub fn store_named_window(db: &dyn Database, now_ms: i64, model: &str, tokens: i64) -> Result<()> {
     let mut known = load(db)?;
-    if tokens < MIN_NAMED_TOKENS || find_lesson(&known, now_ms, model) == Some(tokens) {
+    if tokens < MIN_NAMED_TOKENS || find_learned_window(&known, now_ms, model) == Some(tokens) {
         return Ok(());
     }
-    add_lesson(&mut known, MAX_NAMED, now_ms, (model, tokens));
+    add_learned_window(&mut known, MAX_NAMED, now_ms, (model, tokens));
     write_stored(db, KEY, &known)
 }
 

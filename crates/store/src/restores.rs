@@ -14,7 +14,7 @@ const POLL_MS: i64 = 500;
 
 #[derive(Default)]
 pub struct RestoreTracker {
-    under_way: RefCell<Option<Rc<RunningRestore>>>,
+    current: RefCell<Option<Rc<RunningRestore>>>,
 }
 
 /// A running restore, shared with the requests that wait for it.
@@ -42,7 +42,7 @@ pub struct RestoreLease<'a> {
 impl RestoreTracker {
     /// Refuses if a different restore is running.
     pub fn begin(&self, key: &str, allows_sources: bool) -> Result<RestoreAdmission<'_>> {
-        if let Some(running) = self.under_way.borrow().as_ref() {
+        if let Some(running) = self.current.borrow().as_ref() {
             if running.key == key && running.allows_sources == allows_sources {
                 return Ok(RestoreAdmission::Runs(Rc::clone(running)));
             }
@@ -57,7 +57,7 @@ impl RestoreTracker {
             is_over: Cell::new(false),
             answer: RefCell::default(),
         });
-        *self.under_way.borrow_mut() = Some(Rc::clone(&running));
+        *self.current.borrow_mut() = Some(Rc::clone(&running));
         Ok(RestoreAdmission::Begins(RestoreLease { of: self, running }))
     }
 }
@@ -92,7 +92,7 @@ impl RestoreLease<'_> {
 impl Drop for RestoreLease<'_> {
     fn drop(&mut self) {
         self.running.is_over.set(true);
-        self.of.under_way.take();
+        self.of.current.take();
     }
 }
 

@@ -56,7 +56,7 @@ impl Background for Object {
     fn wake_within(&self, ms: i64) {
         let now_ms = Runtime.now_ms();
         let at_ms = now_ms + ms;
-        if self.rings_by(at_ms, now_ms) {
+        if self.fires_by(at_ms, now_ms) {
             return;
         }
         self.run_shared(async move |object: Rc<Self>| object.set_alarm(at_ms).await);
@@ -76,7 +76,7 @@ impl Background for Object {
 
     fn show(&self, session_id: &Id) {
         if let Some(object) = self.me.upgrade()
-            && object.sockets.is_there(session_id)
+            && object.sockets.is_watching(session_id)
         {
             Object::show(&object, MessageChange::of_all(session_id.clone()));
         }
@@ -112,7 +112,7 @@ impl Object {
                 }
                 NextBroadcast::IsPlanned => return,
             };
-            if object.is_migrated.get() && object.sockets.is_there(&session_id) {
+            if object.is_migrated.get() && object.sockets.is_watching(&session_id) {
                 if let Some(running) = object.turns.find(&session_id) {
                     running.record_broadcast();
                 }
@@ -125,7 +125,7 @@ impl Object {
     /// Sets the object's single alarm, unless it fires by this time anyway. A failure is
     /// only logged: the next request to the object finds the work.
     async fn set_alarm(&self, at_ms: i64) {
-        if self.rings_by(at_ms, Runtime.now_ms()) {
+        if self.fires_by(at_ms, Runtime.now_ms()) {
             return;
         }
         self.alarm.set(at_ms);

@@ -67,7 +67,7 @@ impl Object {
                 let changed = Id::parse(session_id.clone()).ok();
                 let import = begin_import(agent, session_id.clone(), *allows_sources)?;
                 let mut reply = transfer::receive(db, import, pieces, on_piece).await?;
-                let watched = changed.filter(|id| self.sockets.is_there(id));
+                let watched = changed.filter(|id| self.sockets.is_watching(id));
                 reply.changed = watched.map(MessageChange::of_all);
                 // The file may contain retention rules of its session.
                 agent.schedule_retention(matches!(is_due(&agent.memory()), Ok(true)));

@@ -109,8 +109,8 @@ impl LeaseHolder for Front {
         self.link.send(&ToHolder::Ask(call));
     }
 
-    fn give_up(&self, number: u32) {
-        self.link.send(&ToHolder::GiveUp(number));
+    fn abandon(&self, number: u32) {
+        self.link.send(&ToHolder::Abandon(number));
     }
 
     fn resumed(&self) {

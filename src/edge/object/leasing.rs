@@ -63,7 +63,7 @@ impl Object {
                 && let Some(turn) = object.leases.find(id)
             {
                 let lease = Rc::clone(&turn.lease);
-                object.run_later(async move { lease.rests().await });
+                object.run_later(async move { lease.until_idle().await });
             }
         };
         let link = Rc::new(Link::new(id.clone(), Box::new(stay_awake)));
@@ -110,7 +110,7 @@ impl Object {
             .0
             .borrow_mut()
             .insert(id.clone(), Rc::new(leased));
-        self.run_later(async move { lease.rests().await });
+        self.run_later(async move { lease.until_idle().await });
         let mut headers = HEADERS.to_vec();
         headers.push((LEASE_HEADER, &id));
         http::respond(200, &JsValue::from(""), Some(&db.statements), &headers)
@@ -194,7 +194,7 @@ impl Object {
         if loss == Loss::Answer {
             turn.tasks.iter().for_each(CancellableTask::cancel);
             turn.lease.finish();
-            self.turns.abandon(&turn.running);
+            self.turns.interrupt(&turn.running);
             self.sockets.close_all(&turn.session_id);
             self.start(JobKind::Turns);
         }

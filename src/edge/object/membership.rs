@@ -11,14 +11,14 @@ use base::background::Background as _;
 use base::host::Host as _;
 use base::outbound::{Outbound as _, in_time};
 use directory::joining::FIRST_PAUSE_MS;
-use directory::membership::{Member, is_there};
+use directory::membership::{Member, is_bound};
 
 /// The time from the agent's creation to the alarm that ensures its registration.
 const RECOVERY_ALARM_MS: i64 = 10_000;
 
 /// The maximum time that the response to an agent's first request is delayed until the agent is in
 /// the directory. Afterward the registration continues in the background.
-const PATIENCE_MS: i64 = 2_000;
+const TIMEOUT_MS: i64 = 2_000;
 
 impl Object {
     /// The tables have just been created. The alarm is set at once: it becomes durable
@@ -41,7 +41,7 @@ impl Object {
 
     /// The tables exist. `true`: the agent must check whether it is in the directory.
     pub(super) fn handle_tables_opened(&self) -> bool {
-        let is_due = is_there(&self.outbound) && self.name.is_known();
+        let is_due = is_bound(&self.outbound) && self.name.is_known();
         self.joining.set_due(is_due);
         is_due
     }
@@ -52,7 +52,7 @@ impl Object {
         if !self.is_migrated.get() || !self.joining.take_due() {
             return;
         }
-        let joined = in_time(self.outbound.sleep(PATIENCE_MS), self.join()).await;
+        let joined = in_time(self.outbound.sleep(TIMEOUT_MS), self.join()).await;
         if joined.is_none() {
             self.joining.set_due(true);
             self.wake_by(Runtime.now_ms() + FIRST_PAUSE_MS).await;

@@ -47,7 +47,7 @@ impl Object {
         if let Some(spans) = self.spans_of(trace) {
             let times = (began_at, Runtime.now_ms());
             let span = request_span(trace, self.name.get(), &request.route, times, failure);
-            spans.push(span.with(spans.take_noted(trace.span)));
+            spans.push(span.with(spans.take_recorded(trace.span)));
         }
     }
 

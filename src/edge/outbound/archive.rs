@@ -16,7 +16,7 @@ const MAX_CALL_MS: i64 = 60_000;
 async fn ask(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, CallFailure> {
     let called = method(target, name, args)?;
     let answer = in_time(pause(MAX_CALL_MS), settle(called)).await;
-    let late = CallFailure::TookTooLong {
+    let late = CallFailure::DeadlineExceeded {
         total_ms: MAX_CALL_MS,
     };
     answer.ok_or(late)?.map_err(failed)

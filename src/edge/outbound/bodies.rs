@@ -127,6 +127,6 @@ pub async fn within<T>(
     clock: &Clock,
     work: impl Future<Output = Result<T, CallFailure>>,
 ) -> Result<T, CallFailure> {
-    let (ms, failure) = clock.patience(Runtime.now_ms());
+    let (ms, failure) = clock.next_wait(Runtime.now_ms());
     in_time(pause(ms), work).await.unwrap_or(Err(failure))
 }

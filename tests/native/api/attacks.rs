@@ -668,7 +668,7 @@ fn a_page_without_the_right_stops_only_its_own_turns() {
             ..TokenScope::default()
         });
         let state = SocketState {
-            asked: request_id.map(str::to_owned),
+            last_request_id: request_id.map(str::to_owned),
             ..SocketState::new(id("s"), &alice.caller)
         };
         let agent = alice.agent(&alice.db);

@@ -659,12 +659,12 @@ fn a_page_cannot_suppress_a_callback_by_timing_its_turn() {
         run_turn_with(&alice, EntryPoint::Chat, &json!({})).unwrap();
         // The service has not answered the first call yet.
         alice.outbound.hangs_after_answers.set(true);
-        let under_way = chat::run::callbacks::CallbackSender {
+        let in_flight = chat::run::callbacks::CallbackSender {
             memory: alice.agent(&alice.db).memory(),
             policy: &alice.policy,
-            under_way: &alice.work.callbacks,
+            in_flight: &alice.work.callbacks,
         };
-        let mut calling = Box::pin(under_way.call_due());
+        let mut calling = Box::pin(in_flight.call_due());
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         assert!(calling.as_mut().poll(&mut context).is_pending());
         let caller = principal.caller();

@@ -8,7 +8,7 @@ use crate::shared::callbacks::ok;
 use crate::shared::turns::{text_answer, user};
 use api::jobs::{JOBS, Plan, plan, run, wake};
 use api::operation::Agent;
-use base::background::{CHECK_AFTER_MS, JobKind, SOON_MS};
+use base::background::{CHECK_AFTER_MS, JobKind, SHORT_DELAY_MS};
 use base::database::Database;
 use base::host::Host as _;
 use base::outbound::CallFailure;
@@ -261,7 +261,7 @@ fn a_long_job_yields_and_continues_by_alarm() {
         alice.starter.alarm_at.take();
         wait_for(wake(&alice.agent(&alice.db)));
         if !is_done(&alice, JobKind::Index) {
-            assert_eq!(alice.starter.alarm_at.get(), Some(now_ms + SOON_MS));
+            assert_eq!(alice.starter.alarm_at.get(), Some(now_ms + SHORT_DELAY_MS));
         }
     }
     assert!(rounds > 1);

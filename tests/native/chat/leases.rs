@@ -39,7 +39,7 @@ impl LeaseHolder for Holder {
         self.0.calls.borrow_mut().push(call);
     }
 
-    fn give_up(&self, number: u32) {
+    fn abandon(&self, number: u32) {
         self.0.given_up.borrow_mut().push(number);
     }
 
@@ -142,7 +142,7 @@ fn any_chunking_yields_the_same_stream_as_a_direct_call() {
         let mut is_over = false;
         for (number, answer) in [(0, &first), (1, &second)] {
             assert!(waits(&mut driven));
-            wait_for(lease.rests());
+            wait_for(lease.until_idle());
             assert!(lease.arrive(number, head(answer)));
             let bytes = bytes_of(answer);
             let mut rest = bytes.as_slice();
@@ -241,7 +241,7 @@ fn an_interrupted_answer_is_requested_again_and_stored_once() {
     assert!(waits(&mut driven));
     assert_eq!(lease.end(), Loss::Answer);
     drop(driven);
-    alice.turns.abandon(&running);
+    alice.turns.interrupt(&running);
     let last = receive(started.listener).pop().unwrap();
     assert_eq!(last["type"], "error", "{last}");
     assert!(!lease.arrive(0, Arrival::End), "a stale lease has no call");
@@ -303,7 +303,7 @@ fn a_holder_reports_the_same_as_a_direct_call() {
         CallFailure::Unreachable {
             cause: "x".to_owned(),
         },
-        CallFailure::Crowded,
+        CallFailure::Overloaded,
     ] {
         let direct_chunks = {
             let alice = Alice::with_model();

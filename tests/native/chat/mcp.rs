@@ -239,7 +239,7 @@ fn a_result_is_the_servers_answer_or_an_error() {
             "Error: `gh_a` returned no result: it ended its answer without a result.",
         ),
         (
-            broken(CallFailure::TookTooLong { total_ms: 300_000 }),
+            broken(CallFailure::DeadlineExceeded { total_ms: 300_000 }),
             "Error: `gh_a` returned no result: its answer took longer than 300 s.",
         ),
         (
@@ -706,7 +706,7 @@ fn a_list_changed_notification_triggers_a_refresh() {
     alice.chat_text("later");
     // A server that doesn't answer is not contacted in every turn.
     assert_eq!(alice.call_in_turn(vec![reports(1)]), "Fine.");
-    alice.outbound.answer(Err(CallFailure::Crowded));
+    alice.outbound.answer(Err(CallFailure::Overloaded));
     alice.outbound.answer(text_answer("Hi."));
     alice.chat_text("it fails");
     alice.outbound.answer(text_answer("Hi."));
@@ -1155,7 +1155,7 @@ fn resuming_is_limited_and_needs_server_support() {
     assert_eq!(alice.call_in_turn((0..6).map(|_| cut()).collect()), ended);
     // A stream without an id, or with another failure, can't be resumed.
     assert_eq!(alice.call_in_turn(vec![cut_after(&[""], 1, None)]), ended);
-    let late = CallFailure::TookTooLong { total_ms: 300_000 };
+    let late = CallFailure::DeadlineExceeded { total_ms: 300_000 };
     let read = alice.call_in_turn(vec![cut_after(&["e"], 1, Some(late))]);
     assert!(read.contains("took longer than 300 s"), "{read}");
 }

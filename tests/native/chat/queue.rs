@@ -297,7 +297,7 @@ fn a_page_queues_withdraws_and_receives_its_turn() {
     let received = alice.frame_of_chat("r2", "second");
     assert!(received.replies.is_empty() && received.work.is_none());
     let state = received.state.unwrap();
-    assert_eq!(state.asked.as_deref(), Some("r2"));
+    assert_eq!(state.last_request_id.as_deref(), Some("r2"));
     alice.frame_of_chat("r3", "third");
     // The page may withdraw its message, with any token.
     let cancel = json!({"type": "cf_agent_chat_request_cancel", "id": "r2"}).to_string();

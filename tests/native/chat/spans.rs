@@ -188,7 +188,7 @@ fn a_memory_span_names_its_block_and_entry() {
     let spans_of = |operation: &str, body: Value| {
         let call = async { alice.ok(operation, body) };
         wait_for(run_in(Some(Rc::clone(&trace)), call));
-        let noted = alice.spans().take_noted(trace.span);
+        let noted = alice.spans().take_recorded(trace.span);
         let named = noted.iter().map(|(name, value)| {
             let name = name.strip_prefix("gen_ai.memory.").unwrap();
             format!("{name}={value:?}")
@@ -216,7 +216,7 @@ fn a_memory_span_names_its_block_and_entry() {
     assert_eq!(spans_of("listSessions", json!({})), "");
     // Without a recorded trace, no span is noted.
     alice.ok("removeBlock", json!({"label": "facts"}));
-    assert!(alice.spans().take_noted(trace.span).is_empty());
+    assert!(alice.spans().take_recorded(trace.span).is_empty());
 }
 
 #[test]

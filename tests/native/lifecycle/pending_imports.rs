@@ -119,6 +119,6 @@ fn the_next_import_deletes_rows_of_an_abandoned_one() {
 #[test]
 fn an_import_is_discarded_when_its_sender_disconnects() {
     let (bob, mut import, _) = partial_import();
-    import.give_up(&bob.db).unwrap();
+    import.abandon(&bob.db).unwrap();
     assert_eq!(bob.db.dump(), Alice::default().db.dump());
 }

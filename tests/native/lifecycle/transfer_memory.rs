@@ -601,6 +601,6 @@ fn memory_of_a_pending_import_is_invisible_and_cleaned_up() {
         bob.refused("freezePrompt", json!({"sessionId": "s"})),
         "session_not_found"
     );
-    import.give_up(&bob.db).unwrap();
+    import.abandon(&bob.db).unwrap();
     assert_eq!(bob.rows(), before);
 }

@@ -21,8 +21,8 @@ use base::outbound::{
 use base::settings::Setting;
 use base::testing::recovery::RecordingRecovery;
 use base::testing::{FixedHost, Script, ScriptedAnswer, Sqlite, wait_for};
+use chat::run::in_flight_work::InFlightWork;
 use chat::run::running_turns::RunningTurns;
-use chat::run::under_way::WorkUnderWay;
 use context::compaction::auto::CompactionTracker;
 use directory::membership::Member;
 use directory::part::DirectoryPart;
@@ -137,7 +137,7 @@ impl Cluster {
             deployed: crate::deployed(&self.script),
             compactions: &CompactionTracker::default(),
             turns: &RunningTurns::default(),
-            work: &WorkUnderWay::default(),
+            work: &InFlightWork::default(),
             audience: &RecordedSockets::default(),
             starter: &StartedWork::default(),
             background: &StartedWork::default(),

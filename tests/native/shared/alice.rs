@@ -21,8 +21,8 @@ use base::testing::recovery::RecordingRecovery;
 use base::testing::{FixedHost, Script, Sqlite, wait_for};
 use chat::run::cycle::run;
 use chat::run::deployed::Deployed;
+use chat::run::in_flight_work::InFlightWork;
 use chat::run::running_turns::RunningTurns;
-use chat::run::under_way::WorkUnderWay;
 use chat::run::work::{TurnStarter, TurnWork};
 use context::compaction::auto::CompactionTracker;
 use lifecycle::testing::migrated;
@@ -111,7 +111,7 @@ pub struct Alice {
     pub outbound: Script,
     pub compactions: CompactionTracker,
     pub turns: RunningTurns,
-    pub work: WorkUnderWay,
+    pub work: InFlightWork,
     pub audience: RecordedSockets,
     pub starter: StartedWork,
     pub recovery: RecordingRecovery,
@@ -132,7 +132,7 @@ impl Default for Alice {
             outbound: Script::default(),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
-            work: WorkUnderWay::default(),
+            work: InFlightWork::default(),
             audience: RecordedSockets::default(),
             starter: StartedWork::default(),
             recovery: RecordingRecovery::default(),

@@ -21,7 +21,7 @@ impl Alice {
         CallbackSender {
             memory: self.agent(&self.db).memory(),
             policy: &self.policy,
-            under_way: &self.work.callbacks,
+            in_flight: &self.work.callbacks,
         }
     }
 

@@ -21,7 +21,7 @@ impl Audience for RecordedSockets {
         self.frames.borrow_mut().push(frame.to_owned());
     }
 
-    fn is_there(&self, _: &Id) -> bool {
+    fn is_watching(&self, _: &Id) -> bool {
         self.are_there.get()
     }
 

@@ -10,10 +10,10 @@ use base::error::Error;
 use base::outbound::{CallFailure, Endpoint};
 use base::testing::{ScriptedAnswer, wait_for};
 use chat::run::cycle::run;
+use chat::run::in_flight_work::InFlightWork;
 use chat::run::listener::TurnListener;
 use chat::run::resume::{RecoveryRound, resume_some_turns};
 use chat::run::running_turns::RunningTurns;
-use chat::run::under_way::WorkUnderWay;
 use chat::run::work::TurnWork;
 use conversation::session::last_turns::IS_OPEN;
 
@@ -69,7 +69,7 @@ impl Alice {
     /// Crashes the object: its memory is lost.
     pub fn crash(&mut self) {
         self.turns = RunningTurns::default();
-        self.work = WorkUnderWay::default();
+        self.work = InFlightWork::default();
     }
 
     /// Whether a turn is running or was interrupted.

@@ -10,8 +10,8 @@ use access::{Caller, Policy};
 use base::database::Database;
 use base::testing::recovery::RecordingRecovery;
 use base::testing::{Failing, FixedHost, Script, Sqlite};
+use chat::run::in_flight_work::InFlightWork;
 use chat::run::running_turns::RunningTurns;
-use chat::run::under_way::WorkUnderWay;
 use context::compaction::auto::CompactionTracker;
 use store::schema;
 
@@ -57,7 +57,7 @@ fn carried_over(rows: &str) -> Alice {
         outbound: Script::default(),
         compactions: CompactionTracker::default(),
         turns: RunningTurns::default(),
-        work: WorkUnderWay::default(),
+        work: InFlightWork::default(),
         audience: RecordedSockets::default(),
         starter: StartedWork::default(),
         recovery: RecordingRecovery::default(),

@@ -187,7 +187,7 @@ fn an_interrupted_import_leaves_no_rows() {
     for line in &lines[..lines.len() - 1] {
         import.push(&bob.db, &bob.host, line.as_bytes()).unwrap();
     }
-    import.give_up(&bob.db).unwrap();
+    import.abandon(&bob.db).unwrap();
     assert!(bob.db.dump() == before);
     // A session that is created under the import's id has no rows of the import.
     alice.ok("createSession", json!({"id": UNFINISHED_IMPORT}));

@@ -149,7 +149,7 @@ impl<'a> AgentImport<'a> {
         match ended {
             Ok(()) => Ok(self.outcome),
             Err(error) => {
-                self.give_up(db)?;
+                self.abandon(db)?;
                 Err(error)
             }
         }
@@ -484,11 +484,11 @@ impl<'a> AgentImport<'a> {
             }
             AgentLineKind::Gone => {
                 json::parse::<GoneLine>(&line)?;
-                return import.give_up(db);
+                return import.abandon(db);
             }
             AgentLineKind::Other => {}
             _ => {
-                import.give_up(db)?;
+                import.abandon(db)?;
                 return Err(line_out_of_order());
             }
         }
@@ -497,10 +497,10 @@ impl<'a> AgentImport<'a> {
             self.state = AgentImportState::Session(import);
             return Ok(());
         }
-        let was_there = import.was_there();
+        let existed = import.existed();
         let imported = import.finish(db, host)?;
         self.outcome.sessions += 1;
-        if was_there {
+        if existed {
             self.outcome.skipped += 1;
         } else {
             self.outcome.imported += 1;
@@ -525,7 +525,7 @@ impl FileImport for AgentImport<'_> {
         if outcome.is_err() {
             // A failed session deletes its rows itself. If that fails, too, the next import
             // deletes them.
-            let _ = self.give_up(db);
+            let _ = self.abandon(db);
         }
         outcome
     }
@@ -536,12 +536,12 @@ impl FileImport for AgentImport<'_> {
 
     /// Deletes the rows of the incomplete session, and the agent's own rows if their lines were
     /// incomplete. Complete sessions stay.
-    fn give_up(&mut self, db: &dyn Database) -> Result<()> {
+    fn abandon(&mut self, db: &dyn Database) -> Result<()> {
         if let Some(mark) = self.mark.take() {
             import_marker::delete_written_rows(db, &mark)?;
         }
         match std::mem::replace(&mut self.state, AgentImportState::Sessions) {
-            AgentImportState::Session(mut import) => import.give_up(db),
+            AgentImportState::Session(mut import) => import.abandon(db),
             _ => Ok(()),
         }
     }

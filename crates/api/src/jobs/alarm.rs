@@ -18,7 +18,7 @@ impl AlarmTime {
     }
 
     /// Whether the alarm is set to this time, or to an earlier time that has not passed.
-    pub fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool {
+    pub fn fires_by(&self, at_ms: i64, now_ms: i64) -> bool {
         (now_ms + 1..=at_ms).contains(&self.0.get())
     }
 }
@@ -30,13 +30,13 @@ mod tests {
     #[test]
     fn an_alarm_is_set_only_if_none_fires_in_time() {
         let alarm = AlarmTime::default();
-        assert!(!alarm.rings_by(100, 10));
+        assert!(!alarm.fires_by(100, 10));
         alarm.set(50);
-        assert!(alarm.rings_by(100, 10) && alarm.rings_by(50, 10));
-        assert!(!alarm.rings_by(49, 10));
+        assert!(alarm.fires_by(100, 10) && alarm.fires_by(50, 10));
+        assert!(!alarm.fires_by(49, 10));
         // An alarm whose time has passed may have been lost.
-        assert!(alarm.rings_by(100, 49) && !alarm.rings_by(100, 50));
+        assert!(alarm.fires_by(100, 49) && !alarm.fires_by(100, 50));
         alarm.clear();
-        assert!(!alarm.rings_by(100, 10));
+        assert!(!alarm.fires_by(100, 10));
     }
 }

@@ -7,7 +7,7 @@
 use super::job::{Job, JobTiming, RETRY_MS, Step};
 use crate::operation::Agent;
 use crate::operations::backups::{back_up, load_plan};
-use base::background::{JobKind, SOON_MS};
+use base::background::{JobKind, SHORT_DELAY_MS};
 use base::database::atomically;
 use base::error::Result;
 use store::backup_plan::{
@@ -25,7 +25,7 @@ pub const JOB: Job = Job {
     },
     timing: JobTiming::Alarm,
     max_steps: 1,
-    pause_ms: SOON_MS,
+    pause_ms: SHORT_DELAY_MS,
     guard_ms: Some(RETRY_MS),
     retry_ms: None,
 };

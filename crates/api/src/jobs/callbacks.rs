@@ -13,7 +13,7 @@ pub const JOB: Job = Job {
             let sender = CallbackSender {
                 memory: agent.memory(),
                 policy: agent.policy,
-                under_way: &agent.work.callbacks,
+                in_flight: &agent.work.callbacks,
             };
             Ok(sender.call_due().await?.map_or(Step::Done, Step::At))
         })

@@ -2,7 +2,7 @@
 //! and reports the failure.
 
 use super::job::{Job, JobTiming, Step};
-use base::background::{JobKind, SOON_MS};
+use base::background::{JobKind, SHORT_DELAY_MS};
 use conversation::index::build::{BATCHES_PER_WAKE, build_batch, is_unfinished};
 
 pub const JOB: Job = Job {
@@ -19,7 +19,7 @@ pub const JOB: Job = Job {
     },
     timing: JobTiming::Alarm,
     max_steps: BATCHES_PER_WAKE,
-    pause_ms: SOON_MS,
+    pause_ms: SHORT_DELAY_MS,
     guard_ms: None,
     retry_ms: None,
 };

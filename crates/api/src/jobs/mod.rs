@@ -19,7 +19,7 @@ mod retention;
 mod turns;
 mod vectors;
 
-use base::background::{JobKind, SOON_MS};
+use base::background::{JobKind, SHORT_DELAY_MS};
 
 pub use self::alarm::AlarmTime;
 pub use self::backups::{back_up_if_due, is_due as is_backup_due};
@@ -116,7 +116,7 @@ pub fn begin(agent: &Agent<'_>) {
         .due
         .is_empty()
     {
-        agent.background.wake_within(SOON_MS);
+        agent.background.wake_within(SHORT_DELAY_MS);
     }
     agent.background.start(JobKind::Callbacks);
 }
@@ -145,7 +145,7 @@ async fn run_steps(agent: &Agent<'_>, job: &Job) {
         }
         match (job.step)(agent, &mut run).await {
             Ok(Step::More) => agent.outbound.sleep(0).await,
-            Ok(Step::At(at_ms)) => return ring_again(agent, job, at_ms).await,
+            Ok(Step::At(at_ms)) => return reschedule(agent, job, at_ms).await,
             Ok(Step::Done) => return,
             Err(_) if !background.has_tables() => return,
             Err(error) => {
@@ -158,10 +158,10 @@ async fn run_steps(agent: &Agent<'_>, job: &Job) {
             }
         }
     }
-    ring_again(agent, job, 0).await;
+    reschedule(agent, job, 0).await;
 }
 
-async fn ring_again(agent: &Agent<'_>, job: &Job, at_ms: i64) {
+async fn reschedule(agent: &Agent<'_>, job: &Job, at_ms: i64) {
     let now_ms = agent.host.now_ms();
     let at_ms = if at_ms > now_ms {
         at_ms

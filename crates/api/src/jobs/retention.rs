@@ -3,7 +3,7 @@
 use super::job::{Job, JobTiming, RETRY_MS, Run, Step};
 use crate::dispatch::clear_pages;
 use crate::operation::Agent;
-use base::background::{JobKind, SOON_MS};
+use base::background::{JobKind, SHORT_DELAY_MS};
 use base::error::Result;
 use lifecycle::retention::{Pages, find_due, step_if_due};
 
@@ -14,7 +14,7 @@ pub const JOB: Job = Job {
     timing: JobTiming::Alarm,
     // A pause follows, after which the platform grants a new allowance.
     max_steps: 50,
-    pause_ms: SOON_MS,
+    pause_ms: SHORT_DELAY_MS,
     guard_ms: None,
     retry_ms: Some(RETRY_MS),
 };

@@ -2,7 +2,7 @@
 //! the meantime, or the model fails, searches compute the rest: no alarm is needed.
 
 use super::job::{Job, JobTiming, Step};
-use base::background::{JobKind, SOON_MS};
+use base::background::{JobKind, SHORT_DELAY_MS};
 use recall::entries::follow_writes;
 
 pub const JOB: Job = Job {
@@ -24,7 +24,7 @@ pub const JOB: Job = Job {
     },
     timing: JobTiming::Beside,
     max_steps: usize::MAX,
-    pause_ms: SOON_MS,
+    pause_ms: SHORT_DELAY_MS,
     guard_ms: None,
     retry_ms: None,
 };

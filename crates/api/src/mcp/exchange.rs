@@ -241,8 +241,8 @@ fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Ques
     let Some(of_server) = &tool.of_server else {
         return Ok(questions);
     };
-    for asked in questions.requests.values_mut() {
-        let question: &Value = asked;
+    for value in questions.requests.values_mut() {
+        let question: &Value = value;
         // A server is untrusted: it can only ask for a form, and the message names the server.
         let mode = question.pointer("/params/mode");
         if question["method"] != "elicitation/create" || mode.is_some_and(|mode| mode == "url") {
@@ -252,7 +252,7 @@ fn read_tools_questions(tool: &RegisteredTool, state: &CallState) -> Result<Ques
         let message = question.pointer("/params/message").and_then(Value::as_str);
         let message = message.unwrap_or_default();
         let message = format!("The server `{}` asks: {message}", of_server.server);
-        let params = asked.get_mut("params").and_then(Value::as_object_mut);
+        let params = value.get_mut("params").and_then(Value::as_object_mut);
         if let Some(params) = params {
             params.insert("message".to_owned(), message.into());
         }

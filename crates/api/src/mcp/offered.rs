@@ -215,7 +215,7 @@ async fn converse(
         binding: json::text(&json!([scope.agent.name, caller, session, "mcp", what])),
         accepts_early_answers: true,
     };
-    let mut is_there = true;
+    let mut is_found = true;
     let step = async |round: &mut CallRound| {
         let mut what = what.clone();
         if let Some(fields) = what.as_object_mut() {
@@ -229,7 +229,7 @@ async fn converse(
         let text = match ask(scope, what, MAX_ANSWER_BYTES, ANSWER_MS).await {
             ClassReply::Text(text) => text,
             ClassReply::Nothing => {
-                is_there = false;
+                is_found = false;
                 return Outcome::new(&json!({})).map(Step::Done);
             }
             ClassReply::BadArgument(argument) => {
@@ -245,7 +245,7 @@ async fn converse(
         Outcome::new(&shape(&text)?).map(Step::Done)
     };
     match exchange.converse(scope, request, &call, step).await? {
-        Ended::With(outcome) => Ok(is_there.then_some(outcome)),
+        Ended::With(outcome) => Ok(is_found.then_some(outcome)),
         Ended::Without(text) => Err(RpcError::new(INTERNAL_ERROR, text)),
     }
 }
@@ -328,7 +328,7 @@ async fn ask(scope: &Scope<'_>, mut what: Value, max_bytes: usize, ms: i64) -> C
         limits: CallLimits {
             wait_ms: ms,
             silence_ms: ms,
-            mute_ms: None,
+            no_content_ms: None,
             total_ms: ms,
             max_bytes,
         },

@@ -17,7 +17,7 @@ use base::ids::Id;
 use base::json::{self, Tree, json};
 use base::quoted::{Untrusted, quote};
 use context::tools::recalled::shown_document;
-use memory::backends::PATIENCE_MS;
+use memory::backends::TIMEOUT_MS;
 use memory::kind::BlockKind;
 use memory::label::Label;
 use memory::origin::Origin;
@@ -116,7 +116,7 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     let host = scope.agent.host;
     let started_ms = host.now_ms();
     for (session_id, block) in blocks {
-        let is_late = host.now_ms() - started_ms >= 2 * PATIENCE_MS;
+        let is_late = host.now_ms() - started_ms >= 2 * TIMEOUT_MS;
         if block.kind == BlockKind::Loadable
             && scope.permit_one_in(LISTS, session_id).is_ok()
             // As for a prompt, unavailable backends may cost only a bounded total time.

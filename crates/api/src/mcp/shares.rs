@@ -39,8 +39,8 @@ impl<V> Shared<V> {
 
     /// Removes a value.
     pub fn take(&mut self, caller: &str, key: &str) -> Option<V> {
-        let is_it = |entry: &SharedEntry<V>| entry.caller == caller && entry.key == key;
-        let index = self.entries.iter().position(is_it)?;
+        let matches = |entry: &SharedEntry<V>| entry.caller == caller && entry.key == key;
+        let index = self.entries.iter().position(matches)?;
         self.entries.remove(index).map(|entry| entry.value)
     }
 

@@ -9,7 +9,7 @@ use crate::operations::receipts::issue;
 use access::{Caller, Effect, Needs};
 use base::background::CHECK_AFTER_MS;
 use base::error::{Code, Error, Result};
-use chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
+use chat::run::callbacks::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, no_target};
 use directory::membership::{self, Member};
 use lifecycle::receipt::Receipt;
 use lifecycle::tables::count_all;
@@ -39,7 +39,7 @@ impl Operation for ConfigureAgent {
 impl RunAtOnce for ConfigureAgent {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_change(&self)?;
-        check_lifted(&self, &agent.deployed.memory.config.defaults)?;
+        check_removals(&self, &agent.deployed.memory.config.defaults)?;
         check_targets(agent.outbound, &self)?;
         check_into(agent, &self)?;
         let has_new_rules = self.retention.given().is_some() || self.backups.given().is_some();
@@ -71,14 +71,14 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
 
 /// Checks that each `{}` removes a deployed default. If there is no default, the value is
 /// incomplete.
-pub fn check_lifted(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<()> {
-    let is_nobody = |change: &SettingChange<Option<CallbackTarget>>| matches!(change.given(), Some(Some(target)) if !target.is_somebody());
-    let is_there = |deployed: &Option<Option<CallbackTarget>>| matches!(deployed, Some(Some(_)));
-    if is_nobody(&change.on_turn_end) && !is_there(&deployed.on_turn_end) {
-        return Err(nobody(TURN_END));
+pub fn check_removals(change: &ConfigureAgent, deployed: &ConfigLayer) -> Result<()> {
+    let removes = |change: &SettingChange<Option<CallbackTarget>>| matches!(change.given(), Some(Some(target)) if !target.is_set());
+    let is_deployed = |deployed: &Option<Option<CallbackTarget>>| matches!(deployed, Some(Some(_)));
+    if removes(&change.on_turn_end) && !is_deployed(&deployed.on_turn_end) {
+        return Err(no_target(TURN_END));
     }
-    if is_nobody(&change.on_memory_change) && !is_there(&deployed.on_memory_change) {
-        return Err(nobody(MEMORY_CHANGE));
+    if removes(&change.on_memory_change) && !is_deployed(&deployed.on_memory_change) {
+        return Err(no_target(MEMORY_CHANGE));
     }
     if matches!(change.learn.given(), Some(Some(learn)) if learn.is_off())
         && !matches!(deployed.learn, Some(Some(_)))
@@ -225,7 +225,7 @@ impl RunWaiting for Destroy {
 /// Drops every table. The caller empties the storage. `receipted`: the operation that a
 /// receipt names.
 pub async fn destroy(agent: &Agent<'_>, receipted: Option<&str>) -> Result<Destroyed> {
-    if membership::is_there(agent.outbound) {
+    if membership::is_bound(agent.outbound) {
         let member = Member {
             name: agent.name,
             db: agent.db,

@@ -64,15 +64,15 @@ impl RunAtOnce for CancelTurn {
                 is_eligible
             }
             None => {
-                let was_there =
+                let was_interrupted =
                     recover::stop_interrupted(agent.turn_context(), session_id, &|turn| {
                         is_eligible(turn.parent_id.as_ref(), &turn.message_id)
                     })?;
                 agent.call_back();
-                if was_there {
+                if was_interrupted {
                     broadcast_list(agent, session_id, None);
                 }
-                was_there
+                was_interrupted
             }
         };
         Reply::json(&Cancelled { cancelled })

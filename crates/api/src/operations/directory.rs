@@ -32,7 +32,7 @@ const AT_ONCE: usize = 6;
 const ANSWER: CallLimits = CallLimits {
     wait_ms: 10_000,
     silence_ms: 20_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 20_000,
     max_bytes: 1 << 20,
 };

@@ -105,7 +105,7 @@ impl RunAtOnce for RemoveBlock {
             admit_purge(agent, Self::NAME)?;
             let purged = purge_block(&memory, scope, &self.label, is_owner)?;
             let answer = RemovedBlock {
-                removed: purged.was_there,
+                removed: purged.existed,
                 receipt: Some(issue_of(agent, Self::NAME, &purged.erasure, purged.home)?),
             };
             return Ok(Reply::json(&answer)?.purged(purged.erasure.left));
@@ -391,16 +391,16 @@ async fn revert_item(
     match block.kind {
         BlockKind::Searchable => {
             let mut supersedes = old.validity.supersedes;
-            let mut is_there = Ok(true);
+            let mut outcome = Ok(true);
             // The entries that the version replaced may have been deleted.
             supersedes.retain(|key| match find_entry(memory.db, block, key) {
                 Ok(found) => found.is_some(),
                 Err(error) => {
-                    is_there = Err(error);
+                    outcome = Err(error);
                     false
                 }
             });
-            is_there?;
+            outcome?;
             let text = EntryText {
                 key,
                 title: old.title.as_deref(),

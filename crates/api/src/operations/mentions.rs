@@ -111,10 +111,10 @@ impl Operation for Erase {
     /// The session that contains all mentions. A mention that belongs to the agent is in none.
     fn session_id(&self) -> Option<&Id> {
         let session = self.places.first()?.session_id.as_ref()?;
-        let is_there = |mention: &Mention| {
+        let is_in_session = |mention: &Mention| {
             mention.session_id.as_ref() == Some(session) && !mention.kind.is_agents()
         };
-        self.places.iter().all(is_there).then_some(session)
+        self.places.iter().all(is_in_session).then_some(session)
     }
 }
 

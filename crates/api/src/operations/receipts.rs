@@ -89,7 +89,7 @@ impl DeletedItem {
     pub fn purged(agent: &Agent<'_>, operation: &str, purged: Purged) -> Result<Reply> {
         let reply = Reply::json(&Self {
             item: ItemDeleted {
-                deleted: purged.was_there,
+                deleted: purged.existed,
                 versions_kept: None,
                 versions_until: None,
             },

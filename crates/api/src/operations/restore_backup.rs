@@ -89,11 +89,11 @@ impl RestoreBackup {
                 Ok(Some(piece)) if !piece.bytes.is_empty() => piece,
                 Ok(Some(_)) => break,
                 Ok(None) => {
-                    import.give_up(agent.db)?;
+                    import.abandon(agent.db)?;
                     return Err(no_backup("The bucket has no such backup."));
                 }
                 Err(failure) => {
-                    import.give_up(agent.db)?;
+                    import.abandon(agent.db)?;
                     return Err(failed(failure));
                 }
             };
@@ -105,7 +105,7 @@ impl RestoreBackup {
             reservation = match Reservation::for_request(needed) {
                 Ok(reservation) => reservation,
                 Err(error) => {
-                    import.give_up(agent.db)?;
+                    import.abandon(agent.db)?;
                     return Err(error);
                 }
             };

@@ -157,7 +157,7 @@ impl RunTurn {
             is_shown: false,
             // A service that runs a turn before it answers is not notified of that turn: it would
             // run the next one. A page is not such a service.
-            calls_nobody_back: *agent.caller == Caller::Owner
+            skips_callbacks: *agent.caller == Caller::Owner
                 && agent.work.callbacks.is_of(&self.session_id),
             delivery_id: self.delivery_id,
         })

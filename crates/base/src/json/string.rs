@@ -18,9 +18,9 @@ pub fn letters(inside: &str) -> impl Iterator<Item = Letters<'_>> {
     let mut rest = inside;
     std::iter::from_fn(move || {
         if let Some(escape) = rest.strip_prefix('\\') {
-            let (meant, after) = read_escape(escape);
+            let (decoded, after) = read_escape(escape);
             rest = after;
-            return Some(meant);
+            return Some(decoded);
         }
         let plain = rest.split('\\').next().filter(|plain| !plain.is_empty())?;
         rest = rest.get(plain.len()..)?;
@@ -31,7 +31,7 @@ pub fn letters(inside: &str) -> impl Iterator<Item = Letters<'_>> {
 /// The meaning of an escape, without its backslash, and the text after it.
 fn read_escape(escape: &str) -> (Letters<'_>, &str) {
     let mut chars = escape.chars();
-    let meant = match chars.next() {
+    let decoded = match chars.next() {
         Some('b') => Letters::Escaped('\u{8}'),
         Some('f') => Letters::Escaped('\u{c}'),
         Some('n') => Letters::Escaped('\n'),
@@ -41,7 +41,7 @@ fn read_escape(escape: &str) -> (Letters<'_>, &str) {
         Some(mark @ ('"' | '\\' | '/')) => Letters::Escaped(mark),
         _ => Letters::Broken,
     };
-    (meant, chars.as_str())
+    (decoded, chars.as_str())
 }
 
 /// The character of one code unit or two, as four digits each.
@@ -50,7 +50,7 @@ fn read_units(text: &str) -> (Letters<'_>, &str) {
         return (Letters::Broken, text);
     };
     let second = after.strip_prefix("\\u").and_then(code_unit);
-    let (meant, after) = match (unit, second) {
+    let (decoded, after) = match (unit, second) {
         (0xD800..0xDC00, Some((low @ 0xDC00..0xE000, after))) => {
             let number = 0x10000 + ((unit - 0xD800) << 10) + (low - 0xDC00);
             (char::from_u32(number), after)
@@ -58,7 +58,7 @@ fn read_units(text: &str) -> (Letters<'_>, &str) {
         // The second escape is read by itself.
         _ => (char::from_u32(unit), after),
     };
-    (meant.map_or(Letters::Half, Letters::Escaped), after)
+    (decoded.map_or(Letters::Half, Letters::Escaped), after)
 }
 
 fn code_unit(text: &str) -> Option<(u32, &str)> {
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn the_text_after_a_broken_escape_is_still_read() {
-        for (inside, meant, wrong) in [
+        for (inside, decoded, wrong) in [
             (r"a\", "a", 1),
             (r"a\u00", "a00", 1),
             (r"a\u+041b", "a+041b", 1),
@@ -124,7 +124,7 @@ mod tests {
                     Letters::Half | Letters::Broken => errors += 1,
                 }
             }
-            assert_eq!((text.as_str(), errors), (meant, wrong), "{inside}");
+            assert_eq!((text.as_str(), errors), (decoded, wrong), "{inside}");
         }
     }
 }

@@ -26,7 +26,7 @@ impl LeaseHolder for Holder {
         self.0.calls.borrow_mut().push(call);
     }
 
-    fn give_up(&self, number: u32) {
+    fn abandon(&self, number: u32) {
         self.0.given_up.borrow_mut().push(number);
     }
 
@@ -43,7 +43,7 @@ fn lease() -> (Rc<Lease>, Rc<HolderRequests>) {
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 1,
     silence_ms: 60_000,
-    mute_ms: Some(100_000),
+    no_content_ms: Some(100_000),
     total_ms: 500_000,
     max_bytes: 8,
 };
@@ -85,8 +85,8 @@ fn a_call_waits_for_the_lease_holder_and_reads_the_response() {
     assert!(is_pending(&mut reading));
     let first = received.calls.borrow()[0].clone();
     assert_eq!((first.number, first.body.as_str()), (0, "{}"));
-    assert_eq!(first.limits.mute_ms, None);
-    wait_for(lease.rests());
+    assert_eq!(first.limits.no_content_ms, None);
+    wait_for(lease.until_idle());
     assert!(lease.arrive(0, head()));
     assert_eq!(received.resumed.get(), 1);
     assert!(lease.arrive(0, Arrival::Bytes(b"on".to_vec())));
@@ -134,11 +134,11 @@ fn dropping_a_call_cancels_it_and_frees_the_turn() {
         (received.given_up.borrow()[0], received.resumed.get()),
         (0, 1)
     );
-    let mut resting = pin!(lease.rests());
+    let mut idling = pin!(lease.until_idle());
     let mut context = Context::from_waker(Waker::noop());
-    assert!(resting.as_mut().poll(&mut context).is_pending());
+    assert!(idling.as_mut().poll(&mut context).is_pending());
     lease.finish();
-    assert!(resting.as_mut().poll(&mut context).is_ready());
+    assert!(idling.as_mut().poll(&mut context).is_ready());
 }
 
 #[test]
@@ -200,8 +200,8 @@ fn only_one_leased_call_runs_at_a_time() {
     let mut first: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut first));
     assert_eq!(wait_for(lease.run(read(&host))), None);
-    lease.arrive(0, Arrival::Failed(CallFailure::Crowded));
-    assert_eq!(wait_for(first), Some(Err(CallFailure::Crowded)));
+    lease.arrive(0, Arrival::Failed(CallFailure::Overloaded));
+    assert_eq!(wait_for(first), Some(Err(CallFailure::Overloaded)));
     let mut second: Pin<Box<dyn Future<Output = _>>> = Box::pin(lease.run(read(&host)));
     assert!(is_pending(&mut second));
     assert_eq!(received.calls.borrow()[1].number, 1);
@@ -236,7 +236,7 @@ fn a_leased_call_has_a_span_like_a_direct_one() {
         body: "{}".to_owned(),
         limits: LIMITS,
     };
-    let failed = Arrival::Failed(CallFailure::Crowded);
+    let failed = Arrival::Failed(CallFailure::Overloaded);
     for (arrival, failure) in [
         (Some(head()), None),
         (Some(failed), Some("no_answer")),
@@ -296,7 +296,7 @@ fn messages_round_trip() {
     let events = "data: {\"é\":1}\n\n".to_owned();
     for message in [
         ToHolder::Ask(call),
-        ToHolder::GiveUp(9),
+        ToHolder::Abandon(9),
         ToHolder::Events(events),
         ToHolder::Over,
     ] {
@@ -310,7 +310,7 @@ fn messages_round_trip() {
         FromHolder::Arrived(u32::MAX, Arrival::Bytes(vec![0, 255])),
         FromHolder::Arrived(2, Arrival::End),
         FromHolder::Arrived(3, Arrival::Failed(CallFailure::TimedOut { silence_ms })),
-        FromHolder::Arrived(4, Arrival::Failed(CallFailure::Crowded)),
+        FromHolder::Arrived(4, Arrival::Failed(CallFailure::Overloaded)),
     ] {
         let bytes = message.render().unwrap();
         assert_eq!(FromHolder::parse(&bytes).unwrap(), message);

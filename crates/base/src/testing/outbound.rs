@@ -141,8 +141,8 @@ struct TrickledBody {
 
 impl ByteChunks for TrickledBody {
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
-        let (patience_ms, failure) = self.clock.patience(self.now_ms);
-        let waited_ms = self.trickle.pause_ms.min(patience_ms);
+        let (wait_ms, failure) = self.clock.next_wait(self.now_ms);
+        let waited_ms = self.trickle.pause_ms.min(wait_ms);
         self.now_ms += waited_ms;
         self.received += self.trickle.piece.len();
         let longest = self.spent_ms.get().max(self.now_ms);

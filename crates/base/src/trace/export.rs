@@ -17,7 +17,7 @@ const PAUSE_MS: i64 = 1_000;
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 1_000,
     silence_ms: 5_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 5_000,
     max_bytes: 64 << 10,
 };
@@ -113,7 +113,7 @@ pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn H
             return;
         }
         // During the pause after a failure, spans are dropped: they would be old at its end.
-        if host.now_ms() < queue.rests_until_ms.get() {
+        if host.now_ms() < queue.paused_until_ms.get() {
             continue;
         }
         // The request is not part of the trace that it reports.
@@ -124,7 +124,7 @@ pub async fn send_spans(outbound: &dyn Outbound, queue: &SpanQueue, host: &dyn H
                 let failures = queue.failures.get().min(16);
                 let rest = (REST_MS << failures).max(retry_after_ms).min(MAX_REST_MS);
                 queue.failures.set(failures + 1);
-                queue.rests_until_ms.set(host.now_ms() + rest);
+                queue.paused_until_ms.set(host.now_ms() + rest);
             }
         }
     }

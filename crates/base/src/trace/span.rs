@@ -16,7 +16,7 @@ pub const MAX_BATCH: usize = 256;
 const MAX_TEXT_BYTES: usize = 1 << 10;
 
 /// The most attributes that are recorded for unfinished spans.
-const MAX_NOTED: usize = 256;
+const MAX_RECORDED: usize = 256;
 
 /// The most attributes of one span.
 const MAX_ATTRIBUTES: usize = 32;
@@ -118,8 +118,8 @@ impl Span {
     }
 
     /// Adds attributes that were recorded before the span ended.
-    pub fn with(mut self, noted: Vec<Attribute>) -> Self {
-        for (name, value) in noted {
+    pub fn with(mut self, recorded: Vec<Attribute>) -> Self {
+        for (name, value) in recorded {
             self.push(name, value);
         }
         self
@@ -152,11 +152,11 @@ pub struct SpanQueue {
     waiting: RefCell<VecDeque<Span>>,
     dropped: Cell<u64>,
     /// Attributes of unfinished spans, oldest first.
-    noted: RefCell<VecDeque<(SpanId, Attribute)>>,
+    recorded: RefCell<VecDeque<(SpanId, Attribute)>>,
     /// Whether a request to the receiver is in progress.
     is_sending: Cell<bool>,
     /// No request is sent to the receiver before this time, because it failed.
-    pub(super) rests_until_ms: Cell<i64>,
+    pub(super) paused_until_ms: Cell<i64>,
     pub(super) failures: Cell<u32>,
 }
 
@@ -182,19 +182,19 @@ impl SpanQueue {
         if let AttributeValue::Text(text) = &mut value {
             cut(text);
         }
-        let mut noted = self.noted.borrow_mut();
+        let mut recorded = self.recorded.borrow_mut();
         // Drops the oldest: a request that was cut off never collects its attributes.
-        if noted.len() == MAX_NOTED {
-            noted.pop_front();
+        if recorded.len() == MAX_RECORDED {
+            recorded.pop_front();
         }
-        noted.push_back((span, (name, value)));
+        recorded.push_back((span, (name, value)));
     }
 
     /// Removes and returns the attributes that were recorded for a span.
-    pub fn take_noted(&self, span: SpanId) -> Vec<Attribute> {
-        let mut noted = self.noted.borrow_mut();
+    pub fn take_recorded(&self, span: SpanId) -> Vec<Attribute> {
+        let mut recorded = self.recorded.borrow_mut();
         let mut attributes = Vec::new();
-        noted.retain(|(id, attribute)| {
+        recorded.retain(|(id, attribute)| {
             let is_of_span = *id == span;
             if is_of_span {
                 attributes.push(attribute.clone());

@@ -12,7 +12,7 @@ use base::settings::Setting;
 pub const LIMITS: CallLimits = CallLimits {
     wait_ms: 5 * 60_000,
     silence_ms: 30_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 5 * 60_000,
     max_bytes: 1 << 20,
 };

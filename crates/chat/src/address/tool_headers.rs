@@ -134,8 +134,8 @@ impl ToolHeaders {
 
     /// The headers' stored form. `None`: there are no headers.
     pub fn to_json(&self) -> Option<String> {
-        let is_there = !self.0.is_empty();
-        is_there.then(|| json::encode(&self.0).unwrap_or_default())
+        let has_headers = !self.0.is_empty();
+        has_headers.then(|| json::encode(&self.0).unwrap_or_default())
     }
 
     /// The headers as `listTools` shows them: the names of secrets, never a secret.

@@ -17,7 +17,7 @@ use crate::request::{ChatRequest, parse_chat_request};
 /// The requests of such a socket whose ids differ from those of their turns.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct SdkSeat {
+pub struct SdkSocket {
     /// The newest resume request, if its turn is running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed: Option<Resumed>,
@@ -105,7 +105,7 @@ struct AgentsFrame {
     seq: Option<usize>,
 }
 
-impl SdkSeat {
+impl SdkSocket {
     /// Translates a frame for this socket's transport. `None`: nothing is sent.
     pub fn translate(&self, frame: &str) -> Option<String> {
         if OWN.iter().any(|beginning| frame.starts_with(beginning)) {
@@ -141,8 +141,8 @@ mod tests {
     };
     use serde_json::json;
 
-    fn seat(turn_id: &str, request_id: &str) -> SdkSeat {
-        SdkSeat {
+    fn socket(turn_id: &str, request_id: &str) -> SdkSocket {
+        SdkSocket {
             resumed: Some(Resumed {
                 turn_id: turn_id.to_owned(),
                 request_id: request_id.to_owned(),
@@ -150,17 +150,17 @@ mod tests {
         }
     }
 
-    fn translated(seat: &SdkSeat, frame: &str) -> Value {
-        let translated = seat.translate(frame).unwrap_or("null".to_owned());
+    fn translated(socket: &SdkSocket, frame: &str) -> Value {
+        let translated = socket.translate(frame).unwrap_or("null".to_owned());
         serde_json::from_str(&translated).unwrap()
     }
 
     #[test]
     fn a_turn_is_translated_to_ordered_chunks_and_an_end() {
-        for (turn, seat, request) in [
-            ("r", SdkSeat::default(), "r"),
-            ("t", seat("t", "again"), "again"),
-            ("other", seat("t", "again"), "other"),
+        for (turn, socket, request) in [
+            ("r", SdkSocket::default(), "r"),
+            ("t", socket("t", "again"), "again"),
+            ("other", socket("t", "again"), "other"),
         ] {
             let header = FrameHeader {
                 id: turn,
@@ -169,22 +169,22 @@ mod tests {
             };
             let chunk = header.render_chunk(r#"{"type":"text-delta","delta":"\"}"}"#, 3);
             assert_eq!(
-                translated(&seat, &chunk),
+                translated(&socket, &chunk),
                 json!({"type": "chunk", "requestId": request, "sequence": 3,
                     "chunk": {"type": "text-delta", "delta": "\"}"}})
             );
             for outcome in [TurnOutcome::Completed, TurnOutcome::Aborted] {
                 assert_eq!(
-                    translated(&seat, &header.render_done(outcome)),
+                    translated(&socket, &header.render_done(outcome)),
                     json!({"type": "end", "requestId": request})
                 );
             }
             assert_eq!(
-                translated(&seat, &render_failed(turn, "It broke.", false)),
+                translated(&socket, &render_failed(turn, "It broke.", false)),
                 json!({"type": "error", "requestId": request, "errorText": "It broke."})
             );
             assert_eq!(
-                translated(&seat, &header.render_replay_complete()),
+                translated(&socket, &header.render_replay_complete()),
                 Value::Null
             );
         }
@@ -202,14 +202,14 @@ mod tests {
             render_resume_none(None),
             render_rpc_result("1", "{}"),
         ] {
-            assert_eq!(SdkSeat::default().translate(&frame), None, "{frame}");
+            assert_eq!(SdkSocket::default().translate(&frame), None, "{frame}");
         }
         for frame in [
             render_start("r"),
             render_no_active("r"),
             render_error("r", "No."),
         ] {
-            assert_eq!(SdkSeat::default().translate(&frame), Some(frame));
+            assert_eq!(SdkSocket::default().translate(&frame), Some(frame));
         }
     }
 

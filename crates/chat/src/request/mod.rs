@@ -74,7 +74,7 @@ pub struct ChatRequest {
     /// The id is untrusted until [`super::delivery`] has checked it.
     pub delivery_id: Option<Id>,
     /// Whether the end of the request's turn triggers no callback.
-    pub calls_nobody_back: bool,
+    pub skips_callbacks: bool,
 }
 
 /// Why a turn is requested. `message_id` is the message that the client named: one that was
@@ -261,7 +261,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
         is_run: false,
         is_shown: false,
         delivery_id: parsed.delivery_id,
-        calls_nobody_back: false,
+        skips_callbacks: false,
     })
 }
 

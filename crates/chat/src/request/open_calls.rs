@@ -50,7 +50,7 @@ pub fn open_calls(
         let questions = note
             .questions
             .iter()
-            .filter(|(_, asked)| asked.awaits_answers())
+            .filter(|(_, call)| call.awaits_answers())
             .map(|(id, _)| (id, AwaitedAnswer::Input));
         open.extend(
             outputs

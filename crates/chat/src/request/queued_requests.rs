@@ -34,8 +34,12 @@ pub struct QueuedRequest {
     system_instructions: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_run: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    calls_nobody_back: bool,
+    #[serde(
+        rename = "callsNobodyBack",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    skips_callbacks: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked_by: Option<PrincipalKind>,
     /// The memory that the model may read and write for the caller.
@@ -60,7 +64,7 @@ impl QueuedRequest {
             model: request.model.clone(),
             system_instructions: request.system_instructions.clone(),
             is_run: request.is_run,
-            calls_nobody_back: request.calls_nobody_back,
+            skips_callbacks: request.skips_callbacks,
             asked_by: principal.kind,
             memory_scope: principal.memory_scope,
             limits: principal.limits,
@@ -92,7 +96,7 @@ impl QueuedRequest {
             is_run: self.is_run,
             is_shown: false,
             delivery_id: None,
-            calls_nobody_back: self.calls_nobody_back,
+            skips_callbacks: self.skips_callbacks,
         })
     }
 }

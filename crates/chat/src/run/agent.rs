@@ -2,12 +2,12 @@
 
 use crate::run::context::TurnContext;
 use crate::run::deployed::Deployed;
+use crate::run::in_flight_work::InFlightWork;
 use crate::run::running_turns::{Audience, RunningTurns};
-use crate::run::under_way::WorkUnderWay;
 use crate::run::work::{TurnStarter, TurnWork};
 use crate::turn::Turn;
 use access::{AccessRule, Caller, Effect, Needs, Policy};
-use base::background::{Background, JobKind, SOON_MS};
+use base::background::{Background, JobKind, SHORT_DELAY_MS};
 use base::budget::Reservation;
 use base::database::Database;
 use base::host::Host;
@@ -52,7 +52,7 @@ pub struct Agent<'a> {
     pub compactions: &'a CompactionTracker,
     pub turns: &'a RunningTurns,
     /// The work that runs in addition to turns.
-    pub work: &'a WorkUnderWay,
+    pub work: &'a InFlightWork,
     pub audience: &'a dyn Audience,
     pub starter: &'a dyn TurnStarter,
     pub background: &'a dyn Background,
@@ -108,7 +108,7 @@ impl<'a> Agent<'a> {
     /// them.
     pub fn schedule_retention(&self, has_work: bool) {
         if has_work {
-            self.background.wake_within(SOON_MS);
+            self.background.wake_within(SHORT_DELAY_MS);
         }
     }
 

@@ -277,7 +277,7 @@ impl AnswerLog<'_> {
                     approval,
                     fingerprint: fingerprint
                         .or_else(|| open.and_then(|open| open.fingerprint.clone())),
-                    is_spared: open.is_some_and(|open| open.is_spared),
+                    skips_approval: open.is_some_and(|open| open.skips_approval),
                     logged: Some(LoggedCall {
                         seq: row.seq,
                         message_id: known.stored.id.clone(),

@@ -191,7 +191,7 @@ impl RequestWriter<'_> {
             last_model: None,
             estimated: 0,
             is_run: false,
-            calls_nobody_back: false,
+            skips_callbacks: false,
             length_feedback: LengthFeedback::default(),
             untrusted: None,
             limits: self.principal.limits.clone(),

@@ -16,7 +16,7 @@ pub trait Audience {
     fn send(&self, session_id: &Id, frame: &str, except: Option<&str>);
 
     /// Whether any client watches the session.
-    fn is_there(&self, session_id: &Id) -> bool;
+    fn is_watching(&self, session_id: &Id) -> bool;
 
     /// Whether any client waits for a replay of the session's turn.
     fn awaits_replay(&self, session_id: &Id) -> bool;

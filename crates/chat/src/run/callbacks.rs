@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 
 use self::message::CallbackMessage;
-pub use self::target::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, nobody};
+pub use self::target::{MEMORY_CHANGE, TURN_END, check_shapes, check_targets, no_target};
 pub use self::turn_end::insert;
 use access::Policy;
 use base::error::{Error, Result};
@@ -36,7 +36,7 @@ const MAX_AT_ONCE: usize = 2;
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 60_000,
     silence_ms: 10_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 15_000,
     max_bytes: 64 << 10,
 };
@@ -85,7 +85,7 @@ impl CallbacksInFlight {
 pub struct CallbackSender<'a> {
     pub memory: Memory<'a>,
     pub policy: &'a Policy,
-    pub under_way: &'a CallbacksInFlight,
+    pub in_flight: &'a CallbacksInFlight,
 }
 
 impl CallbackSender<'_> {
@@ -93,21 +93,21 @@ impl CallbackSender<'_> {
     pub async fn call_due(self) -> Result<Option<i64>> {
         let (db, host) = (self.memory.db, self.memory.host);
         loop {
-            let under_way = self.under_way.numbers();
-            let free = MAX_AT_ONCE.saturating_sub(under_way.len()) as i64;
-            let calls = Callback::load_due(db, &under_way, host.now_ms(), free)?;
+            let in_flight = self.in_flight.numbers();
+            let free = MAX_AT_ONCE.saturating_sub(in_flight.len()) as i64;
+            let calls = Callback::load_due(db, &in_flight, host.now_ms(), free)?;
             if calls.is_empty() {
                 return find_next_due(db);
             }
             for call in &calls {
-                self.under_way.begin(call);
+                self.in_flight.begin(call);
             }
             let made = calls
                 .iter()
                 .map(|call| work_for(&call.session_id, self.call(call)));
             let outcomes = join_all(made).await;
             for (call, outcome) in calls.iter().zip(outcomes) {
-                self.under_way.end(call.number);
+                self.in_flight.end(call.number);
                 match outcome {
                     Ok(()) => call.forget(db)?,
                     Err(reason) => call.postpone(db, host.now_ms(), &reason)?,

@@ -73,7 +73,7 @@ struct TurnDriver<'a> {
 struct TurnCaller {
     memory_scope: MemoryScope,
     limits: Option<PrincipalLimits>,
-    calls_nobody_back: bool,
+    skips_callbacks: bool,
 }
 
 /// Runs a new turn.
@@ -121,7 +121,7 @@ impl<'a> TurnDriver<'a> {
             caller: TurnCaller {
                 memory_scope: turn.memory_scope(),
                 limits: turn.limits.clone(),
-                calls_nobody_back: turn.calls_nobody_back,
+                skips_callbacks: turn.skips_callbacks,
             },
             writer: RefCell::new(writer),
             turn: RefCell::new(turn),
@@ -232,7 +232,7 @@ impl<'a> TurnDriver<'a> {
             session_id,
             turn_id: Some(&running.request_id),
             event_id: Some(&running.message_id),
-            is_silent: caller.calls_nobody_back,
+            is_silent: caller.skips_callbacks,
             untrusted: turn.untrusted,
             only_session: session_id.filter(|_| !caller.memory_scope.is_agent()),
             writes_agent: caller.memory_scope.writes_agent(),
@@ -265,13 +265,13 @@ impl<'a> TurnDriver<'a> {
         let calls = self.copy_calls(calls);
         // The memory tools run one after the other, because two of them may change the same
         // text in an external backend.
-        let (memorys, others): (Vec<_>, Vec<_>) = calls
+        let (memory_calls, others): (Vec<_>, Vec<_>) = calls
             .iter()
             .partition(|(_, call)| is_ours(call.name.as_str()));
         let run = |called| self.run_call(&turn_tools, called);
-        let memorys = pin!(stream::iter(memorys).then(run));
+        let memory_calls = pin!(stream::iter(memory_calls).then(run));
         let others: FuturesUnordered<_> = others.into_iter().map(run).collect();
-        let mut made = stream::select(memorys, others);
+        let mut made = stream::select(memory_calls, others);
         let mut left = calls.len();
         let mut output_bytes = self.turn.borrow().output_bytes();
         loop {
@@ -394,7 +394,7 @@ impl<'a> TurnDriver<'a> {
             let json: Rc<str> = chunk.json().into();
             let number = self.running.push(Rc::clone(&json));
             let session_id = &self.running.session_id;
-            if self.context.audience.is_there(session_id) {
+            if self.context.audience.is_watching(session_id) {
                 let frame = self.running.frame_header(false).render_chunk(&json, number);
                 self.context.audience.send(session_id, &frame, None);
             }

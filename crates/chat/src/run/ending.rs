@@ -165,7 +165,7 @@ fn schedule_learning(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
     let Some(learn) = &config.learn else {
         return Ok(());
     };
-    let due_at = if turn.calls_nobody_back {
+    let due_at = if turn.skips_callbacks {
         NEVER_MS
     } else {
         due_at(learn, Occasion::TurnEnd, memory.host.now_ms())

@@ -173,7 +173,7 @@ pub fn start_queued(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWor
                 agent.audience.send(session_id, &frame, None);
                 agent
                     .turns
-                    .give_up(session_id, &queued.turn_id, Some(&error));
+                    .abandon(session_id, &queued.turn_id, Some(&error));
             }
         }
     }
@@ -214,7 +214,7 @@ pub fn withdraw(
         return Ok(false);
     };
     queued::forget(agent.db, session_id, queued)?;
-    agent.turns.give_up(session_id, &queued.turn_id, None);
+    agent.turns.abandon(session_id, &queued.turn_id, None);
     let header = FrameHeader {
         id: &queued.turn_id,
         is_continuation: false,

@@ -56,7 +56,7 @@ struct TurnOptions<'a> {
     system_instructions: &'a [String],
     client_tools: &'a [ToolDefinition],
     is_run: bool,
-    calls_nobody_back: bool,
+    skips_callbacks: bool,
     /// Whether limits may reject the turn. If nobody could be notified of the rejection, the turn
     /// begins, and ends with its first request to the model.
     is_limited: bool,
@@ -127,7 +127,7 @@ impl RequestWriter<'_> {
                 system_instructions: &request.system_instructions,
                 client_tools: &request.client_tools,
                 is_run: request.is_run,
-                calls_nobody_back: request.calls_nobody_back,
+                skips_callbacks: request.skips_callbacks,
                 is_limited,
             };
             self.write_plan(&options, &config, &known, &planned)
@@ -203,7 +203,7 @@ impl RequestWriter<'_> {
                 system_instructions: &[],
                 client_tools,
                 is_run: false,
-                calls_nobody_back: false,
+                skips_callbacks: false,
                 is_limited: false,
             };
             self.write_plan(&options, &config, &known, &planned)
@@ -339,7 +339,7 @@ impl RequestWriter<'_> {
             last_model: None,
             estimated: 0,
             is_run: options.is_run,
-            calls_nobody_back: options.calls_nobody_back,
+            skips_callbacks: options.skips_callbacks,
             api: None,
             length_feedback: LengthFeedback::default(),
             untrusted: None,

@@ -54,7 +54,7 @@ pub type AwaitedTurn = Awaited<RunningTurn>;
 pub struct RunningTurns {
     running: RefCell<HashMap<String, Rc<RunningTurn>>>,
     /// Finished turns with active listeners.
-    outlasted: RefCell<Vec<Weak<RunningTurn>>>,
+    finished: RefCell<Vec<Weak<RunningTurn>>>,
     /// Finished turns that were offered to a socket, which had not acknowledged them when
     /// they ended.
     offered: RefCell<Vec<Rc<RunningTurn>>>,
@@ -104,10 +104,10 @@ impl RunningTurns {
 
     /// Whether any turn is running or still has listeners.
     pub fn is_busy(&self) -> bool {
-        self.outlasted
+        self.finished
             .borrow_mut()
             .retain(|turn| turn.strong_count() > 0);
-        !self.running.borrow().is_empty() || !self.outlasted.borrow().is_empty()
+        !self.running.borrow().is_empty() || !self.finished.borrow().is_empty()
     }
 
     /// The sessions with a running turn.
@@ -123,7 +123,7 @@ impl RunningTurns {
 
     /// Drops the chunks of finished turns whose listeners have stopped reading.
     pub fn disconnect_silent(&self) {
-        self.outlasted
+        self.finished
             .borrow_mut()
             .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.check_listeners()));
         self.offered
@@ -176,7 +176,7 @@ impl RunningTurns {
 
     /// Notifies the callers that wait for a turn that it will not start. `error` is the
     /// reason; `None`: its message was withdrawn.
-    pub fn give_up(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
+    pub fn abandon(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
         self.resolve_all(
             |turn| turn.is_of(session_id, turn_id),
             || TurnStart::Never(error.cloned()),
@@ -273,7 +273,7 @@ impl RunningTurns {
 
     /// Forgets a running turn whose driver was dropped in the middle of an answer. The turn itself
     /// is stored, and is recovered as after an eviction.
-    pub fn abandon(&self, running: &RunningTurn) {
+    pub fn interrupt(&self, running: &RunningTurn) {
         let lost = Error::new(
             Code::ModelFailed,
             "The turn was interrupted and continues. Send the same request again to wait for it.",
@@ -285,7 +285,7 @@ impl RunningTurns {
     /// Tracks a finished turn while listeners still read its chunks. `is_offered`: a socket
     /// has yet to acknowledge the turn, and then reads its chunks.
     pub fn retain_finished(&self, running: &Rc<RunningTurn>, is_offered: bool) {
-        self.outlasted.borrow_mut().push(Rc::downgrade(running));
+        self.finished.borrow_mut().push(Rc::downgrade(running));
         if is_offered && !running.has_lost_log() {
             self.offered.borrow_mut().push(Rc::clone(running));
         }
@@ -294,10 +294,10 @@ impl RunningTurns {
     /// A finished turn whose chunks are stored for sockets to which it was offered.
     pub fn find_offered(&self, session_id: &Id, request_id: &str) -> Option<Rc<RunningTurn>> {
         let offered = self.offered.borrow();
-        let is_it = |turn: &&Rc<RunningTurn>| {
+        let matches = |turn: &&Rc<RunningTurn>| {
             turn.session_id == *session_id && turn.request_id == request_id
         };
-        offered.iter().find(is_it).cloned()
+        offered.iter().find(matches).cloned()
     }
 }
 

@@ -47,7 +47,7 @@ pub fn start_permitted(
 ) -> Result<Started> {
     check_overrides(agent.caller, request)?;
     if let Some(id) = &request.delivery_id {
-        request.calls_nobody_back |= Delivery::of(agent.policy, agent.name, session_id).issued(id)
+        request.skips_callbacks |= Delivery::of(agent.policy, agent.name, session_id).issued(id)
             || Delivery::of_memory(agent.policy, agent.name).issued(id);
     }
     let request = &*request;

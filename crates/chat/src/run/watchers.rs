@@ -32,7 +32,7 @@ pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<SqlText> {
 
 /// Sends a changed message to every socket of the session.
 pub fn broadcast_message(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
-    if agent.audience.is_there(session_id)
+    if agent.audience.is_watching(session_id)
         && let Ok(id) = Id::parse(message_id.to_owned())
         && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
     {
@@ -79,7 +79,7 @@ fn render_changed(agent: &Agent<'_>, session_id: &Id, ids: &[Id]) -> Option<Vec<
 /// Sends the session's messages to its sockets. If the messages can't be read, nothing is sent: a
 /// client that reads them receives the error.
 pub fn broadcast_list(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
-    if agent.audience.is_there(session_id)
+    if agent.audience.is_watching(session_id)
         && let Ok(messages) = load_shown(agent.db, session_id)
     {
         let frame = render_messages(&messages.into_string());

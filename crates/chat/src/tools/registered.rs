@@ -177,7 +177,7 @@ impl RegisteredTool {
             state: None,
             round: round + 1,
             fingerprint: Some(self.fingerprint()),
-            is_spared: call.is_spared,
+            skips_approval: call.skips_approval,
             answers: None,
         };
         let server = self.of_server.as_ref().map(|tool| tool.server.as_str());

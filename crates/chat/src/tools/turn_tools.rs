@@ -184,8 +184,8 @@ impl<'a> TurnTools<'a> {
             // The model saw no tool of a server.
             (None, tool) => tool.is_none_or(|tool| tool.of_server.is_none()),
         };
-        let needs_nobody =
-            tool.is_none_or(|tool| !tool.needs_approval || (call.is_spared && tool.is_of_class()));
+        let needs_nobody = tool
+            .is_none_or(|tool| !tool.needs_approval || (call.skips_approval && tool.is_of_class()));
         (is_same && needs_nobody)
             .then_some(tool)
             .ok_or(CHANGED_SINCE)

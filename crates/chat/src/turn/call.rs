@@ -43,8 +43,12 @@ pub struct TurnCall {
     #[serde(rename = "askedOf", default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// Whether the class decided that this call needs no approval.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_spared: bool,
+    #[serde(
+        rename = "isSpared",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub skips_approval: bool,
     /// The event of a call that an earlier turn made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub logged: Option<LoggedCall>,
@@ -298,7 +302,7 @@ impl TurnCall {
         } else {
             self.state = CallState::Waiting;
             self.fingerprint = Some(fingerprint);
-            self.is_spared = true;
+            self.skips_approval = true;
         }
     }
 }
@@ -362,7 +366,7 @@ pub fn decide(
         state,
         approval: None,
         fingerprint: seen,
-        is_spared: false,
+        skips_approval: false,
         logged: None,
         answered: None,
     })

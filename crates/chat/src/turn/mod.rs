@@ -97,8 +97,12 @@ pub struct Turn {
     pub is_run: bool,
     /// Whether no service is notified of the turn's end (`onTurnEnd`) and of what it writes to
     /// memory (`onMemoryChange`).
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub calls_nobody_back: bool,
+    #[serde(
+        rename = "callsNobodyBack",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub skips_callbacks: bool,
     /// How the model reacted to the length of the request.
     #[serde(
         rename = "room",
@@ -598,7 +602,7 @@ mod tests {
             last_model: None,
             estimated: 0,
             is_run: false,
-            calls_nobody_back: false,
+            skips_callbacks: false,
             api: None,
             length_feedback: LengthFeedback::default(),
             untrusted: None,
@@ -721,7 +725,7 @@ mod tests {
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();
-        assert!(turn.newest_calls()[0].is_spared);
+        assert!(turn.newest_calls()[0].skips_approval);
         turn.newest_calls()[1].apply_decision(true);
         assert_eq!(turn.next(), NextAction::RunTools(vec![0, 1]));
         turn.finish_call(0, done("x"));

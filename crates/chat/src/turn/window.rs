@@ -15,7 +15,7 @@ use models::length::LengthRefusal;
 use models::{ToolDefinition, answer_tokens};
 use store::calibration::Calibration;
 use store::config::Config;
-use store::learned_windows::{add_lesson, find_lesson, store_named_window};
+use store::learned_windows::{add_learned_window, find_learned_window, store_named_window};
 
 use crate::turn::Turn;
 use crate::turn::store::save_turn;
@@ -40,7 +40,7 @@ const COMPACT_PERCENT: i64 = 60;
 const RETRY_PERCENT: i64 = 70;
 
 /// The most models for which a session stores a learned limit.
-const MAX_LESSONS: usize = 4;
+const MAX_LEARNED_WINDOWS: usize = 4;
 
 /// A learned limit is reduced to this percentage, because a provider's count differs from
 /// an estimate by a few percent.
@@ -72,8 +72,8 @@ impl TurnWindow {
         let wanted = limit.unwrap_or_else(|| answer_tokens(&choice.name));
         let answer = wanted.min(whole / ANSWER_SHARE);
         let mut tokens = whole - answer;
-        let lessons = load_journal(db, session_id)?.lessons;
-        if let Some(learned) = find_lesson(&lessons, host.now_ms(), &model) {
+        let learned_windows = load_journal(db, session_id)?.learned_windows;
+        if let Some(learned) = find_learned_window(&learned_windows, host.now_ms(), &model) {
             tokens = tokens.min(percent(calibration.correct(learned), LEARNED_PERCENT));
         }
         Ok(Self {
@@ -134,7 +134,7 @@ pub struct RefusedRequest<'a> {
 
 impl RefusedRequest<'_> {
     /// The estimated tokens that the next request may have.
-    fn lesson(&self) -> i64 {
+    fn learned_limit(&self) -> i64 {
         let LengthRefusal { sent, most, .. } = self.refusal;
         let estimate = match (sent, most) {
             (Some(sent), Some(most)) if most < sent => {
@@ -159,12 +159,17 @@ impl RefusedRequest<'_> {
         error: Error,
     ) -> Result<()> {
         let tries_again = turn.length_feedback.record_refusal();
-        let lesson = self.lesson();
+        let learned_limit = self.learned_limit();
         atomically(db, || {
             let now_ms = host.now_ms();
             change_journal(db, &turn.session_id, |journal| {
-                let lessons = &mut journal.lessons;
-                add_lesson(lessons, MAX_LESSONS, now_ms, (self.model, lesson));
+                let learned_windows = &mut journal.learned_windows;
+                add_learned_window(
+                    learned_windows,
+                    MAX_LEARNED_WINDOWS,
+                    now_ms,
+                    (self.model, learned_limit),
+                );
             })?;
             if let Some(window) = self.refusal.window {
                 store_named_window(db, now_ms, self.model, window)?;
@@ -176,7 +181,7 @@ impl RefusedRequest<'_> {
         }
         let message = format!(
             "{} The conversation was shortened and sent again, and was refused again. The next \
-             turn will send at most about {lesson} tokens. Set `maxContextTokens` to the model's \
+             turn will send at most about {learned_limit} tokens. Set `maxContextTokens` to the model's \
              context window.",
             error.message
         );
@@ -194,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_length_refusal_is_learned_from_and_shrinks_the_request() {
-        let lesson = |sent, most, fixed| {
+        let learned_limit = |sent, most, fixed| {
             let request = RefusedRequest {
                 refusal: LengthRefusal {
                     sent,
@@ -205,15 +210,15 @@ mod tests {
                 estimated: 10_000,
                 fixed,
             };
-            request.lesson()
+            request.learned_limit()
         };
-        assert_eq!(lesson(Some(16_000), Some(8_000), 0), 5_000);
-        assert_eq!(lesson(None, None, 0), 7_000);
-        assert_eq!(lesson(None, Some(8_000), 0), 7_000);
+        assert_eq!(learned_limit(Some(16_000), Some(8_000), 0), 5_000);
+        assert_eq!(learned_limit(None, None, 0), 7_000);
+        assert_eq!(learned_limit(None, Some(8_000), 0), 7_000);
         // A provider that contradicts itself, or reports a tiny limit.
-        assert_eq!(lesson(Some(8_000), Some(8_000), 0), 7_000);
-        assert_eq!(lesson(Some(8_100), Some(8_000), 0), 9_000);
-        assert_eq!(lesson(Some(1_000_000), Some(1), 0), 500);
-        assert_eq!(lesson(Some(1_000_000), Some(1), 4_000), 5_000);
+        assert_eq!(learned_limit(Some(8_000), Some(8_000), 0), 7_000);
+        assert_eq!(learned_limit(Some(8_100), Some(8_000), 0), 9_000);
+        assert_eq!(learned_limit(Some(1_000_000), Some(1), 0), 500);
+        assert_eq!(learned_limit(Some(1_000_000), Some(1), 4_000), 5_000);
     }
 }

@@ -38,8 +38,8 @@ pub struct Journal {
     pub last_turn: Option<i64>,
     /// The highest estimates at which this session's requests may be sent to a model, learned from
     /// refusals.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub lessons: Vec<LearnedWindow>,
+    #[serde(rename = "lessons", skip_serializing_if = "Vec::is_empty")]
+    pub learned_windows: Vec<LearnedWindow>,
     /// Newest last.
     pub decisions: Vec<CompactionDecision>,
 }

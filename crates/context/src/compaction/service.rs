@@ -19,7 +19,7 @@ const PATH: &str = "summarize";
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 5 * 60_000,
     silence_ms: 2 * 60_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 5 * 60_000,
     // Many times the length of a summary.
     max_bytes: 256 << 10,

@@ -28,7 +28,7 @@ pub struct ModelSummarizer<'a> {
     memory: Memory<'a>,
     payer: SummaryPayer<'a>,
     /// The model that is being called, and the tokens of the request.
-    under_way: Cell<Option<(String, i64)>>,
+    in_flight: Cell<Option<(String, i64)>>,
     has_started: Cell<bool>,
 }
 
@@ -76,7 +76,7 @@ impl<'a> ModelSummarizer<'a> {
         Self {
             memory,
             payer,
-            under_way: Cell::default(),
+            in_flight: Cell::default(),
             has_started: Cell::new(false),
         }
     }
@@ -88,7 +88,7 @@ impl<'a> ModelSummarizer<'a> {
 
     /// The request that was in progress when the summary was canceled.
     pub fn take_in_flight(&self) -> Option<(String, i64)> {
-        self.under_way.take()
+        self.in_flight.take()
     }
 }
 
@@ -196,7 +196,7 @@ impl ModelSummarizer<'_> {
             budget: None,
         };
         let reserved = meter.reserve(&model, sent)?;
-        self.under_way.replace(Some((model.clone(), sent)));
+        self.in_flight.replace(Some((model.clone(), sent)));
         let mut call = CompletedCall::default();
         let answer = match &writer {
             SummaryWriter::Service(binding) => {
@@ -215,13 +215,13 @@ impl ModelSummarizer<'_> {
         let model = call.model.unwrap_or(model);
         let ended = EndedCall {
             usage: call.usage,
-            heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
+            received_tokens: answer.as_deref().map_or(0, tokens::estimate),
             outcome: match &answer {
                 Ok(_) => CallOutcome::Whole,
                 Err(error) => CallOutcome::Failed(error),
             },
         };
-        self.under_way.take();
+        self.in_flight.take();
         summarized.usage = ended.spent(sent);
         settle(&meter, reserved.as_ref(), summarized.usage)?;
         if let Some(prices) = &config.prices {

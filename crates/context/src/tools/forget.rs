@@ -65,7 +65,7 @@ async fn run(
     };
     // Nothing may fail between the purge's transaction and this note.
     memory.pages.leave(&purged.erasure.left);
-    if purged.was_there || purged.erasure.erased.versions > 0 {
+    if purged.existed || purged.erasure.erased.versions > 0 {
         return Ok(format!("Forgotten: {}/{key}.", block.label));
     }
     Err(mistake(format!(

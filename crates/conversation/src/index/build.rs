@@ -4,8 +4,8 @@
 
 use crate::index::IndexWriter;
 use crate::index::progress::{
-    ASKED, IndexCursor, NOTHING, StoredProgress, WHOLE, find_number, find_own, find_state, forget,
-    set_state,
+    IndexCursor, NOTHING, SEARCHED_SESSIONS, StoredProgress, WHOLE, find_number, find_own,
+    find_state, forget, set_state,
 };
 use crate::index::read::{find_event, load_newest_below};
 use base::columns::{find, find_value};
@@ -149,9 +149,9 @@ fn begin(db: &dyn Database, scope: BuildScope<'_>) -> Result<Option<StoredProgre
         // sessions.
         (None | Some(StoredProgress::OfSessions { .. }), BuildScope::Only(session_id)) => {
             if is_requested(db, session_id)? {
-                return Ok(Some(ASKED));
+                return Ok(Some(SEARCHED_SESSIONS));
             }
-            ASKED
+            SEARCHED_SESSIONS
         }
         (None | Some(StoredProgress::OfSessions { .. }), BuildScope::Anyone(_)) => {
             let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";

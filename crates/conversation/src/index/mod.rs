@@ -120,7 +120,7 @@ pub fn index_of(
     };
     let from = state.find_from(db, number)?;
     // Other sessions were searched, each by callers who see only that session.
-    if state == progress::ASKED && from == progress::NOTHING {
+    if state == progress::SEARCHED_SESSIONS && from == progress::NOTHING {
         return Ok(None);
     }
     Ok(Some(SessionIndex {

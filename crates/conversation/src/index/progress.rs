@@ -32,7 +32,10 @@ pub enum StoredProgress {
     Building(IndexCursor),
     /// Only sessions are indexed that were searched by callers limited to them. There was
     /// no search in the others.
-    OfSessions { asked: bool },
+    OfSessions {
+        #[serde(rename = "asked")]
+        searched: bool,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,7 +45,7 @@ pub struct IndexCursor {
 }
 
 pub const WHOLE: StoredProgress = StoredProgress::Whole(true);
-pub const ASKED: StoredProgress = StoredProgress::OfSessions { asked: true };
+pub const SEARCHED_SESSIONS: StoredProgress = StoredProgress::OfSessions { searched: true };
 
 /// `None`: the agent was never searched. The statement returns one row even then, so that
 /// no caller's row count reveals this.

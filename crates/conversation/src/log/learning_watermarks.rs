@@ -165,12 +165,17 @@ pub fn note_failure(
     host: &dyn Host,
     session_id: &Id,
     error: &Error,
-    is_nonsense: bool,
+    is_invalid_answer: bool,
 ) -> Result<()> {
     let Some(mark) = find_watermark(db, session_id)? else {
         return Ok(());
     };
-    let failure = LearnFailure::new(mark.failure.as_ref(), error, is_nonsense, host.now_ms());
+    let failure = LearnFailure::new(
+        mark.failure.as_ref(),
+        error,
+        is_invalid_answer,
+        host.now_ms(),
+    );
     // A pass that waits for an explicit call keeps waiting for it.
     let due_at = match mark.due_at {
         Some(NEVER_MS) => NEVER_MS,

@@ -110,8 +110,12 @@ pub struct OpenQuestion {
     #[serde(rename = "askedOf", default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// Whether the class decided that the call needs no approval.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_spared: bool,
+    #[serde(
+        rename = "isSpared",
+        default,
+        skip_serializing_if = "std::ops::Not::not"
+    )]
+    pub skips_approval: bool,
     /// The user's answers, until the call is repeated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<JsonObject>,

@@ -260,11 +260,11 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
         return None;
     }
     let rows = || batch.iter().map(|row| &row.columns);
-    let is_there = [
+    let has_column = [
         rows().any(|row| row.tool.is_some()),
         rows().any(|row| row.metadata.is_some()),
     ];
-    let per_row = 5 + is_there.iter().filter(|is_there| **is_there).count();
+    let per_row = 5 + has_column.iter().filter(|has_column| **has_column).count();
     let mut sql = format!("{INSERT} VALUES ");
     let mut params = vec![
         session_id.as_str().into(),
@@ -284,8 +284,8 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
             Some(before) => format!("?2 + {before}, ?{}, 0", id - per_row),
         };
         let mut next = id + 4;
-        let columns = is_there.map(|is_there| {
-            if !is_there {
+        let columns = has_column.map(|has_column| {
+            if !has_column {
                 "NULL".to_owned()
             } else {
                 next += 1;
@@ -308,9 +308,9 @@ fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlVa
             new.totals.messages.into(),
             new.totals.tokens.into(),
         ]);
-        let bodies = [row.tool, row.metadata].into_iter().zip(is_there);
-        let there = bodies.filter(|(_, is_there)| *is_there);
-        params.extend(there.map(|(body, _)| SqlValue::from(body)));
+        let bodies = [row.tool, row.metadata].into_iter().zip(has_column);
+        let present = bodies.filter(|(_, has_column)| *has_column);
+        params.extend(present.map(|(body, _)| SqlValue::from(body)));
     }
     Some((sql, params))
 }

@@ -28,8 +28,8 @@ pub fn delete_events(
 ) -> Result<usize> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
-        let doomed = find_seqs(db, session_id, ids.iter())?;
-        let mut seqs: Vec<i64> = doomed.into_values().collect();
+        let deleted = find_seqs(db, session_id, ids.iter())?;
+        let mut seqs: Vec<i64> = deleted.into_values().collect();
         seqs.sort();
         let outcome = delete_seqs(db, host, session_id, &tip, &seqs)?;
         record_deleted(db, host, session_id, tip.last_seq(), &outcome)?;

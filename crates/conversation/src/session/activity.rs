@@ -97,9 +97,10 @@ pub fn record(db: &dyn Database, id: &Id) -> Result<()> {
       RETURNING {}",
         SessionPosition::columns("settled_at")
     );
-    let come: Option<SessionPosition> = find(db, &sql, &[id.as_str().into()])?;
+    let position: Option<SessionPosition> = find(db, &sql, &[id.as_str().into()])?;
     // About one of so many, whichever sessions they are.
-    if come.is_some_and(|come| (come.active_at + come.number) % TRIMMED_EVERY == 0) {
+    if position.is_some_and(|position| (position.active_at + position.number) % TRIMMED_EVERY == 0)
+    {
         trim_window(db)
     } else {
         Ok(())

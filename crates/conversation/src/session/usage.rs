@@ -81,7 +81,7 @@ pub fn count_usage(
 /// Stores the id of a call. `true`: the id is new. Must run in the transaction that counts
 /// the call.
 pub fn record_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
-    let noted: Option<i64> = find_value(
+    let inserted: Option<i64> = find_value(
         db,
         "INSERT INTO cf_agents_usage_calls (session_id, id, number)
          SELECT s.id, ?2, s.usage_calls + 1
@@ -91,7 +91,7 @@ pub fn record_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
       RETURNING number",
         &[id.as_str().into(), call_id.as_str().into()],
     )?;
-    let Some(number) = noted else {
+    let Some(number) = inserted else {
         return Ok(false);
     };
     db.run(

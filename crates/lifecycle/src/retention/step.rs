@@ -137,7 +137,7 @@ fn run_step(
     let db = &erasing;
     let now_ms = memory.host.now_ms();
     let mut progress = find_progress(db)?.unwrap_or_default();
-    let was_there = progress != RetentionProgress::default();
+    let had_progress = progress != RetentionProgress::default();
     let mut run = resume_or_start_run(&mut progress, now_ms);
     let mut work = StepWork::new(false);
     let walk = RetentionWalk::new(memory, db, run.started_at, session, &EVERYTHING)?;
@@ -164,7 +164,7 @@ fn run_step(
         failure: None,
     };
     if is_over && !has_rules {
-        if was_there {
+        if had_progress {
             forget_progress(db)?;
         }
         return Ok(step);

@@ -19,7 +19,7 @@ const OPERATION: &str = "getConfig";
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 5_000,
     silence_ms: 5_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 5_000,
     max_bytes: 256 << 10,
 };

@@ -108,7 +108,7 @@ impl Import {
     }
 
     /// Whether the session existed already, so that nothing is written.
-    pub fn was_there(&self) -> bool {
+    pub fn existed(&self) -> bool {
         matches!(
             self.state,
             ImportState::ImportComparison(_) | ImportState::Ended(ImportEnding::Same(_))
@@ -122,7 +122,7 @@ impl Import {
     }
 
     /// Deletes the written rows because the sender disconnected.
-    pub fn give_up(&mut self, db: &dyn Database) -> Result<()> {
+    pub fn abandon(&mut self, db: &dyn Database) -> Result<()> {
         match std::mem::replace(&mut self.state, ImportState::Empty) {
             ImportState::Writing(writing)
             | ImportState::Ended(ImportEnding::Written(writing, _)) => writing.abandon(db),
@@ -135,7 +135,7 @@ impl Import {
     fn undone_if_failed<T>(&mut self, db: &dyn Database, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
             // If this fails too, a later import deletes the remaining rows.
-            let _ = self.give_up(db);
+            let _ = self.abandon(db);
         }
         outcome
     }

@@ -2,7 +2,7 @@
 //! prefix are a block's documents. A document is an object `{prefix}{key}`, or a folder
 //! that contains a `SKILL.md`.
 
-use super::{LIMITS, MAX_ANSWER_BYTES, begin_write, failed, mark_unavailable, unsure};
+use super::{LIMITS, MAX_ANSWER_BYTES, begin_write, failed, mark_unavailable, outcome_unknown};
 use crate::Memory;
 use crate::skills::front_matter::FrontMatter;
 use crate::skills::skill::{Skill, clip_description};
@@ -80,8 +80,8 @@ pub async fn put_text(
 fn put_failed(failure: CallFailure) -> Error {
     let error = failed(WHO, &failure);
     match failure {
-        CallFailure::Crowded => error,
-        _ => unsure(error),
+        CallFailure::Overloaded => error,
+        _ => outcome_unknown(error),
     }
 }
 

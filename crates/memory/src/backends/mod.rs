@@ -18,22 +18,22 @@ use base::outbound::{
 use store::clearing::MINUTE_MS;
 
 /// How long a call may wait before it is sent, and then for its answer.
-pub const PATIENCE_MS: i64 = 10_000;
+pub const TIMEOUT_MS: i64 = 10_000;
 
 /// The most bytes of an answer, and of an object in the bucket.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 pub const LIMITS: CallLimits = CallLimits {
-    wait_ms: PATIENCE_MS,
-    silence_ms: PATIENCE_MS,
-    mute_ms: None,
-    total_ms: PATIENCE_MS,
+    wait_ms: TIMEOUT_MS,
+    silence_ms: TIMEOUT_MS,
+    no_content_ms: None,
+    total_ms: TIMEOUT_MS,
     max_bytes: MAX_ANSWER_BYTES,
 };
 
 /// A purge answers only after database pages were cleared, which may take a minute
 /// (`store/clearing.rs`).
-const PURGE_MS: i64 = PATIENCE_MS + MINUTE_MS;
+const PURGE_MS: i64 = TIMEOUT_MS + MINUTE_MS;
 
 /// The call limits for this input.
 fn limits_of(input: &Value) -> CallLimits {
@@ -109,13 +109,13 @@ pub async fn begin_write<'a>(
 ) -> Result<WriteLock<'a>> {
     let outbound = memory.outbound;
     let entering = outbound.writers().enter(text_name, bytes);
-    let entered = in_time(outbound.sleep(PATIENCE_MS), entering).await;
-    let entered = entered.unwrap_or(Err(CallFailure::Crowded));
+    let entered = in_time(outbound.sleep(TIMEOUT_MS), entering).await;
+    let entered = entered.unwrap_or(Err(CallFailure::Overloaded));
     entered.map_err(|failure| failed(who, &failure))
 }
 
 /// The error for a write without an answer: the backend may have done the write.
-fn unsure(error: Error) -> Error {
+fn outcome_unknown(error: Error) -> Error {
     match find_unavailable(&error) {
         Some(reason) => {
             let message = format!(

@@ -24,7 +24,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{BackendResponse, LIMITS, ask, begin_write, unavailable, unsure};
+use super::{BackendResponse, LIMITS, ask, begin_write, outcome_unknown, unavailable};
 use crate::Memory;
 use crate::definition::Definition;
 use crate::entry_query::EntryQuery;
@@ -86,7 +86,7 @@ pub async fn set(
     fields: &[(&str, Value)],
 ) -> Result<()> {
     let received = post(memory, block, binding, "set", fields).await;
-    check_status(binding, &received.map_err(unsure)?)
+    check_status(binding, &received.map_err(outcome_unknown)?)
 }
 
 /// Begins a write to the block's text: see [`begin_write`].
@@ -118,7 +118,7 @@ pub async fn replace(
         ("expectedVersion", version.clone()),
     ];
     let received = post(memory, block, binding, "set", &fields).await;
-    let received = received.map_err(unsure)?;
+    let received = received.map_err(outcome_unknown)?;
     if received.status == 409 {
         return Ok(false);
     }
@@ -167,7 +167,7 @@ pub async fn delete(
     key: &str,
 ) -> Result<bool> {
     let received = post(memory, block, binding, "delete", &[("key", key.into())]).await;
-    let received = received.map_err(unsure)?;
+    let received = received.map_err(outcome_unknown)?;
     if matches!(received.status, 404 | 405 | 501) {
         return Ok(false);
     }

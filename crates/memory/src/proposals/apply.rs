@@ -87,9 +87,9 @@ pub fn apply(
     origin: &ProposalOrigin,
     change: &mut MemoryChange,
 ) -> Result<()> {
-    let stands = current_version(memory, origin, change)?;
-    if change.outdated || stands != change.made_for {
-        return Err(written_since(change, stands));
+    let version = current_version(memory, origin, change)?;
+    if change.outdated || version != change.made_for {
+        return Err(written_since(change, version));
     }
     let block = block_of(memory, origin.block_scope(), &change.label)?;
     let events = ids_of(change)?;
@@ -165,7 +165,7 @@ fn ids_of(change: &MemoryChange) -> Result<Vec<Id>> {
         .collect()
 }
 
-fn written_since(change: &MemoryChange, stands: i64) -> Error {
+fn written_since(change: &MemoryChange, version: i64) -> Error {
     let what = match &change.key {
         Some(key) => format!("`{key}` of block `{}`", change.label),
         None => format!("Block `{}`", change.label),
@@ -180,5 +180,5 @@ fn written_since(change: &MemoryChange, stands: i64) -> Error {
     error
         .with("label", change.label.as_str())
         .with("expectedVersion", change.made_for)
-        .with("version", stands)
+        .with("version", version)
 }

@@ -37,11 +37,12 @@ pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)
             continue;
         }
         let changes = proposal.changes.iter_mut();
-        let meant: Vec<&mut MemoryChange> = changes.filter(|change| is_eligible(change)).collect();
-        if meant.is_empty() {
+        let eligible: Vec<&mut MemoryChange> =
+            changes.filter(|change| is_eligible(change)).collect();
+        if eligible.is_empty() {
             continue;
         }
-        for change in meant {
+        for change in eligible {
             change.outdated = true;
         }
         // Retention, too, overwrites a text before it replaces it.

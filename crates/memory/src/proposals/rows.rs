@@ -68,11 +68,11 @@ impl StoredProposal {
     /// The proposal as callers see it. A pending change includes the current text.
     pub fn show(
         mut self,
-        stands: &dyn Fn(&MemoryChange) -> Result<Option<CurrentText>>,
+        find_current: &dyn Fn(&MemoryChange) -> Result<Option<CurrentText>>,
     ) -> Result<Proposal> {
         for change in &mut self.changes {
             if change.status == ChangeStatus::Pending {
-                change.before = stands(change)?;
+                change.before = find_current(change)?;
             }
         }
         Ok(Proposal {

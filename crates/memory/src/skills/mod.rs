@@ -23,7 +23,7 @@ use super::change_events::ChangeEvent;
 use super::definition::Definition;
 use super::source::{BlockBackend, check_key};
 use super::writer::MemoryWriter;
-use crate::content::{MAX_TRIES, overtaken};
+use crate::content::{MAX_TRIES, too_many_conflicts};
 use crate::kind::BlockKind;
 use crate::origin::{MarksChange, Origin, quoted_text};
 use base::database::{Database, atomically};
@@ -456,7 +456,7 @@ async fn append_in_bucket(
             return record_accepted_change(memory, &change, block, writer);
         }
     }
-    Err(overtaken(block))
+    Err(too_many_conflicts(block))
 }
 
 /// Records a change that the bucket has accepted.

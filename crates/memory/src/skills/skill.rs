@@ -39,7 +39,7 @@ impl Skill {
     }
 
     /// Adds the metadata, tags and origin from the document's note.
-    pub fn noted(self, note: &ItemNote) -> Self {
+    pub fn with_note(self, note: &ItemNote) -> Self {
         Self {
             metadata: note.metadata.clone(),
             tags: note.tags.clone(),

@@ -72,7 +72,7 @@ row! {
             updated_at,
             ..Self::default()
         };
-        Ok(skill.noted(&ItemNote::read(note, key)?))
+        Ok(skill.with_note(&ItemNote::read(note, key)?))
     }
 }
 
@@ -182,7 +182,7 @@ pub fn write_skill(
         let marks = marks.apply(marks_before.as_ref());
         let (version, last_written_at) = match before {
             Some(row) if row.is_same(&skill, content, &marks, writer) => {
-                return Ok(skill.noted(&row.note));
+                return Ok(skill.with_note(&row.note));
             }
             Some(row) => {
                 let next = (row.note.version + 1, row.updated_at);
@@ -216,7 +216,7 @@ pub fn write_skill(
             ],
         )?;
         ChangeEvent::of_item(block, &skill.key, Some(version)).notify(memory, writer)?;
-        Ok(skill.noted(&note))
+        Ok(skill.with_note(&note))
     })
 }
 

@@ -230,7 +230,7 @@ fn only_an_overload_is_retried() {
 #[test]
 fn a_full_queue_is_rate_limited() {
     let script = script(&[], Vec::new());
-    script.answer(Err(CallFailure::Crowded));
+    script.answer(Err(CallFailure::Overloaded));
     let error = ask(&script, Some("workers-ai:@cf/m")).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
     assert_eq!(error.details()["retryAfter"], 5);

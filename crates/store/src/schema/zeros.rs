@@ -330,9 +330,9 @@ impl<'a> Zeros<'a> {
             self.db.run(&format!("DROP TABLE {name}"), &[])?;
         }
         let [_, (highest, _)] = made;
-        let taken = self.make_root(next)?;
+        let root = self.make_root(next)?;
         self.db.run(&format!("DROP TABLE {next}"), &[])?;
-        Ok(taken == highest)
+        Ok(root == highest)
     }
 
     pub(super) fn make_root(&self, table: &str) -> Result<i64> {

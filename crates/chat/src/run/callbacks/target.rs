@@ -18,7 +18,7 @@ pub fn endpoint_of(
     setting: &str,
     target: Option<&CallbackTarget>,
 ) -> Result<Endpoint> {
-    let target = target.ok_or_else(|| nobody(setting))?;
+    let target = target.ok_or_else(|| no_target(setting))?;
     match (&target.service, &target.url) {
         (Some(binding), None) => {
             if !outbound.is_bound(binding.as_str()) {
@@ -33,7 +33,7 @@ pub fn endpoint_of(
             check_url(outbound, url, "url")?;
             Ok(Endpoint::Url(url.clone()))
         }
-        _ => Err(nobody(setting)),
+        _ => Err(no_target(setting)),
     }
 }
 
@@ -46,20 +46,20 @@ fn targets_of(change: &ConfigureAgent) -> impl Iterator<Item = (&'static str, &C
     .into_iter()
     .filter_map(|(setting, change)| Some((setting, change.given()?.as_ref()?)))
     // `{}` overrides a deployed default.
-    .filter(|(_, target)| target.is_somebody())
+    .filter(|(_, target)| target.is_set())
 }
 
 /// Checks that no target names two receivers.
 pub fn check_shapes(change: &ConfigureAgent) -> Result<()> {
     for (setting, target) in targets_of(change) {
         if target.service.is_some() && target.url.is_some() {
-            return Err(nobody(setting));
+            return Err(no_target(setting));
         }
     }
     Ok(())
 }
 
-pub fn nobody(setting: &str) -> Error {
+pub fn no_target(setting: &str) -> Error {
     Error::invalid(
         setting,
         format!("Set either `service` (a binding) or `url` in `{setting}`."),

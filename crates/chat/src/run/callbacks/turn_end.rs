@@ -27,7 +27,7 @@ pub fn insert(
     message_id: &str,
     report: &TurnReport,
 ) -> Result<bool> {
-    if turn.calls_nobody_back {
+    if turn.skips_callbacks {
         return Ok(false);
     }
     let config = load_config(memory.db, &memory.deployed.config)?;

@@ -67,11 +67,11 @@ impl TurnDriver<'_> {
         let outcome = self.running.unless_cancelled(run_in(part, reading)).await;
         let ended = EndedCall {
             usage: received.usage,
-            heard_tokens: received.tokens(),
+            received_tokens: received.tokens(),
             outcome: match &outcome {
                 Some(Ok(())) => CallOutcome::Whole,
                 Some(Err(error)) => CallOutcome::Failed(error),
-                None => CallOutcome::GivenUp,
+                None => CallOutcome::Canceled,
             },
         };
         let model = received.model.take();

@@ -69,7 +69,7 @@ impl TurnDriver<'_> {
         };
         self.emit(chunks);
         let session_id = &self.running.session_id;
-        if self.context.audience.is_there(session_id) {
+        if self.context.audience.is_watching(session_id) {
             let frame = match failed {
                 Some(sentence) => render_failed(
                     &self.running.request_id,

@@ -207,7 +207,7 @@ mod tests {
             state: None,
             round: 1,
             fingerprint: None,
-            is_spared: false,
+            skips_approval: false,
             answers: None,
         }
     }

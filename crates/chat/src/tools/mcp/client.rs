@@ -41,7 +41,7 @@ const MAX_SESSION_BYTES: usize = 512;
 pub(super) const NOTE_LIMITS: CallLimits = CallLimits {
     wait_ms: 2_000,
     silence_ms: 5_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 5_000,
     max_bytes: 64 << 10,
 };
@@ -238,13 +238,13 @@ impl ServerClient<'_> {
         let params = json::text(&params);
         let answered = self.ask(ServerRequest::new("initialize", &params)).await?;
         let initialized = json::decode::<InitializeResult>(answered.result.get())
-            .map_err(|_| ServerFailure::Nonsense("specified no revision of the protocol"))?;
+            .map_err(|_| ServerFailure::InvalidResponse("specified no revision of the protocol"))?;
         let revision = initialized.protocol_version;
         let has_handshake =
             revision == NEWEST_HANDSHAKE || OLDER_HANDSHAKES.contains(&revision.as_str());
         if !has_handshake && revision != NEWEST {
             let what = "uses an unknown revision of the protocol";
-            return Err(ServerFailure::Nonsense(what));
+            return Err(ServerFailure::InvalidResponse(what));
         }
         let fits = |session: &String| {
             (1..=MAX_SESSION_BYTES).contains(&session.len())
@@ -256,7 +256,7 @@ impl ServerClient<'_> {
             .is_some_and(|session| !fits(session))
         {
             let what = "returned a session id that doesn't fit in a header";
-            return Err(ServerFailure::Nonsense(what));
+            return Err(ServerFailure::InvalidResponse(what));
         }
         self.link = ServerLink {
             revision,
@@ -292,9 +292,9 @@ impl ServerClient<'_> {
             let bytes = answered.result.get().len();
             capacity = capacity
                 .checked_sub(bytes)
-                .ok_or(ServerFailure::Nonsense("lists too many tools"))?;
+                .ok_or(ServerFailure::InvalidResponse("lists too many tools"))?;
             let page = json::decode::<Page>(answered.result.get())
-                .map_err(|_| ServerFailure::Nonsense("returned no list for `tools/list`"))?;
+                .map_err(|_| ServerFailure::InvalidResponse("returned no list for `tools/list`"))?;
             listed.extend(page.tools);
             if listed.len() > MAX_LISTED {
                 break;
@@ -308,7 +308,7 @@ impl ServerClient<'_> {
             }
             params = json::text(&json!({"cursor": cursor}));
         }
-        Err(ServerFailure::Nonsense("lists too many tools"))
+        Err(ServerFailure::InvalidResponse("lists too many tools"))
     }
 
     async fn ask(&mut self, request: ServerRequest<'_>) -> Result<ServerResult, ServerFailure> {
@@ -335,13 +335,13 @@ impl ServerClient<'_> {
                     ServerMessage::Request { .. }
                     | ServerMessage::ListChanged
                     | ServerMessage::Notification => {
-                        return Err(ServerFailure::Nonsense("returned an empty answer"));
+                        return Err(ServerFailure::InvalidResponse("returned an empty answer"));
                     }
                 }
             }
             _ => {
                 let what = "returned neither JSON nor an event stream";
-                return Err(ServerFailure::Nonsense(what));
+                return Err(ServerFailure::InvalidResponse(what));
             }
         };
         Ok(ServerResult { result, session })
@@ -462,7 +462,7 @@ fn client_info() -> Value {
 
 fn to_text(bytes: Vec<u8>) -> Result<String, ServerFailure> {
     String::from_utf8(bytes)
-        .map_err(|_| ServerFailure::Nonsense("returned bytes that are not text"))
+        .map_err(|_| ServerFailure::InvalidResponse("returned bytes that are not text"))
 }
 
 /// A text as a header's value, encoded if it contains characters that a header can't.

@@ -12,7 +12,7 @@ pub enum ServerFailure {
     /// A protocol error.
     Refused(ServerRefusal),
     /// The answer violates the protocol. The text describes what the server did.
-    Nonsense(&'static str),
+    InvalidResponse(&'static str),
     /// A stream ended without the result.
     Ended,
     /// The server requires a person's authorization, or a wider one. The request was not
@@ -49,7 +49,7 @@ impl ServerFailure {
             Self::Status(status) => matches!(status, 400 | 404 | 422),
             Self::NoAnswer(_)
             | Self::Ended
-            | Self::Nonsense(_)
+            | Self::InvalidResponse(_)
             | Self::Unauthorized(_)
             | Self::NoToken
             | Self::SessionLost => false,
@@ -73,7 +73,7 @@ impl ServerFailure {
             }
             Self::Status(status) => format!("it returned status {status}"),
             Self::Refused(refusal) => format!("it refused: {}", refusal.message),
-            Self::Nonsense(what) => format!("it {what}"),
+            Self::InvalidResponse(what) => format!("it {what}"),
             Self::Ended => "it ended its answer without a result".to_owned(),
             Self::Unauthorized(challenge) if challenge.wants_more_scope() => {
                 "it requires an authorization that allows more".to_owned()

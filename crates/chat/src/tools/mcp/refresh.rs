@@ -38,7 +38,7 @@ const REFRESH_MS: i64 = 3_000;
 const LIST_LIMITS: CallLimits = CallLimits {
     wait_ms: 10_000,
     silence_ms: 10_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 20_000,
     max_bytes: 1 << 20,
 };
@@ -141,8 +141,8 @@ fn find_wanted(
     server: &ToolServer,
 ) -> Result<Option<Challenge>> {
     let known = load_agent_tools(memory.db, deployed)?.servers;
-    let is_it = |known: &&ToolServer| known.name == server.name && known.at == server.at;
-    let wanted = known.iter().find(is_it);
+    let is_same_server = |known: &&ToolServer| known.name == server.name && known.at == server.at;
+    let wanted = known.iter().find(is_same_server);
     let wanted = wanted.and_then(|known| known.state.needs_authorization.clone());
     Ok(wanted.filter(Challenge::wants_more_scope))
 }

@@ -112,7 +112,7 @@ impl ServerClient<'_> {
                     parser.end().map(|last| last.into_iter().collect())
                 }
             };
-            let too_long = |_| ServerFailure::Nonsense("sent an event that is too long");
+            let too_long = |_| ServerFailure::InvalidResponse("sent an event that is too long");
             for event in events.map_err(too_long)? {
                 // An event without data only keeps the connection alive.
                 if event.data.trim().is_empty() {

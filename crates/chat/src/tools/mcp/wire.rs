@@ -57,12 +57,12 @@ fn read_supported(data: &Value) -> Vec<String> {
 
 /// Parses a message of the server to which the request `id` was sent.
 pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure> {
-    let nonsense = |what| Err(ServerFailure::Nonsense(what));
+    let invalid = |what| Err(ServerFailure::InvalidResponse(what));
     let Ok(envelope) = json::decode::<ServerEnvelope<'_>>(text) else {
-        return nonsense("returned something other than a JSON-RPC message");
+        return invalid("returned something other than a JSON-RPC message");
     };
     if envelope.jsonrpc.as_deref() != Some("2.0") {
-        return nonsense("returned something other than a JSON-RPC message");
+        return invalid("returned something other than a JSON-RPC message");
     }
     let named = envelope.id.flatten().map(RawValue::get);
     if let Some(method) = envelope.method {
@@ -86,9 +86,9 @@ pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure>
                 supported: read_supported(&error.data.0),
             }))
         }
-        (Some(_), None) | (None, Some(_)) => nonsense("answered a different request"),
-        (Some(_), Some(_)) => nonsense("returned both a result and an error"),
-        (None, None) => nonsense("returned neither a result nor an error"),
+        (Some(_), None) | (None, Some(_)) => invalid("answered a different request"),
+        (Some(_), Some(_)) => invalid("returned both a result and an error"),
+        (None, None) => invalid("returned neither a result nor an error"),
     }
 }
 

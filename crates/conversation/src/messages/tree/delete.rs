@@ -80,7 +80,7 @@ pub fn delete_seqs(
     let here = SqlValue::from(session_id.as_str());
 
     let mut outcome = DeletionOutcome {
-        deleted: load_doomed(db, &here, &list)?,
+        deleted: load_deleted(db, &here, &list)?,
         ..DeletionOutcome::default()
     };
     let parents = outcome.parents();
@@ -137,7 +137,7 @@ pub fn delete_seqs(
     Ok(outcome)
 }
 
-fn load_doomed(db: &dyn Database, here: &SqlValue, doomed: &SqlValue) -> Result<Vec<DeletedEvent>> {
+fn load_deleted(db: &dyn Database, here: &SqlValue, seqs: &SqlValue) -> Result<Vec<DeletedEvent>> {
     let sql = format!(
         "SELECT {}
            FROM json_each(?2) AS doomed
@@ -146,7 +146,7 @@ fn load_doomed(db: &dyn Database, here: &SqlValue, doomed: &SqlValue) -> Result<
             AND e.seq = doomed.value",
         DeletedEvent::COLUMNS
     );
-    load(db, &sql, &[here.clone(), doomed.clone()])
+    load(db, &sql, &[here.clone(), seqs.clone()])
 }
 
 /// Each deleted event with its nearest surviving ancestor (0: none).
@@ -163,7 +163,7 @@ fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
 fn load_orphans(
     db: &dyn Database,
     here: &SqlValue,
-    doomed: &SqlValue,
+    seqs: &SqlValue,
     parents: &HashMap<i64, i64>,
 ) -> Result<Vec<ReparentedEvent>> {
     let columns = EventLink::COLUMNS;
@@ -186,7 +186,7 @@ fn load_orphans(
             AND e.parent_seq = doomed.value
             AND e.is_branch = 1"
     );
-    let children: Vec<EventLink> = load(db, &sql, &[here.clone(), doomed.clone()])?;
+    let children: Vec<EventLink> = load(db, &sql, &[here.clone(), seqs.clone()])?;
     Ok(children
         .into_iter()
         .filter(|child| !parents.contains_key(&child.seq))

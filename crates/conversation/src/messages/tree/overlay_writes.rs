@@ -336,10 +336,10 @@ pub fn splice(
           LIMIT {MAX_OVERLAYS}",
         Overlay::COLUMNS
     );
-    let doomed: Vec<i64> = parents.keys().copied().collect();
+    let deleted: Vec<i64> = parents.keys().copied().collect();
     let params = [
         SqlValue::from(session_id.as_str()),
-        SqlValue::Text(json::encode(&doomed)?),
+        SqlValue::Text(json::encode(&deleted)?),
     ];
     let mut changed = Vec::new();
     for overlay in load::<Overlay>(db, &sql, &params)? {

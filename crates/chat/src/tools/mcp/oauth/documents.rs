@@ -15,7 +15,7 @@ use base::percent::encode_percent;
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 10_000,
     silence_ms: 10_000,
-    mute_ms: None,
+    no_content_ms: None,
     total_ms: 15_000,
     max_bytes: 64 << 10,
 };

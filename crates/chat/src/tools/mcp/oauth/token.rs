@@ -131,9 +131,9 @@ async fn ask_for_tokens(
             _ => TokenFailure::Failed(error),
         });
     }
-    let nonsense =
+    let invalid =
         || TokenFailure::Failed(unusable("the authorization server issued no usable token"));
-    let answer = received.decode::<TokenAnswer>().ok_or_else(nonsense)?;
+    let answer = received.decode::<TokenAnswer>().ok_or_else(invalid)?;
     let fits = |token: &str| {
         (1..=MAX_TOKEN_BYTES).contains(&token.len())
             && token.bytes().all(|byte| byte.is_ascii_graphic())
@@ -142,15 +142,15 @@ async fn ask_for_tokens(
         && fits(&answer.access_token)
         && answer.refresh_token.as_deref().is_none_or(fits);
     if !is_usable {
-        return Err(nonsense());
+        return Err(invalid());
     }
     let seconds = answer.expires_in.and_then(|seconds| seconds.as_f64());
-    let lives_ms = seconds.map(|seconds| (seconds as i64).clamp(0, MAX_SECONDS) * 1_000);
+    let lifetime_ms = seconds.map(|seconds| (seconds as i64).clamp(0, MAX_SECONDS) * 1_000);
     Ok(Grant {
         client: client.clone(),
         access_token: answer.access_token,
         refresh_token: answer.refresh_token,
-        expires_at: lives_ms.map(|lives_ms| now_ms.saturating_add(lives_ms)),
+        expires_at: lifetime_ms.map(|lifetime_ms| now_ms.saturating_add(lifetime_ms)),
         resource: resource.to_owned(),
         token_endpoint: endpoint.to_owned(),
     })

@@ -8,7 +8,7 @@ use store::clearing::PageClearing;
 use store::restores::RestoreTracker;
 
 #[derive(Default)]
-pub struct WorkUnderWay {
+pub struct InFlightWork {
     pub callbacks: CallbacksInFlight,
     /// The learning pass in progress.
     pub learning: Exclusive,
