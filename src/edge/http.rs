@@ -125,7 +125,7 @@ pub fn reserve_answer(body: &Sent, may_be_repeated: bool) -> Result<Reservation>
         Sent::Long(text) => text.capacity(),
     };
     match Reservation::for_request(bytes) {
-        Err(_) if !may_be_repeated => Ok(Reservation::anyway(&REQUESTS, bytes)),
+        Err(_) if !may_be_repeated => Ok(Reservation::unchecked(&REQUESTS, bytes)),
         reservation => reservation,
     }
 }

@@ -89,7 +89,7 @@ impl RequestNote {
     }
 
     /// For a request that is answered immediately: its duration is not reported.
-    pub fn here(log: &Rc<RequestLog>) -> Self {
+    pub fn immediate(log: &Rc<RequestLog>) -> Self {
         Self {
             log: Rc::clone(log),
             operation: Cell::new("unknown"),

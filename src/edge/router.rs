@@ -117,7 +117,7 @@ pub fn call(
     is_request: bool,
 ) -> Promise {
     // The object logs a call that it receives.
-    let note = RequestNote::here(&RequestLog::of(&env));
+    let note = RequestNote::immediate(&RequestLog::of(&env));
     let reservation = match admit_call(&agent, &operation, &json, &options, &env, &note) {
         Ok(reservation) => reservation,
         Err(error) => {
@@ -226,7 +226,7 @@ impl AgentList {
 fn answer(request: web_sys::Request, env: &Env, policy: &Policy, is_granted: bool) -> RoutedAnswer {
     let head = HttpRequest::new(request);
     // The object logs a request that it receives.
-    let note = RequestNote::here(&RequestLog::of(env));
+    let note = RequestNote::immediate(&RequestLog::of(env));
     // Most requests are forwarded to an object, which reads the header itself. Only objects send
     // spans.
     let begin_trace = |caller: Option<&Caller>| {

@@ -102,7 +102,7 @@ impl ExportStream {
             self.export = None;
             Some(render_failure(&error))
         })?;
-        self.reservation = Some(Reservation::anyway(&REQUESTS, self.page.capacity()));
+        self.reservation = Some(Reservation::unchecked(&REQUESTS, self.page.capacity()));
         (self.on_page)(self.page.len()).await;
         Some(())
     }

@@ -50,7 +50,7 @@ pub trait Background {
     fn wake_within(&self, ms: i64);
 
     /// Keeps the object active until this work is over, even if its caller disconnects.
-    fn stay_until(&self, is_over: Box<dyn Fn() -> bool>);
+    fn keep_alive_until(&self, is_over: Box<dyn Fn() -> bool>);
 
     /// Restarts the object soon after the answer.
     fn restart(&self);

@@ -200,7 +200,7 @@ impl Reservation {
         let counted = if bytes <= SMALL_BYTES { 0 } else { bytes };
         // A stored text may be longer than the whole budget: it is allowed if nothing else is reserved.
         if REQUESTS.with(|budget| budget.reserved_bytes() == 0) {
-            return Ok(Self::anyway(&REQUESTS, counted));
+            return Ok(Self::unchecked(&REQUESTS, counted));
         }
         Self::take(&REQUESTS, counted, "Running requests")
     }
@@ -229,7 +229,7 @@ impl Reservation {
     }
 
     /// Reserves bytes that are in memory already and can't be rejected any more.
-    pub fn anyway(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
+    pub fn unchecked(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
         let agent = Owner::current().agent;
         budget.with(|budget| {
             budget.set_share(agent, budget.share_of(agent).saturating_add(bytes));
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn an_unconditional_reservation_is_counted_and_released() {
-        let first = Reservation::anyway(&TEN, 15);
+        let first = Reservation::unchecked(&TEN, 15);
         assert!(Reservation::take(&TEN, 1, "Those").is_err());
         drop(first);
         assert_eq!(TEN.with(ByteBudget::reserved_bytes), 0);

@@ -238,7 +238,7 @@ macro_rules! is_part_lost {
 /// SQL: whether the column of a row `t` contains something else than JSON. A missing value does not
 /// count.
 #[macro_export]
-macro_rules! is_no_json {
+macro_rules! is_invalid_json {
     ($column:literal) => {
         concat!("NOT json_valid(coalesce(", $column, ", 'null'))")
     };

@@ -452,7 +452,7 @@ pub enum ToHolder {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct AskHead {
+struct CallHead {
     number: u32,
     #[serde(rename = "place")]
     endpoint: LeasedEndpoint,
@@ -468,7 +468,7 @@ impl ToHolder {
         Ok(match self {
             // The body follows as it is, so that it is not escaped.
             Self::Ask(call) => {
-                let head = json::encode(&AskHead {
+                let head = json::encode(&CallHead {
                     number: call.number,
                     endpoint: call.endpoint.clone(),
                     limits: call.limits,
@@ -488,7 +488,7 @@ impl ToHolder {
         match kind {
             Some('c') => {
                 let (head, body) = rest.split_once('\n').ok_or_else(unreadable)?;
-                let head: AskHead = json::decode(head).map_err(|_| unreadable())?;
+                let head: CallHead = json::decode(head).map_err(|_| unreadable())?;
                 Ok(Self::Ask(LeasedCall {
                     number: head.number,
                     endpoint: head.endpoint,

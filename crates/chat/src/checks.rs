@@ -1,7 +1,7 @@
 //! The rules for each row of this crate's tables.
 
 use base::checks::{Check, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule};
-use base::{is_no_json, is_part_lost};
+use base::{is_invalid_json, is_part_lost};
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -22,11 +22,11 @@ pub const CHECKS: &[Check] = &[
             Code::ToolDamaged,
             concat!(
                 "(",
-                is_no_json!("t.parameters"),
+                is_invalid_json!("t.parameters"),
                 " OR ",
-                is_no_json!("t.headers"),
+                is_invalid_json!("t.headers"),
                 " OR ",
-                is_no_json!("t.server"),
+                is_invalid_json!("t.server"),
                 ")"
             ),
         )],

@@ -136,7 +136,7 @@ fn http_regenerating() {
         r#"{"id":"s","messages":[{"parts":[{"type":"text","text":"Say it."}],"id":"u1","role":"user"}],"trigger":"regenerate-message","messageId":"a1"}"#,
     );
     let position = plan(&log, &named).unwrap().position;
-    assert_eq!(position, TurnPosition::Beside("a1".to_owned()));
+    assert_eq!(position, TurnPosition::AlternativeTo("a1".to_owned()));
 }
 
 #[test]

@@ -25,11 +25,11 @@ pub fn rust_name(json: &str) -> Option<String> {
         }
         name.push(letter.to_ascii_lowercase());
     }
-    match camel(&name) == json {
-        true if KEYWORDS.contains(&name.as_str()) => Some(format!("r#{name}")),
-        true => Some(name),
-        false => None,
+    if camel(&name) != json {
+        return None;
     }
+    let is_keyword = KEYWORDS.contains(&name.as_str());
+    Some(if is_keyword { format!("r#{name}") } else { name })
 }
 
 fn camel(name: &str) -> String {

@@ -24,7 +24,7 @@ pub struct Shapes<'a> {
     /// The operations that answer with a shape.
     answers: BTreeMap<&'a str, Vec<String>>,
     /// The shape or the operation that a shape is a part of.
-    wholes: BTreeMap<&'a str, String>,
+    owners: BTreeMap<&'a str, String>,
 }
 
 /// A type of Rust, and whether it is optional.
@@ -75,7 +75,7 @@ impl<'a> Shapes<'a> {
             used: BTreeSet::new(),
             sent: BTreeSet::new(),
             answers: BTreeMap::new(),
-            wholes: BTreeMap::new(),
+            owners: BTreeMap::new(),
         };
         for operation in document.operations() {
             let input = shapes.resolve(operation.input()?)?;
@@ -92,13 +92,13 @@ impl<'a> Shapes<'a> {
         }
         for (whole, schema) in shapes.schemas {
             for name in schema.names() {
-                let part_of = shapes.wholes.entry(name);
+                let part_of = shapes.owners.entry(name);
                 part_of.or_insert_with(|| whole.clone());
             }
         }
         for operation in document.operations() {
             for name in operation.input()?.names() {
-                let part_of = shapes.wholes.entry(name);
+                let part_of = shapes.owners.entry(name);
                 part_of.or_insert_with(|| pascal(&operation.operation_id));
             }
         }
@@ -119,7 +119,7 @@ impl<'a> Shapes<'a> {
     pub fn find_use(&self, name: &str) -> Option<String> {
         match self.answers.get(name) {
             Some(operations) => Some(format!("What {} answers.", operations.join(", "))),
-            None => Some(format!("A part of `{}`.", self.wholes.get(name)?)),
+            None => Some(format!("A part of `{}`.", self.owners.get(name)?)),
         }
     }
 

@@ -17,7 +17,7 @@ use base::ids::Id;
 use base::json::{self, RawValue};
 use base::part::{PartKind, field, kind};
 use conversation::messages::history::{ReadPage, WalkStart, walk_page};
-use conversation::messages::page::PageAsk;
+use conversation::messages::page::PageQuery;
 use memory::skills::loaded::{LoadedSkill, load_context_documents};
 use models::file::files_of_parts;
 
@@ -34,11 +34,11 @@ pub fn load_page_for_model(
     db: &dyn Database,
     session_id: &Id,
     (leaf_seq, start): (i64, WalkStart),
-    ask: PageAsk,
+    ask: PageQuery,
     keep_media: usize,
 ) -> Result<ReadPage> {
     let documents = load_context_documents(db, session_id)?;
-    let needed = PageAsk {
+    let needed = PageQuery {
         limit: keep_media.max(UNTRUNCATED_MESSAGES) + 1,
         max_bytes: usize::MAX,
         ..ask

@@ -4,7 +4,7 @@ use crate::log::boundary::{IS_WRONG, TOTAL_IS_WRONG};
 use base::checks::{
     Check, DeeperCheck, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule, RowsOwner,
 };
-use base::{is_no_json, is_part_lost};
+use base::{is_invalid_json, is_part_lost};
 
 /// Finding a summary's path needs all branches of its session, so a page has few summaries.
 const FEW_ROWS: i64 = 20;
@@ -43,15 +43,15 @@ pub const CHECKS: &[Check] = &[
                 Code::EventDamaged,
                 concat!(
                     "(",
-                    is_no_json!("t.metadata"),
+                    is_invalid_json!("t.metadata"),
                     " OR ",
-                    is_no_json!("t.tool"),
+                    is_invalid_json!("t.tool"),
                     " OR ",
-                    is_no_json!("t.note"),
+                    is_invalid_json!("t.note"),
                     " OR ",
-                    is_no_json!("t.ends_turn"),
+                    is_invalid_json!("t.ends_turn"),
                     " OR ",
-                    is_no_json!("t.media"),
+                    is_invalid_json!("t.media"),
                     " OR (t.message <> '' AND NOT json_valid('{' || t.message || '}')))"
                 ),
             ),
@@ -213,11 +213,11 @@ pub const CHECKS: &[Check] = &[
                         WHEN json_valid(t.metadata) THEN json_type(t.metadata) <> 'object'
                         ELSE 1
                       END OR ",
-                    is_no_json!("t.compaction"),
+                    is_invalid_json!("t.compaction"),
                     " OR ",
-                    is_no_json!("t.usage_days"),
+                    is_invalid_json!("t.usage_days"),
                     " OR ",
-                    is_no_json!("t.retention"),
+                    is_invalid_json!("t.retention"),
                     ")"
                 ),
             ),
@@ -266,7 +266,7 @@ pub const CHECKS: &[Check] = &[
         key: &["session_id"],
         location: "json_object('sessionId', t.session_id, 'id', t.turn_id)",
         length: "coalesce(octet_length(t.state), 0)",
-        rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.state"))],
+        rules: &[RowRule(Code::TurnDamaged, is_invalid_json!("t.state"))],
         ..OF_SESSION
     },
     Check {
@@ -354,7 +354,7 @@ pub const CHECKS: &[Check] = &[
         key: &["session_id", "slot"],
         location: "json_object('sessionId', t.session_id, 'seq', t.seq)",
         length: "octet_length(t.record)",
-        rules: &[RowRule(Code::TurnDamaged, is_no_json!("t.record"))],
+        rules: &[RowRule(Code::TurnDamaged, is_invalid_json!("t.record"))],
         ..OF_SESSION
     },
     Check {

@@ -98,15 +98,15 @@ impl File {
 
     /// The approximate number of tokens that the file costs.
     pub fn tokens(&self) -> i64 {
-        match self.is_text() {
+        if self.is_text() {
             // Four bytes per token, as in Latin text.
-            true => self.url.len().min(MAX_INLINED_BYTES) as i64 / 4,
+            self.url.len().min(MAX_INLINED_BYTES) as i64 / 4
+        } else if self.kind() == PDF {
             // The length of a file at an `https:` URL is unknown.
-            false if self.kind() == PDF => {
-                let by_length = self.url.len() as i64 / PDF_BYTES_PER_TOKEN;
-                by_length.clamp(IMAGE_TOKENS, MAX_PDF_TOKENS)
-            }
-            false => IMAGE_TOKENS,
+            let by_length = self.url.len() as i64 / PDF_BYTES_PER_TOKEN;
+            by_length.clamp(IMAGE_TOKENS, MAX_PDF_TOKENS)
+        } else {
+            IMAGE_TOKENS
         }
     }
 

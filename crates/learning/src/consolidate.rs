@@ -11,7 +11,7 @@ use super::consolidation_trust::{ConsolidationTrust, find_title};
 use super::pass::{PassError, ask_shorter};
 use super::prompt::{render_consolidation_prompt, shown_text};
 use super::target::{get_settings, into_block};
-use super::trust::Judgement;
+use super::trust::TrustDecision;
 use base::database::atomically;
 use base::error::{Error, Result};
 use base::ids::Id;
@@ -137,8 +137,8 @@ async fn step_once(
     // The profile is built from the newest entries, which the first step shows.
     let profile = profile.filter(|_| below.is_none());
     let capacity = RequestCapacity::load(memory, &config, &settings, refusals)?;
-    let beside = profile.as_ref().map_or(0, |profile| profile.content.len());
-    let bytes = (capacity.events + capacity.entries).saturating_sub(beside);
+    let profile_bytes = profile.as_ref().map_or(0, |profile| profile.content.len());
+    let bytes = (capacity.events + capacity.entries).saturating_sub(profile_bytes);
     let (shown, next) = load_page(memory, &block, below, bytes)?;
     let is_worth_it = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
     let passes_over = request.is_timed && is_enough(state.failure.as_ref());
@@ -489,6 +489,6 @@ struct ChangeParts {
     title: Option<String>,
     content: String,
     supersedes: Vec<String>,
-    judgement: Judgement,
+    judgement: TrustDecision,
     made_for: i64,
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use crate::evidence::{KeyTerms, is_fully_supported};
 use crate::prompt::is_cut;
-use crate::trust::{Judgement, key_terms_of};
+use crate::trust::{TrustDecision, key_terms_of};
 use memory::numbered_entries::NumberedEntry;
 use memory::origin::Origin;
 use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
@@ -28,13 +28,13 @@ pub struct ConsolidationTrust<'a> {
 impl ConsolidationTrust<'_> {
     /// Judges the new text of an entry, the first of `sources`, into which the others are
     /// merged.
-    pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> Judgement {
+    pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> TrustDecision {
         let least = sources.iter().map(|shown| shown.entry.source);
         if !adds_nothing(content, sources) {
             let source = least
                 .chain([Origin::Agent])
                 .max_by_key(|source| source.trust_rank());
-            return Judgement {
+            return TrustDecision {
                 source: source.unwrap_or(Origin::Agent),
                 waits: self.or_reviewed(OTHER_WORDS),
             };
@@ -49,7 +49,7 @@ impl ConsolidationTrust<'_> {
         } else {
             self.reviewed()
         };
-        Judgement {
+        TrustDecision {
             source: least
                 .max_by_key(|source| source.trust_rank())
                 .unwrap_or(Origin::Agent),
@@ -59,7 +59,7 @@ impl ConsolidationTrust<'_> {
 
     /// Judges a newer entry, the first of the two, that retires an older one. `None`: it is
     /// not newer, so it retires nothing.
-    pub fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<Judgement> {
+    pub fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<TrustDecision> {
         let [newer, older] = sources else {
             return None;
         };
@@ -80,34 +80,34 @@ impl ConsolidationTrust<'_> {
         } else {
             self.reviewed()
         };
-        Some(Judgement {
+        Some(TrustDecision {
             source: newer.entry.source,
             waits,
         })
     }
 
     /// Judges a profile's text that was written from these entries.
-    pub fn judge_profile(&self, text: &str, shown: &[NumberedEntry]) -> Judgement {
+    pub fn judge_profile(&self, text: &str, shown: &[NumberedEntry]) -> TrustDecision {
         let contents = |is_eligible: &dyn Fn(Origin) -> bool| -> Vec<&str> {
             let eligible = shown.iter().filter(|shown| is_eligible(shown.entry.source));
             eligible.map(|shown| shown.entry.content.as_str()).collect()
         };
         if is_fully_supported(text, contents(&|source| self.trusts(source))) {
-            return Judgement {
+            return TrustDecision {
                 source: Origin::User,
                 waits: self.reviewed(),
             };
         }
         if is_fully_supported(text, contents(&|_| true)) {
             let least = shown.iter().map(|shown| shown.entry.source);
-            return Judgement {
+            return TrustDecision {
                 source: least
                     .max_by_key(|source| source.trust_rank())
                     .unwrap_or(Origin::Agent),
                 waits: self.or_reviewed(UNTRUSTED),
             };
         }
-        Judgement {
+        TrustDecision {
             source: Origin::Agent,
             waits: self.or_reviewed(OTHER_WORDS),
         }

@@ -11,7 +11,7 @@ use super::prompt::render_pass_prompt;
 use super::related_entries::{find_alike, find_related};
 use super::retraction::find_retractions;
 use super::target::{PassTarget, get_settings, into_block};
-use super::trust::{Judgement, is_supported_name, judge};
+use super::trust::{TrustDecision, is_supported_name, decide_trust};
 use base::database::atomically;
 use base::error::{Error, ErrorKind, Result};
 use base::ids::Id;
@@ -364,8 +364,8 @@ impl PassTask<'_> {
         {
             return Ok(None);
         }
-        let Judgement { source, waits } =
-            judge(wanted, entry, &self.alike(wanted)?, shown, self.settings);
+        let TrustDecision { source, waits } =
+            decide_trust(wanted, entry, &self.alike(wanted)?, shown, self.settings);
         let waits = match self.settings.review {
             LearnReview::Auto if self.target.is_narrowed() => Some(NARROWED),
             LearnReview::Auto | LearnReview::Propose => waits,

@@ -20,7 +20,7 @@ use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
 
 /// The verdict on a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judgement {
+pub struct TrustDecision {
     pub source: Origin,
     /// Why the change needs review. `None`: it applies at once.
     pub waits: Option<&'static str>,
@@ -28,27 +28,27 @@ pub struct Judgement {
 
 const REVIEWED: &str = "Every change needs approval: `learn.review` is `propose`.";
 const NOT_USERS: &str = "It does not come only from the user's own words.";
-const NOT_BORNE_OUT: &str =
+const NOT_SUPPORTED: &str =
     "None of the user's messages that it is based on states it in these words.";
 const TAINTED: &str = "A tool or a file was also involved, and it would change a different fact \
                        from the one that the user mentioned.";
 
-const HIDES: &str = "It contains characters that the automatic check can't compare: approve it only if you know what they mean.";
+const UNCOMPARABLE: &str = "It contains characters that the automatic check can't compare: approve it only if you know what they mean.";
 
 const NAMED_BY_AGENT: &str = "The agent stated this fact, and the user did not.";
 
 /// Judges a change. `changed`: the entry that it replaces, retires or forgets. `alike`: the entries
 /// that share words with what the user revokes.
-pub fn judge(
+pub fn decide_trust(
     change: &WantedChange,
     changed: Option<&Entry>,
     alike: &[Entry],
     shown: &[MaterialEvent],
     settings: &LearnSettings,
-) -> Judgement {
-    let (source, doubt) = find_source(change, changed, alike, shown);
+) -> TrustDecision {
+    let (source, objection) = find_source(change, changed, alike, shown);
     let is_trusted = match source {
-        Origin::User => doubt.is_none(),
+        Origin::User => objection.is_none(),
         Origin::Agent => trusts(settings, TrustedSource::Agent),
         Origin::Tool => trusts(settings, TrustedSource::Tool),
         Origin::Import => trusts(settings, TrustedSource::Import),
@@ -56,11 +56,11 @@ pub fn judge(
     };
     let waits = match settings.review {
         LearnReview::Propose => Some(REVIEWED),
-        LearnReview::Auto if !is_plain(&change.content) => Some(HIDES),
+        LearnReview::Auto if !is_plain(&change.content) => Some(UNCOMPARABLE),
         LearnReview::Auto if is_trusted => None,
-        LearnReview::Auto => Some(doubt.unwrap_or(NOT_USERS)),
+        LearnReview::Auto => Some(objection.unwrap_or(NOT_USERS)),
     };
-    Judgement { source, waits }
+    TrustDecision { source, waits }
 }
 
 fn trusts(settings: &LearnSettings, source: TrustedSource) -> bool {
@@ -132,13 +132,13 @@ fn find_source(
             }
             (
                 find_foreign(&key_terms, shown, &others),
-                Some(NOT_BORNE_OUT),
+                Some(NOT_SUPPORTED),
             )
         }
         // These actions write no words to compare with the user's. So if a tool or a file is
         // involved, only a sentence that revokes the entry and contains nothing else counts.
         WantedAction::Retire | WantedAction::Forget => {
-            let unsupported = (Origin::Agent, Some(NOT_BORNE_OUT));
+            let unsupported = (Origin::Agent, Some(NOT_SUPPORTED));
             let Some(entry) = changed else {
                 return unsupported;
             };

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{bucket, find_unavailable, nowhere, service, unavailable_reason};
+use super::backends::{bucket, find_unavailable, source_error, service, unavailable_reason};
 use super::content::find_newest;
 use super::counts::count_entries;
 use super::definition::{Definition, WhenChanged};
@@ -182,7 +182,7 @@ async fn load_content(memory: &Memory<'_>, block: &Definition) -> Result<BlockCo
                 ..newest_of(memory, block)?
             })
         }
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Service { .. } | BlockBackend::BucketPrefix { .. } => {
             let listing = skills::list(memory, block).await?;
             Ok(BlockContent::text(introduced(block, &listing.render())))

@@ -1,7 +1,7 @@
 //! The rules for each row of memory: blocks, entries, documents, versions, counts, proposals.
 
 use base::checks::{Check, FindingCode as Code, OF_AGENT, OF_SESSION, RowRule, RowsOwner};
-use base::is_no_json;
+use base::is_invalid_json;
 
 /// A block's entries are counted by reading them, so a page has few blocks.
 const FEW_ROWS: i64 = 20;
@@ -42,9 +42,9 @@ pub const CHECKS: &[Check] = &[
             Code::BlockDamaged,
             concat!(
                 "(",
-                is_no_json!("t.source"),
+                is_invalid_json!("t.source"),
                 " OR ",
-                is_no_json!("t.retention"),
+                is_invalid_json!("t.retention"),
                 ")"
             ),
         )],
@@ -65,7 +65,7 @@ pub const CHECKS: &[Check] = &[
         location: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
         rules: &[
-            RowRule(Code::NoteDamaged, is_no_json!("t.note")),
+            RowRule(Code::NoteDamaged, is_invalid_json!("t.note")),
             RowRule(
                 Code::IndexMissing,
                 "NOT EXISTS (SELECT 1 FROM cf_agents_entries_search_docsize AS d WHERE d.id = t.number)",
@@ -130,7 +130,7 @@ pub const CHECKS: &[Check] = &[
         location: ITEM,
         length: "coalesce(octet_length(t.note), 0)",
         rules: &[
-            RowRule(Code::NoteDamaged, is_no_json!("t.note")),
+            RowRule(Code::NoteDamaged, is_invalid_json!("t.note")),
             RowRule(Code::VersionNotNewest, is_not_newest!("cf_agents_entries")),
         ],
         ..OF_AGENT
@@ -142,7 +142,7 @@ pub const CHECKS: &[Check] = &[
         location: "json_object('sessionId', nullif(t.scope, ''), 'label', t.block, 'key', t.key, 'version', t.version)",
         length: "octet_length(t.note)",
         rules: &[
-            RowRule(Code::NoteDamaged, is_no_json!("t.note")),
+            RowRule(Code::NoteDamaged, is_invalid_json!("t.note")),
             RowRule(Code::VersionNumberWrong, "t.version < 1"),
             // An entry keeps 20 earlier versions, and a document 10.
             RowRule(
@@ -202,7 +202,7 @@ pub const CHECKS: &[Check] = &[
         owner: RowsOwner::Column("scope"),
         location: "json_object('sessionId', nullif(t.scope, ''))",
         length: "octet_length(t.sections)",
-        rules: &[RowRule(Code::PromptDamaged, is_no_json!("t.sections"))],
+        rules: &[RowRule(Code::PromptDamaged, is_invalid_json!("t.sections"))],
         ..OF_AGENT
     },
     // There is no index of proposals by session.
@@ -215,9 +215,9 @@ pub const CHECKS: &[Check] = &[
             Code::ProposalDamaged,
             concat!(
                 "(",
-                is_no_json!("t.note"),
+                is_invalid_json!("t.note"),
                 " OR ",
-                is_no_json!("t.changes"),
+                is_invalid_json!("t.changes"),
                 ")"
             ),
         )],

@@ -154,16 +154,16 @@ impl Definition {
     pub fn resolve_for(self, agent_name: &str) -> Self {
         let location = match &self.source {
             Some(source) => source.locate(agent_name, self.is_sessions()),
-            None => BlockLocation::Here(None),
+            None => BlockLocation::Local(None),
         };
         Self { location, ..self }
     }
 
     pub fn backend(&self) -> BlockBackend<'_> {
         match &self.location {
-            BlockLocation::Here(_) => BlockBackend::Object,
-            BlockLocation::There(source) => source.backend(),
-            BlockLocation::Nowhere(reason) => BlockBackend::Nowhere { reason },
+            BlockLocation::Local(_) => BlockBackend::Object,
+            BlockLocation::Remote(source) => source.backend(),
+            BlockLocation::Unresolved(reason) => BlockBackend::Unresolved { reason },
         }
     }
 
@@ -171,8 +171,8 @@ impl Definition {
     /// itself, or another one that the source names.
     pub fn content_key(&self) -> String {
         match &self.location {
-            BlockLocation::Here(Some(label)) => label.key(),
-            BlockLocation::Here(None) | BlockLocation::There(_) | BlockLocation::Nowhere(_) => {
+            BlockLocation::Local(Some(label)) => label.key(),
+            BlockLocation::Local(None) | BlockLocation::Remote(_) | BlockLocation::Unresolved(_) => {
                 self.label.key()
             }
         }
@@ -215,7 +215,7 @@ impl Definition {
 /// The source of a definition that [`Definition::resolve_for`] has not resolved: no content is
 /// read or written there.
 pub fn unresolved() -> BlockLocation {
-    BlockLocation::Nowhere("its agent is unknown".to_owned())
+    BlockLocation::Unresolved("its agent is unknown".to_owned())
 }
 
 /// Refuses control characters: a description is part of one line in the prompt.

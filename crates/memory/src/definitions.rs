@@ -2,7 +2,7 @@
 //! operations defined. An operation's definition takes precedence. Defining a block again
 //! never deletes its content.
 
-use super::backends::nowhere;
+use super::backends::source_error;
 use super::block::{Block, BlockContent, load_content_here, read_or_omit};
 use super::content::find_newest;
 use super::definition::{Definition, WhenChanged, unresolved};
@@ -288,7 +288,7 @@ fn write_definition(
             | BlockBackend::BucketPrefix { .. }
             | BlockBackend::Agent { .. }
             | BlockBackend::Service { .. }
-            | BlockBackend::Nowhere { .. } => None,
+            | BlockBackend::Unresolved { .. } => None,
         };
         Ok((block, loaded))
     })
@@ -298,8 +298,8 @@ fn write_definition(
 /// unresolvable for one agent: the same definition is sent to many.
 pub fn check_location(block: &Definition) -> Result<()> {
     match &block.location {
-        BlockLocation::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
-        BlockLocation::Here(_) | BlockLocation::There(_) | BlockLocation::Nowhere(_) => Ok(()),
+        BlockLocation::Unresolved(reason) if !block.has_template() => Err(source_error(reason)),
+        BlockLocation::Local(_) | BlockLocation::Remote(_) | BlockLocation::Unresolved(_) => Ok(()),
     }
 }
 

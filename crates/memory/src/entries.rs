@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{nowhere, service};
+use super::backends::{source_error, service};
 use super::change_events::ChangeEvent;
 use super::counts::CountChange;
 use super::definition::Definition;
@@ -50,7 +50,7 @@ pub fn is_stored_here(block: &Definition) -> bool {
     match block.backend() {
         BlockBackend::Agent { .. }
         | BlockBackend::Service { .. }
-        | BlockBackend::Nowhere { .. } => false,
+        | BlockBackend::Unresolved { .. } => false,
         BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             true
         }
@@ -99,7 +99,7 @@ pub async fn set(
                 },
             })
         }
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             write_here(memory, block, text, writer)
         }
@@ -232,7 +232,7 @@ pub async fn delete(
             agent::delete(memory, block, backend, "deleteEntry", key).await
         }
         BlockBackend::Service { binding } => Err(stored_elsewhere(block, binding)),
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             delete_here(memory, block, key, writer)
         }
@@ -312,7 +312,7 @@ pub async fn get(
             agent::call(memory, block, backend, "getEntry", json!({"key": key})).await
         }
         BlockBackend::Service { binding } => Err(stored_elsewhere(block, binding)),
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             let Some(EntryRow { entry, note, .. }) = find_row(memory.db, block, key)? else {
                 return Ok(None);

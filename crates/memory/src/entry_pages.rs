@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::nowhere;
+use super::backends::source_error;
 use super::definition::Definition;
 use super::entries::{check_searchable, stored_elsewhere};
 use super::entry::Entry;
@@ -48,7 +48,7 @@ pub async fn list(
             agent::call(memory, block, backend, "listEntries", input).await
         }
         BlockBackend::Service { binding } => Err(stored_elsewhere(block, binding)),
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             match filter {
                 Some(filter) => load_filtered(memory.db, block, limit, cursor, filter),

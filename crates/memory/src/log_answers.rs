@@ -288,7 +288,7 @@ fn pair(calls: &[LoggedCall], branches: &Branches, found: &mut FoundAnswers) {
             branches,
             call.seq,
         );
-        let mut here = above
+        let mut calls_above = above
             .and_then(|above| after.get(above))
             .copied()
             .unwrap_or_default();
@@ -296,33 +296,33 @@ fn pair(calls: &[LoggedCall], branches: &Branches, found: &mut FoundAnswers) {
             LoggedState::Open { loads } => {
                 open.push(UnansweredCall {
                     loads,
-                    before: here.open,
+                    before: calls_above.open,
                 });
-                here.open = open.len().checked_sub(1);
-                here.newest_loads = loads;
+                calls_above.open = open.len().checked_sub(1);
+                calls_above.newest_loads = loads;
                 false
             }
             LoggedState::Answered { loads, is_erased } => {
-                here.newest_loads = loads;
+                calls_above.newest_loads = loads;
                 loads && !is_erased
             }
             LoggedState::Result {
                 is_context,
                 is_erased,
             } => {
-                let call = here.open.and_then(|index| open.get(index));
+                let call = calls_above.open.and_then(|index| open.get(index));
                 let loads = match call {
                     Some(call) => {
-                        here.open = call.before;
+                        calls_above.open = call.before;
                         call.loads
                     }
                     // The call already has a result, and this is another one.
-                    None => is_context && here.newest_loads,
+                    None => is_context && calls_above.newest_loads,
                 };
                 loads && !is_erased
             }
         };
-        after.push(here);
+        after.push(calls_above);
         if holds {
             found.add(call);
         }

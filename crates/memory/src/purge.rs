@@ -7,7 +7,7 @@
 
 use super::backends::agent::RemoteBlock;
 use super::backends::receipt::{BackendKind, BackendReceipt, ask_agent, ask_service};
-use super::backends::{bucket, nowhere};
+use super::backends::{bucket, source_error};
 use super::change_events::{Selection, delete_callbacks};
 use super::counts::CountChange;
 use super::definition::Definition;
@@ -56,7 +56,7 @@ pub async fn purge_entry(memory: &Memory<'_>, block: &Definition, key: &str) -> 
             Some(ask_agent(memory, block, home, "deleteEntry", key).await?)
         }
         BlockBackend::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             None
         }
@@ -95,7 +95,7 @@ pub async fn purge_document(memory: &Memory<'_>, block: &Definition, key: &str) 
             Some(ask_agent(memory, block, home, "deleteSkill", key).await?)
         }
         BlockBackend::Service { binding } => Some(ask_service(memory, block, binding, key).await?),
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } => None,
     };
     erase(memory, home, |db| {

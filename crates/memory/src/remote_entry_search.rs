@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{nowhere, service};
+use super::backends::{source_error, service};
 use super::definition::Definition;
 use super::entry_query::{EntryQuery, Moment};
 use super::entry_search::find;
@@ -61,7 +61,7 @@ pub async fn search_remote(
                 is_cut: false,
             })
         }
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
             let moment = Moment {
                 now_ms: memory.host.now_ms(),

@@ -119,10 +119,10 @@ fn find_restored(db: &dyn Database, by: &ItemRef<'_>, key: &str) -> Result<Optio
 }
 
 /// The newest entry that replaces the entry `key`, which was last written at this time, and
-/// since when. `beside`: an entry of the same block.
+/// since when. `except`: an entry of the same block.
 fn find_other(
     db: &dyn Database,
-    beside: &ItemRef<'_>,
+    except: &ItemRef<'_>,
     key: &str,
     written_at: i64,
 ) -> Result<Option<(String, i64)>> {
@@ -141,8 +141,8 @@ fn find_other(
           ORDER BY e.updated_at DESC, e.number DESC
           LIMIT 1",
         &[
-            beside.scope.into(),
-            beside.block.into(),
+            except.scope.into(),
+            except.block.into(),
             key.into(),
             written_at.into(),
         ],

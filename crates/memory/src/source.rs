@@ -49,10 +49,10 @@ pub struct BlockSource {
 #[derive(Clone, Debug, PartialEq)]
 pub enum BlockLocation {
     /// In this agent: the block of this label, or without one the block itself.
-    Here(Option<Label>),
-    There(Box<BlockSource>),
+    Local(Option<Label>),
+    Remote(Box<BlockSource>),
     /// The source can't be resolved, for this reason.
-    Nowhere(String),
+    Unresolved(String),
 }
 
 /// A [`BlockSource`], parsed.
@@ -76,7 +76,7 @@ pub enum BlockBackend<'a> {
         binding: &'a str,
     },
     /// The source can't be resolved for this agent.
-    Nowhere {
+    Unresolved {
         reason: &'a str,
     },
 }
@@ -138,7 +138,7 @@ impl BlockSource {
             | BlockBackend::BucketPrefix { .. }
             | BlockBackend::Agent { .. }
             | BlockBackend::Service { .. }
-            | BlockBackend::Nowhere { .. } => Ok(()),
+            | BlockBackend::Unresolved { .. } => Ok(()),
         }
     }
 
@@ -146,14 +146,14 @@ impl BlockSource {
     /// one of its sessions.
     pub fn locate(&self, agent_name: &str, is_sessions: bool) -> BlockLocation {
         match self.filled_in(agent_name) {
-            Err(reason) => BlockLocation::Nowhere(reason),
+            Err(reason) => BlockLocation::Unresolved(reason),
             Ok(source) if source.agent.as_deref() != Some(agent_name) => {
-                BlockLocation::There(Box::new(source))
+                BlockLocation::Remote(Box::new(source))
             }
-            Ok(_) if is_sessions => BlockLocation::Nowhere(
+            Ok(_) if is_sessions => BlockLocation::Unresolved(
                 "a session's block can't be stored in a block of its own agent".to_owned(),
             ),
-            Ok(source) => BlockLocation::Here(source.label),
+            Ok(source) => BlockLocation::Local(source.label),
         }
     }
 
@@ -242,14 +242,14 @@ impl BlockBackend<'_> {
             | BlockBackend::BucketPrefix { .. }
             | BlockBackend::Agent { .. }
             | BlockBackend::Service { .. }
-            | BlockBackend::Nowhere { .. } => false,
+            | BlockBackend::Unresolved { .. } => false,
         }
     }
 
     /// The binding that this backend needs.
     pub fn binding(&self) -> Option<&str> {
         match self {
-            BlockBackend::Object | BlockBackend::Agent { .. } | BlockBackend::Nowhere { .. } => {
+            BlockBackend::Object | BlockBackend::Agent { .. } | BlockBackend::Unresolved { .. } => {
                 None
             }
             BlockBackend::Bucket { .. } | BlockBackend::BucketPrefix { .. } => {
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_template_resolves_to_each_agents_own_backend() {
-        let there = |json: &str| BlockLocation::There(Box::new(source(json)));
+        let there = |json: &str| BlockLocation::Remote(Box::new(source(json)));
         for (json, agent, expected) in [
             (
                 r#"{"agent":"user:{2}"}"#,
@@ -396,17 +396,17 @@ mod tests {
             (
                 r#"{"agent":"user:{2}"}"#,
                 "user:42",
-                BlockLocation::Here(None),
+                BlockLocation::Local(None),
             ),
             (
                 r#"{"agent":"user:42"}"#,
                 "user:42",
-                BlockLocation::Here(None),
+                BlockLocation::Local(None),
             ),
             (
                 r#"{"agent":"user:{2}","label":"profile"}"#,
                 "user:42",
-                BlockLocation::Here(Label::parse("profile").ok()),
+                BlockLocation::Local(Label::parse("profile").ok()),
             ),
             (
                 r#"{"agent":"of {name}"}"#,
@@ -462,7 +462,7 @@ mod tests {
         ] {
             let location = source(json).locate(agent, false);
             assert!(
-                matches!(location, BlockLocation::Nowhere(_)),
+                matches!(location, BlockLocation::Unresolved(_)),
                 "{json} of {agent:?}"
             );
         }
@@ -475,7 +475,7 @@ mod tests {
             (r#"{"agent":"alice","label":"memory"}"#, "alice"),
         ] {
             let location = source(json).locate(agent, true);
-            assert!(matches!(location, BlockLocation::Nowhere(_)), "{json}");
+            assert!(matches!(location, BlockLocation::Unresolved(_)), "{json}");
         }
     }
 }

@@ -9,7 +9,7 @@ use base::json::{json, written_bytes};
 use serde::{Deserialize, Serialize};
 
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{bucket, nowhere, service};
+use super::backends::{bucket, source_error, service};
 use super::block::{Block, BlockContent, newest_of, read};
 use super::content::{
     MAX_VERSIONS_BYTES, NewVersion, Version, check_reason, check_version, find_version,
@@ -118,7 +118,7 @@ pub async fn write(
         }
         BlockBackend::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
         BlockBackend::Service { binding } => write_in_service(memory, block, binding, text).await?,
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Agent { name, label } => {
             let backend = RemoteBlock { name, label };
             write_remote(memory, block, backend, text).await?
@@ -331,7 +331,7 @@ pub async fn read_versions(
             };
             agent::call(memory, block, backend, "getBlockVersions", input).await
         }
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Object
         | BlockBackend::Bucket { .. }
         | BlockBackend::BucketPrefix { .. }
@@ -378,7 +378,7 @@ pub async fn find_item_version(
             let _: Block = agent::call(memory, block, backend, "revertBlock", input).await?;
             return Ok(None);
         }
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Object
         | BlockBackend::Bucket { .. }
         | BlockBackend::BucketPrefix { .. }
@@ -429,7 +429,7 @@ pub async fn revert(
             };
             return Ok(Block::new(block, loaded));
         }
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Object
         | BlockBackend::Bucket { .. }
         | BlockBackend::BucketPrefix { .. }

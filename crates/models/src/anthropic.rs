@@ -8,7 +8,7 @@ use super::anthropic_messages::{AnthropicMessage, CacheControl, messages, system
 use super::anthropic_thoughts as thoughts;
 use super::caller_fields::ProviderApi;
 use super::reasoning::{
-    Thinking, anthropic_takes_temperature, anthropic_thinking, thinking_budget, three_words,
+    Thinking, anthropic_takes_temperature, anthropic_thinking, thinking_budget, three_levels,
 };
 use super::{FinishReason, ModelRequest, TokenUsage, to_json};
 
@@ -207,7 +207,7 @@ fn set_thinking(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, mod
             }
         }
         Thinking::Adaptive => {
-            if let Some(effort) = effort.and_then(three_words) {
+            if let Some(effort) = effort.and_then(three_levels) {
                 body.thinking = Some(ThinkingConfig::Adaptive);
                 body.output_config = Some(OutputConfig { effort });
             }

@@ -228,8 +228,8 @@ fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<Mar
     let thoughts = thoughts::of(message);
     let mut blocks = Vec::new();
     for (at, block) in content.into_iter().enumerate() {
-        let here = thoughts.iter().filter(|thought| thought.at == at);
-        blocks.extend(here.map(|thought| MarkedBlock::Thought(thought.block)));
+        let at_position = thoughts.iter().filter(|thought| thought.at == at);
+        blocks.extend(at_position.map(|thought| MarkedBlock::Thought(thought.block)));
         blocks.extend(unmarked(block));
     }
     blocks

@@ -191,20 +191,20 @@ impl CallerFields {
         }
     }
 
-    /// A request's body in which the caller's fields replace ours. `ours`: our fields that
+    /// A request's body in which the caller's fields replace ours. `own`: our fields that
     /// already contain the caller's values.
-    pub(crate) fn merge_into(&self, body: &str, ours: &[&str]) -> String {
+    pub(crate) fn merge_into(&self, body: &str, own: &[&str]) -> String {
         let mut given = fields_of(self.fields.as_str());
-        given.retain(|(name, _)| !ours.contains(&name.as_ref()));
+        given.retain(|(name, _)| !own.contains(&name.as_ref()));
         let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
         let is_replaced = |name: &str| {
             is_given(name)
                 || REPLACED
                     .iter()
-                    .any(|(theirs, ours)| is_given(theirs) && ours.contains(&name))
+                    .any(|(given_name, own)| is_given(given_name) && own.contains(&name))
         };
-        let ours = fields_of(body);
-        let own_fields = ours.iter().filter(|(name, _)| !is_replaced(name));
+        let own = fields_of(body);
+        let own_fields = own.iter().filter(|(name, _)| !is_replaced(name));
         let mut merged = String::with_capacity(body.len() + self.fields.as_str().len() + 2);
         for (name, value) in own_fields.chain(&given) {
             merged.push(if merged.is_empty() { '{' } else { ',' });

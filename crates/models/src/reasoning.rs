@@ -103,7 +103,7 @@ pub fn thinking_budget(effort: ReasoningEffort) -> Option<i64> {
 }
 
 /// The effort for providers that have three levels. `None`: not to reason.
-pub fn three_words(effort: ReasoningEffort) -> Option<&'static str> {
+pub fn three_levels(effort: ReasoningEffort) -> Option<&'static str> {
     match effort {
         ReasoningEffort::None => None,
         ReasoningEffort::Minimal | ReasoningEffort::Low => Some("low"),

@@ -117,7 +117,7 @@ fn tools<'a>(request: &ModelRequest<'a>, caller: &'a CallerFields) -> Vec<Respon
         .iter()
         .map(|tool| tool.name.as_str())
         .collect();
-    let ours = request
+    let own = request
         .tools
         .iter()
         .filter(|tool| !clients.contains(tool.name.as_str()))
@@ -134,7 +134,7 @@ fn tools<'a>(request: &ModelRequest<'a>, caller: &'a CallerFields) -> Vec<Respon
         .iter()
         .filter(|(name, _)| is_offered(name))
         .map(|(_, tool)| ResponsesTool::Given(tool));
-    ours.chain(given).collect()
+    own.chain(given).collect()
 }
 
 /// The name of a tool that is a function.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::answer::AnswerBuilder;
 use super::chat_answer::{self, finish_reason, read_calls, read_usage};
 use super::chat_messages::{ChatTool, CompletionDialect, SentMessage, messages, tools};
-use super::reasoning::three_words;
+use super::reasoning::three_levels;
 use super::{ModelRequest, to_json};
 use base::json;
 
@@ -48,7 +48,7 @@ fn body<'a>(request: &ModelRequest<'a>) -> WorkersAiRequest<'a> {
         tools: tools(request.tools, None),
         max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         temperature: request.temperature,
-        reasoning_effort: request.reasoning_effort.and_then(three_words),
+        reasoning_effort: request.reasoning_effort.and_then(three_levels),
         stream: None,
     }
 }

@@ -199,13 +199,13 @@ fn resume_same(
 /// turn runs.
 fn digest_of_request(named: Option<&Id>, headers: &ApiHeaders, body: &[u8]) -> String {
     let key = headers.key.as_deref().unwrap_or_default();
-    let ours = format!("{:?} {}", headers.memory, headers.is_stored);
+    let settings = format!("{:?} {}", headers.memory, headers.is_stored);
     let session = named.map_or("", Id::as_str);
     digest_of(&[
         b"request",
         session.as_bytes(),
         key.as_bytes(),
-        ours.as_bytes(),
+        settings.as_bytes(),
         body,
     ])
 }

@@ -86,18 +86,18 @@ pub async fn search(
     for block in blocks {
         check_searchable(block)?;
     }
-    let (here, elsewhere): (Vec<Definition>, Vec<Definition>) =
+    let (local, remote): (Vec<Definition>, Vec<Definition>) =
         blocks.iter().cloned().partition(is_stored_here);
     let are_several = blocks.len() > 1;
     let mut rankings = Vec::new();
-    if !here.is_empty() {
-        let mut found = search_here(memory, &here, entry_query).await?;
-        if let (true, [block]) = (are_several, here.as_slice()) {
+    if !local.is_empty() {
+        let mut found = search_local(memory, &local, entry_query).await?;
+        if let (true, [block]) = (are_several, local.as_slice()) {
             found.label(block);
         }
         rankings.push(found);
     }
-    for block in &elsewhere {
+    for block in &remote {
         let found = search_remote(memory, block, entry_query).await?;
         let mut found = EntryMatches {
             results: found.results,
@@ -157,7 +157,7 @@ fn merge_matches(found: Vec<EntryMatches>, most: usize) -> EntryMatches {
     merged
 }
 
-async fn search_here(
+async fn search_local(
     memory: &Memory<'_>,
     blocks: &[Definition],
     entry_query: &EntryQuery<'_>,
@@ -237,7 +237,7 @@ impl VectorStore for Entries<'_> {
         Ok(batch)
     }
 
-    fn is_talk(&self) -> bool {
+    fn is_conversation(&self) -> bool {
         false
     }
 

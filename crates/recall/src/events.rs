@@ -200,7 +200,7 @@ impl VectorStore for Events<'_> {
         Ok(missing)
     }
 
-    fn is_talk(&self) -> bool {
+    fn is_conversation(&self) -> bool {
         true
     }
 

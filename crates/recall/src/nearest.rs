@@ -110,7 +110,7 @@ pub trait VectorStore {
 
     /// Whether the texts are turns of conversations: the turns right before and after a text have
     /// the numbers right below and above it.
-    fn is_talk(&self) -> bool;
+    fn is_conversation(&self) -> bool;
 
     /// Stores a vector, if the stored text is still the one that the vector was made of.
     /// Must run in a transaction.
@@ -320,7 +320,7 @@ pub async fn find_nearest(
         }
     }
     let nearest = found.into_iter().map(|found| {
-        Nearest::new(if store.is_talk() {
+        Nearest::new(if store.is_conversation() {
             with_neighbors(found, NEIGHBOR_SHARE)
         } else {
             found

@@ -1,7 +1,7 @@
 //! The rules for each row of the small tables.
 
 use base::checks::{Check, FindingCode as Code, OF_AGENT, RowRule, RowsOwner};
-use base::is_no_json;
+use base::is_invalid_json;
 
 pub const CHECKS: &[Check] = &[
     Check {
@@ -11,7 +11,7 @@ pub const CHECKS: &[Check] = &[
         owner: RowsOwner::Unindexed("session_id"),
         location: "json_object('sessionId', t.session_id, 'seq', t.number)",
         length: "octet_length(t.report)",
-        rules: &[RowRule(Code::CallbackDamaged, is_no_json!("t.report"))],
+        rules: &[RowRule(Code::CallbackDamaged, is_invalid_json!("t.report"))],
         ..OF_AGENT
     },
     Check {
@@ -19,7 +19,7 @@ pub const CHECKS: &[Check] = &[
         key: &["key"],
         location: "json_object('id', t.key)",
         length: "octet_length(t.value)",
-        rules: &[RowRule(Code::SettingDamaged, is_no_json!("t.value"))],
+        rules: &[RowRule(Code::SettingDamaged, is_invalid_json!("t.value"))],
         ..OF_AGENT
     },
 ];

@@ -121,12 +121,12 @@ impl PageClearing {
     pub fn leave(&self, left: &LeftPages) {
         self.add(left);
         if left.is_written {
-            self.mark_again(left);
+            self.mark_left(left);
         }
     }
 
     /// Marks pages again that were claimed but not cleared.
-    pub fn mark_again(&self, left: &LeftPages) {
+    pub fn mark_left(&self, left: &LeftPages) {
         if left.needs_clearing() {
             self.is_left.set(true);
         }

@@ -124,13 +124,13 @@ export function chatStorage(
   /** The newest state of each thread that is not written yet. `null`: the thread is removed. */
   const waiting = new Map<string, StoredChat | null>();
   let writing: Promise<void> | undefined;
-  let flush = new AbortController();
+  let pause = new AbortController();
   let waiters = 0;
 
   const put = (threadId: string, state: StoredChat | null): void => {
     waiting.delete(threadId);
     waiting.set(threadId, state);
-    if (draftOf(state) === undefined) flush.abort();
+    if (draftOf(state) === undefined) pause.abort();
     writing ??= drain().finally(() => {
       writing = undefined;
     });
@@ -138,11 +138,11 @@ export function chatStorage(
   const drain = async (): Promise<void> => {
     for (let next = waiting.entries().next(); !next.done; next = waiting.entries().next()) {
       const [threadId, state] = next.value;
-      flush = new AbortController();
+      pause = new AbortController();
       await store(threads, threadId, state).catch(onError);
       // It stays readable here until it can be read from the agent.
       if (waiting.get(threadId) === state) waiting.delete(threadId);
-      if (draftOf(state) !== undefined && waiters === 0) await wait(pauseMs, flush.signal).catch(() => {});
+      if (draftOf(state) !== undefined && waiters === 0) await wait(pauseMs, pause.signal).catch(() => {});
     }
   };
   return {
@@ -163,7 +163,7 @@ export function chatStorage(
     removeItem: (threadId) => put(threadId, null),
     async settled() {
       waiters += 1;
-      flush.abort();
+      pause.abort();
       while (writing !== undefined) await writing;
       waiters -= 1;
     },

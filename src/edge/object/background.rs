@@ -62,7 +62,7 @@ impl Background for Object {
         self.run_shared(async move |object: Rc<Self>| object.set_alarm(at_ms).await);
     }
 
-    fn stay_until(&self, is_over: Box<dyn Fn() -> bool>) {
+    fn keep_alive_until(&self, is_over: Box<dyn Fn() -> bool>) {
         self.run_shared(async move |object: Rc<Self>| {
             while !is_over() {
                 object.outbound.sleep(CHECK_EVERY_MS).await;

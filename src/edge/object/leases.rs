@@ -43,18 +43,18 @@ impl Leases {
 pub struct Link {
     pub id: String,
     /// Keeps the object awake until the turn waits again.
-    stay_awake: Box<dyn Fn(&str)>,
+    keep_awake: Box<dyn Fn(&str)>,
     pub socket: RefCell<Option<Socket>>,
     waiting: RefCell<Vec<String>>,
     pub is_cut: Cell<bool>,
 }
 
 impl Link {
-    /// `stay_awake` receives the lease's id.
-    pub fn new(id: String, stay_awake: Box<dyn Fn(&str)>) -> Self {
+    /// `keep_awake` receives the lease's id.
+    pub fn new(id: String, keep_awake: Box<dyn Fn(&str)>) -> Self {
         Self {
             id,
-            stay_awake,
+            keep_awake,
             socket: RefCell::default(),
             waiting: RefCell::default(),
             is_cut: Cell::new(false),
@@ -115,7 +115,7 @@ impl LeaseHolder for Front {
 
     fn resumed(&self) {
         if !self.link.is_cut.get() {
-            (self.link.stay_awake)(&self.link.id);
+            (self.link.keep_awake)(&self.link.id);
         }
     }
 }

@@ -58,7 +58,7 @@ impl Object {
         self.wake_within(CHECK_AFTER_MS);
         let id = Id::mint_turn(&Runtime).as_str().to_owned();
         let me = Weak::clone(&self.me);
-        let stay_awake = move |id: &str| {
+        let keep_awake = move |id: &str| {
             if let Some(object) = me.upgrade()
                 && let Some(turn) = object.leases.find(id)
             {
@@ -66,7 +66,7 @@ impl Object {
                 object.run_later(async move { lease.until_idle().await });
             }
         };
-        let link = Rc::new(Link::new(id.clone(), Box::new(stay_awake)));
+        let link = Rc::new(Link::new(id.clone(), Box::new(keep_awake)));
         let running = Rc::clone(work.running());
         let lease = Lease::new(Box::new(Front {
             link: Rc::clone(&link),

@@ -11,7 +11,7 @@ use base::database::{Database as _, Delete};
 use base::error::Result;
 use base::ids::Id;
 use conversation::messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
-use conversation::messages::page::{HistoryCursor, PageAsk, PageForm};
+use conversation::messages::page::{HistoryCursor, PageQuery, PageForm};
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::tables::EVENTS;
 
@@ -40,7 +40,7 @@ fn compare(alice: &Alice, limit: usize, max_bytes: usize, game: &str) -> usize {
         }
         let text = |page: Result<MessagePage>| page.unwrap().into_json().into_string();
         let pages_in = |form| {
-            let request = PageAsk {
+            let request = PageQuery {
                 limit,
                 max_bytes,
                 form,
@@ -175,7 +175,7 @@ fn a_corrupt_page_gives_the_same_error_as_a_walk() {
         let deleted = ids[dice.roll(ids.len())].as_str();
         alice.db.run(sql, &[damage.into(), deleted.into()]).unwrap();
         for limit in [1, 1 + dice.roll(40), 1000] {
-            let request = PageAsk {
+            let request = PageQuery {
                 limit,
                 max_bytes: [1, 1_000, 4 << 20][dice.roll(3)],
                 form: PageForm::History,

@@ -89,7 +89,7 @@ impl Background for StartedWork {
         self.wakes_within.borrow_mut().push(ms);
     }
 
-    fn stay_until(&self, _is_over: Box<dyn Fn() -> bool>) {}
+    fn keep_alive_until(&self, _is_over: Box<dyn Fn() -> bool>) {}
 
     fn restart(&self) {
         *self.restarts.borrow_mut() += 1;

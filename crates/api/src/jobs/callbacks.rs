@@ -18,7 +18,7 @@ pub const JOB: Job = Job {
             Ok(sender.call_due().await?.map_or(Step::Done, Step::At))
         })
     },
-    timing: JobTiming::Beside,
+    timing: JobTiming::Background,
     max_steps: 1,
     pause_ms: CHECK_AFTER_MS,
     guard_ms: Some(CHECK_AFTER_MS),

@@ -29,9 +29,9 @@ pub struct Job {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobTiming {
     /// First, before anything waits.
-    AtOnce,
+    Immediate,
     /// In the background: the job waits for others, and the next alarm must not wait for it.
-    Beside,
+    Background,
     /// In the alarm, which has a CPU allowance of its own.
     Alarm,
 }

@@ -21,7 +21,7 @@ pub const JOB: Job = Job {
             Ok(round.next_at.map_or(Step::Done, Step::At))
         })
     },
-    timing: JobTiming::Beside,
+    timing: JobTiming::Background,
     max_steps: 1,
     pause_ms: CHECK_AFTER_MS,
     guard_ms: Some(CHECK_AFTER_MS),

@@ -87,13 +87,13 @@ pub async fn wake(agent: &Agent<'_>) {
         let jobs = JOBS.iter().filter(move |job| job.timing == timing);
         jobs.filter(|job| plan.due.contains(&job.kind))
     };
-    for job in due(JobTiming::AtOnce) {
+    for job in due(JobTiming::Immediate) {
         run_steps(agent, job).await;
     }
     if let Some(at_ms) = plan.alarm_at {
         agent.background.wake_by(at_ms).await;
     }
-    for job in due(JobTiming::Beside) {
+    for job in due(JobTiming::Background) {
         agent.background.start(job.kind);
     }
     for job in due(JobTiming::Alarm) {

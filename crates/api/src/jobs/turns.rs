@@ -11,7 +11,7 @@ pub const JOB: Job = Job {
     // Each alarm checks: a turn can be interrupted at any time.
     find_due: |_| Ok(Some(0)),
     step: |agent, _| Box::pin(async move { Ok(recover(agent).map_or(Step::Done, Step::At)) }),
-    timing: JobTiming::AtOnce,
+    timing: JobTiming::Immediate,
     max_steps: 1,
     pause_ms: CHECK_AFTER_MS,
     guard_ms: None,

@@ -22,7 +22,7 @@ pub const JOB: Job = Job {
             })
         })
     },
-    timing: JobTiming::Beside,
+    timing: JobTiming::Background,
     max_steps: usize::MAX,
     pause_ms: SHORT_DELAY_MS,
     guard_ms: None,

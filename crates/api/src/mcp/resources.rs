@@ -320,13 +320,13 @@ async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError>
     let mut found: Option<ShownBlock> = None;
     for session_id in scope.block_scopes().collect::<Vec<_>>().into_iter().rev() {
         let input = json!({"label": label.as_str()});
-        let here: Option<ShownBlock> = scope.ask("getBlock", session_id, input).await?;
-        let Some(here) = here else {
+        let shown: Option<ShownBlock> = scope.ask("getBlock", session_id, input).await?;
+        let Some(shown) = shown else {
             continue;
         };
         // An imported block doesn't hide the agent's own.
-        let is_over = !here.imported;
-        found = Some(here);
+        let is_over = !shown.imported;
+        found = Some(shown);
         if is_over {
             break;
         }

@@ -269,7 +269,7 @@ fn find_backend_agents(agent: &Agent<'_>) -> Result<Vec<String>> {
             | BlockBackend::Bucket { .. }
             | BlockBackend::BucketPrefix { .. }
             | BlockBackend::Service { .. }
-            | BlockBackend::Nowhere { .. } => {}
+            | BlockBackend::Unresolved { .. } => {}
         }
     }
     Ok(homes)

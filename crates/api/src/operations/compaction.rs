@@ -31,7 +31,7 @@ use conversation::log::tip::{StoredSettings, get_tip};
 use conversation::messages::derived::delete_overlay;
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::messages::tree::overlays;
-use conversation::session::learn_due::{Occasion, due_at};
+use conversation::session::learn_due::{PassTrigger, due_at};
 use models::ToolDefinition;
 use store::learn_settings::LearnSettings;
 use store::limits::PrincipalLimits;
@@ -437,7 +437,7 @@ fn find_due(agent: &Agent<'_>, stored: &StoredSettings) -> Option<i64> {
         defaults.learn.clone().flatten()
     };
     let learn = own.or_else(deployed).filter(|learn| !learn.is_off())?;
-    Some(due_at(&learn, Occasion::Append, agent.host.now_ms()))
+    Some(due_at(&learn, PassTrigger::Append, agent.host.now_ms()))
 }
 
 /// The limits of whoever caused the newest event. `None`: there are none, or the session was

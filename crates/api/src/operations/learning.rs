@@ -16,7 +16,7 @@ use learning::consolidate::{ConsolidationRequest, consolidate};
 use learning::rounds::learn_manually;
 use memory::label::Label;
 use memory::proposals::apply::find_current;
-use memory::proposals::decide::{ChosenChange, Verdict, decide};
+use memory::proposals::decide::{ChosenChange, Decision, decide};
 use memory::proposals::revert::revert;
 use memory::proposals::rows::{ProposalFilter, StoredProposal, load_page};
 use memory::proposals::{MAX_CHANGES, Proposal, ProposalStatus};
@@ -245,8 +245,8 @@ impl Operation for DecideProposal {
 impl RunAtOnce for DecideProposal {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let verdict = match (self.approve, self.reject) {
-            (true, false) => Verdict::Approve,
-            (false, true) => Verdict::Reject,
+            (true, false) => Decision::Approve,
+            (false, true) => Decision::Reject,
             (true, true) | (false, false) => {
                 let message = "Set either `approve: true` or `reject: true`, not both.";
                 return Err(Error::invalid("approve", message));

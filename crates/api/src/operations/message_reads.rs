@@ -18,7 +18,7 @@ use conversation::log::sessions::session_exists;
 use conversation::messages::history::{
     DEFAULT_MAX_BYTES, WalkStart, count_messages, load_newest, load_page,
 };
-use conversation::messages::page::{HistoryCursor, PageAsk, PageForm};
+use conversation::messages::page::{HistoryCursor, PageQuery, PageForm};
 use conversation::messages::read::{find_message, load_branches, message_at_leaf};
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::messages::tree::path_sums::PathSums;
@@ -148,7 +148,7 @@ impl Operation for GetHistory {
 
 impl RunAtOnce for GetHistory {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let ask = PageAsk {
+        let ask = PageQuery {
             limit: usize::try_from(self.limit.0).unwrap_or(0),
             max_bytes: usize::try_from(self.max_bytes.0)
                 .unwrap_or(0)

@@ -71,7 +71,7 @@ impl DeletedItem {
             | BlockBackend::Bucket { .. }
             | BlockBackend::BucketPrefix { .. }
             | BlockBackend::Service { .. }
-            | BlockBackend::Nowhere { .. } => retained_until(memory, &block.scope, &block.label),
+            | BlockBackend::Unresolved { .. } => retained_until(memory, &block.scope, &block.label),
         }
     }
 

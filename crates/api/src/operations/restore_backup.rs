@@ -61,7 +61,7 @@ impl RunWaiting for RestoreBackup {
                     let running = lease.running();
                     agent
                         .background
-                        .stay_until(Box::new(move || running.is_over()));
+                        .keep_alive_until(Box::new(move || running.is_over()));
                     let answer = self.restore(agent, archive).await;
                     lease.end(&answer);
                     return answer.map(Reply::text);

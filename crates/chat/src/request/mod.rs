@@ -39,7 +39,7 @@ pub const MAX_MESSAGES: usize = 10_000;
 
 /// Fields whose near misses are reported as misspelled. Shorter names are too similar to a
 /// page's own fields: `mode` is not a misspelled `model`.
-const UNMISTAKABLE: &[&str] = &[
+const SPELL_CHECKED_FIELDS: &[&str] = &[
     "messages",
     "message",
     "trigger",
@@ -275,8 +275,8 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
         }
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
             while let Some((name, _)) = map.next_entry::<String, IgnoredAny>()? {
-                let is_ours = UNMISTAKABLE.contains(&name.as_str());
-                if !is_ours && json::find_nearest(&name, UNMISTAKABLE.iter().copied()).is_some() {
+                let is_ours = SPELL_CHECKED_FIELDS.contains(&name.as_str());
+                if !is_ours && json::find_nearest(&name, SPELL_CHECKED_FIELDS.iter().copied()).is_some() {
                     *self.0 = Some(name);
                     return Err(de::Error::custom("a near miss"));
                 }
@@ -291,7 +291,7 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
     let Some(name) = mistaken else {
         return Ok(());
     };
-    let near = json::find_nearest(&name, UNMISTAKABLE.iter().copied()).unwrap_or_default();
+    let near = json::find_nearest(&name, SPELL_CHECKED_FIELDS.iter().copied()).unwrap_or_default();
     Err(Error::invalid(
         &name,
         format!("`{name}` is not a field here. Did you mean `{near}`?"),

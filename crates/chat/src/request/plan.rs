@@ -49,9 +49,9 @@ pub enum TurnPosition {
     /// After this message, even if other messages follow it already.
     After(String),
     /// As an alternative to this answer: after the event that the answer follows.
-    Beside(String),
+    AlternativeTo(String),
     /// As an alternative to the newest answer of the path.
-    BesideNewest,
+    AlternativeToNewest,
     /// A continuation of this assistant message, whose calls the client answered.
     Within(String),
 }
@@ -239,9 +239,9 @@ fn regenerated(
         (_, Some(stored)) if has_new => Ok(TurnPosition::After(stored.id.clone())),
         (_, None) if has_new => Ok(TurnPosition::AtLeaf),
         (Some(stored), _) if stored.is_users => Ok(TurnPosition::After(stored.id.clone())),
-        (Some(stored), _) => Ok(TurnPosition::Beside(stored.id.clone())),
+        (Some(stored), _) => Ok(TurnPosition::AlternativeTo(stored.id.clone())),
         (None, _) => match message_id {
-            None => Ok(TurnPosition::BesideNewest),
+            None => Ok(TurnPosition::AlternativeToNewest),
             Some(id) => Err(Error::new(
                 Code::MessageNotFound,
                 "This session has no message with the id in `messageId`. Without `messageId`, the \

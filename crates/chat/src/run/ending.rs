@@ -17,7 +17,7 @@ use conversation::log::append::{AppendOutcome, Parent, append};
 use conversation::log::note::find_note;
 use conversation::messages::change::change_note;
 use conversation::session::last_turns::{LastTurn, end_open_turn, find_open_turn};
-use conversation::session::learn_due::{NEVER_MS, Occasion, due_at, mark_due};
+use conversation::session::learn_due::{NEVER_MS, PassTrigger, due_at, mark_due};
 use conversation::session::path_digests;
 use conversation::session::spending::TurnSpending;
 use conversation::session::stored_turns::{self, StoredTurn, StoredTurnKind};
@@ -168,7 +168,7 @@ fn schedule_learning(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
     let due_at = if turn.skips_callbacks {
         NEVER_MS
     } else {
-        due_at(learn, Occasion::TurnEnd, memory.host.now_ms())
+        due_at(learn, PassTrigger::TurnEnd, memory.host.now_ms())
     };
     mark_due(memory.db, &turn.session_id, due_at)
 }

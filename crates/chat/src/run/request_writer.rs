@@ -446,8 +446,8 @@ impl RequestWriter<'_> {
             TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id),
             TurnPosition::After(id) => find_last_id(self.db, self.session_id, id),
             TurnPosition::Within(id) => find_answers_end(self.db, self.session_id, id),
-            TurnPosition::Beside(id) => self.above(find_known(known, id)),
-            TurnPosition::BesideNewest => match known.last() {
+            TurnPosition::AlternativeTo(id) => self.above(find_known(known, id)),
+            TurnPosition::AlternativeToNewest => match known.last() {
                 Some(known) if !known.stored.is_users => self.above(Some(known)),
                 _ => find_leaf_id(self.db, self.session_id),
             },
@@ -493,7 +493,7 @@ fn find_followed<'k>(
     let is_followed = match &planned.position {
         TurnPosition::AtLeaf => true,
         TurnPosition::After(id) | TurnPosition::Within(id) => *id == newest.stored.id,
-        TurnPosition::Beside(_) | TurnPosition::BesideNewest => false,
+        TurnPosition::AlternativeTo(_) | TurnPosition::AlternativeToNewest => false,
     };
     is_followed.then_some(newest)
 }

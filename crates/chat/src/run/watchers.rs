@@ -7,7 +7,7 @@ use base::database::{Database, SqlText};
 use base::error::{Code, Result};
 use base::ids::Id;
 use conversation::messages::history::{DEFAULT_MAX_BYTES, load_newest};
-use conversation::messages::page::{PageAsk, PageForm};
+use conversation::messages::page::{PageQuery, PageForm};
 use conversation::messages::read::find_message;
 
 /// The most messages that `get-messages` returns.
@@ -15,7 +15,7 @@ const MAX_SHOWN_MESSAGES: usize = 1000;
 
 /// A session's newest messages as a JSON array, for a client that opens the session.
 pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<SqlText> {
-    let ask = PageAsk {
+    let ask = PageQuery {
         limit: MAX_SHOWN_MESSAGES,
         max_bytes: DEFAULT_MAX_BYTES as usize,
         form: PageForm::List,

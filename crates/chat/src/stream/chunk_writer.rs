@@ -209,7 +209,7 @@ impl ChunkWriter {
     /// that has no part.
     pub fn abort(&mut self, reason: Option<&str>) -> Vec<Chunk> {
         let mut out = Vec::new();
-        if self.is_speaking() && !self.known.is_empty() {
+        if self.is_open() && !self.known.is_empty() {
             if self.has_outcome || self.position == StreamPosition::BetweenSteps {
                 out = self.start_step();
             }
@@ -245,7 +245,7 @@ impl ChunkWriter {
         self.position == StreamPosition::Ended
     }
 
-    fn is_speaking(&self) -> bool {
+    fn is_open(&self) -> bool {
         matches!(
             self.position,
             StreamPosition::BetweenSteps | StreamPosition::InStep
@@ -384,7 +384,7 @@ impl ChunkWriter {
     /// Drops a chunk about a call that the client has not received: it would break the stream.
     fn of_call(&mut self, tool_call_id: &str, chunk: Chunk) -> Vec<Chunk> {
         let mut out = Vec::new();
-        if self.is_speaking() && self.known.iter().any(|id| id == tool_call_id) {
+        if self.is_open() && self.known.iter().any(|id| id == tool_call_id) {
             self.close(&mut out);
             out.push(chunk);
         }

@@ -163,16 +163,16 @@ fn is_reported_to_model(error: &Error) -> bool {
 async fn attempt(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<String> {
     let blocks = load_view(&toolbox.memory, toolbox.scope())?;
     let named = TOOLS.iter().find(|tool| tool.name == name);
-    let there = named.filter(|tool| (tool.define)(toolbox, &blocks).is_some());
-    let Some(tool) = there else {
+    let available = named.filter(|tool| (tool.define)(toolbox, &blocks).is_some());
+    let Some(tool) = available else {
         return Err(unknown_tool(define_tools(toolbox, &blocks)));
     };
     let arguments = Arguments::parse(arguments)?;
     (tool.run)(toolbox, &blocks, &arguments).await
 }
 
-fn unknown_tool(there: impl Iterator<Item = MemoryTool>) -> Error {
-    let names: Vec<&str> = there.map(|tool| tool.name).collect();
+fn unknown_tool(available: impl Iterator<Item = MemoryTool>) -> Error {
+    let names: Vec<&str> = available.map(|tool| tool.name).collect();
     let message = if names.is_empty() {
         "There is no such tool. No tools are available here.".to_owned()
     } else {

@@ -36,7 +36,7 @@ fn is_readable(block: &Definition) -> bool {
         }
         BlockBackend::Service { .. }
         | BlockBackend::Agent { .. }
-        | BlockBackend::Nowhere { .. } => false,
+        | BlockBackend::Unresolved { .. } => false,
     }
 }
 

@@ -102,7 +102,7 @@ impl EngineQuery {
 
     fn of_phrases(db: &dyn Database, query: &WordQuery) -> Result<Self> {
         Ok(match texts_for(db, query)? {
-            PhraseTexts::Nowhere => Self::of(String::new(), 0),
+            PhraseTexts::NoTexts => Self::of(String::new(), 0),
             PhraseTexts::All { most } => Self::of(query.phrases_to_fts(), most.max(1)),
             PhraseTexts::Newest { rarest, texts } => {
                 let events = format!("rowid < {FIRST_PART}");

@@ -13,7 +13,7 @@ const LEAST_TEXTS: i64 = 200;
 /// The texts that are scanned for phrases.
 pub enum PhraseTexts {
     /// A word of the phrases is in no text.
-    Nowhere,
+    NoTexts,
     All {
         /// The most texts that can match.
         most: i64,
@@ -31,11 +31,11 @@ pub fn texts_for(db: &dyn Database, query: &WordQuery) -> Result<PhraseTexts> {
         .map(|word| counts.get(*word).map(|counts| (*word, *counts)))
         .collect();
     let Some(counts) = counts else {
-        return Ok(PhraseTexts::Nowhere);
+        return Ok(PhraseTexts::NoTexts);
     };
     let steps: i64 = counts.iter().map(|(_, counts)| counts.steps()).sum();
     let Some((word, rarest)) = counts.iter().min_by_key(|(_, counts)| counts.texts) else {
-        return Ok(PhraseTexts::Nowhere);
+        return Ok(PhraseTexts::NoTexts);
     };
     // All of its texts may contain all of the words, so each word counts with all of its steps.
     let texts = (MAX_PHRASE_STEPS * rarest.texts / steps.max(1)).max(LEAST_TEXTS);

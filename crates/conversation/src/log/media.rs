@@ -155,18 +155,18 @@ const INSERT_USE: &str = "INSERT INTO cf_agents_media_uses (session_id, hash, se
 /// event.
 pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'_>]) -> Result<()> {
     for Payload { hash, text } in payloads {
-        let here: [SqlValue; 2] = [session_id.as_str().into(), hash.as_str().into()];
+        let key: [SqlValue; 2] = [session_id.as_str().into(), hash.as_str().into()];
         let sql = "SELECT 1 FROM cf_agents_media WHERE session_id = ?1 AND hash = ?2 LIMIT 1";
-        if find_row(db, sql, &here)?.is_none() {
+        if find_row(db, sql, &key)?.is_none() {
             for (part, piece) in slices::cut(text).into_iter().enumerate() {
-                let [session_id, hash] = here.clone();
+                let [session_id, hash] = key.clone();
                 db.run(
                     &format!("{INSERT} VALUES (?1, ?2, ?3, ?4)"),
                     &[session_id, hash, (part as i64).into(), piece.into()],
                 )?;
             }
         }
-        let [session_id, hash] = here;
+        let [session_id, hash] = key;
         db.run(
             &format!("{INSERT_USE} VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING"),
             &[session_id, hash, seq.into()],

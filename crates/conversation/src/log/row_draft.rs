@@ -372,8 +372,8 @@ impl<'a> NewRow<'a> {
             note,
             ends_turn,
         ];
-        let there = values.iter().rposition(|value| *value != SqlValue::Null);
-        let length = there.map_or(0, |last| last + 1);
+        let last_value = values.iter().rposition(|value| *value != SqlValue::Null);
+        let length = last_value.map_or(0, |last| last + 1);
         list_of(values.get(..length).unwrap_or_default())
     }
 }

@@ -177,7 +177,7 @@ fn find_changed(
             .iter()
             .any(|moved| moved.parent_seq == above_seq && moved.link.is_run_member);
         // Below an event that is in no run, the other children begin as before.
-        if above == RunPosition::Alone && !takes_members {
+        if above == RunPosition::Single && !takes_members {
             continue;
         }
         let lost = outcome
@@ -191,7 +191,7 @@ fn find_changed(
         let had_branches = remaining.count() + lost.count() > 1;
         let has_branches = children.len() > 1;
         for child in children.into_iter().filter(|child| child.is_run_member) {
-            let begins = above == RunPosition::Alone || child.splits_run;
+            let begins = above == RunPosition::Single || child.splits_run;
             let is_reported = match moved.get(&child.seq) {
                 // The feed may not have reported yet that a branch split the run here.
                 Some(ReparentedEvent { link, .. }) => {
@@ -200,7 +200,7 @@ fn find_changed(
                 }
                 // This depends on the other children that belong to a run, and they may have
                 // changed.
-                None => above != RunPosition::Alone && (had_branches || has_branches),
+                None => above != RunPosition::Single && (had_branches || has_branches),
             };
             if is_reported {
                 changed.push((child.seq, child.id));

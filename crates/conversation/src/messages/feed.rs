@@ -160,7 +160,7 @@ fn find_split(
     };
     Ok(match runs.find(parent_seq)? {
         RunPosition::Run(start) => Some([start.id, other.id.clone()]),
-        RunPosition::Alone | RunPosition::BeyondItsMessage => None,
+        RunPosition::Single | RunPosition::BeyondMessage => None,
     })
 }
 

@@ -2,7 +2,7 @@
 //! cursor of the page above. A page is bounded in messages and in bytes, however long the
 //! path is.
 
-use super::page::{HistoryCursor, PageAsk, PageForm};
+use super::page::{HistoryCursor, PageQuery, PageForm};
 use super::piece::{NewestPiece, Piece, PieceEvent};
 use super::read::read_path_row;
 use super::view::{Message, MessageGatherer};
@@ -205,7 +205,7 @@ pub fn walk_items(
 pub fn load_newest(
     db: &dyn Database,
     session_id: &Id,
-    ask: PageAsk,
+    ask: PageQuery,
 ) -> Result<Option<MessagePage>> {
     let ask = ask.within_answer();
     let newest = Piece::find_newest(db, session_id, ask)?;
@@ -234,7 +234,7 @@ pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
     start: WalkStart,
-    ask: PageAsk,
+    ask: PageQuery,
 ) -> Result<MessagePage> {
     let ask = ask.within_answer();
     if let WalkStart::At(from_seq) = start
@@ -250,7 +250,7 @@ fn load_pieces(
     db: &dyn Database,
     session_id: &Id,
     first: Piece,
-    ask: PageAsk,
+    ask: PageQuery,
 ) -> Result<MessagePage> {
     let mut pieces: Vec<Piece> = Vec::new();
     let mut left = ask;
@@ -291,7 +291,7 @@ pub fn walk_page(
     db: &dyn Database,
     session_id: &Id,
     start: WalkStart,
-    ask: PageAsk,
+    ask: PageQuery,
 ) -> Result<ReadPage> {
     let mut page = PageReader::new(ask.within_answer(), false);
     page.walk(db, session_id, start)?;
@@ -333,7 +333,7 @@ struct PageReader {
     gatherer: MessageGatherer,
     messages: Vec<PageMessage>,
     bytes: usize,
-    ask: PageAsk,
+    ask: PageQuery,
     /// A message didn't fit.
     is_full: bool,
     /// Whether the page already has newer messages, built by SQLite.
@@ -341,7 +341,7 @@ struct PageReader {
 }
 
 impl PageReader {
-    fn new(ask: PageAsk, has_messages: bool) -> Self {
+    fn new(ask: PageQuery, has_messages: bool) -> Self {
         Self {
             gatherer: MessageGatherer::default(),
             messages: Vec::new(),

@@ -8,14 +8,14 @@ use base::ids::Id;
 
 /// The bounds of a page, and the format of its text.
 #[derive(Clone, Copy)]
-pub struct PageAsk {
+pub struct PageQuery {
     pub limit: usize,
     /// Bytes of messages. A longer message is a page of its own.
     pub max_bytes: usize,
     pub form: PageForm,
 }
 
-impl PageAsk {
+impl PageQuery {
     /// No page is longer than an answer may be.
     pub fn within_answer(self) -> Self {
         Self {

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 
 use crate::log::row::{EventRow, INLINE_BYTES, ShortRow};
 use crate::log::tip::IS_NEWEST_LEAF;
-use crate::messages::page::{HistoryCursor, PageAsk, tail_sql};
+use crate::messages::page::{HistoryCursor, PageQuery, tail_sql};
 use crate::messages::read::read_path_row;
 use crate::messages::tree::path::WalkStep;
 use base::action::{Action, Role};
@@ -186,7 +186,7 @@ pub enum PieceEvent {
 
 impl Piece {
     /// The piece up from a session's newest event, of at most `ask.limit` events.
-    pub fn find_newest(db: &dyn Database, session_id: &Id, ask: PageAsk) -> Result<NewestPiece> {
+    pub fn find_newest(db: &dyn Database, session_id: &Id, ask: PageQuery) -> Result<NewestPiece> {
         let plain_bytes = plain_bytes(ask.limit.min(FIRST_EVENTS));
         Self::read(
             db,
@@ -203,7 +203,7 @@ impl Piece {
         db: &dyn Database,
         session_id: &Id,
         from_seq: i64,
-        ask: PageAsk,
+        ask: PageQuery,
         below: &[Piece],
     ) -> Result<Option<Self>> {
         let used_bytes: usize = below.iter().map(Piece::bytes).sum();
@@ -213,7 +213,7 @@ impl Piece {
             .last()
             .map_or(FIRST_EVENTS, |piece| piece.length_of_next(left_bytes))
             .min(left);
-        let ask = PageAsk {
+        let ask = PageQuery {
             // Only a first piece can be a page.
             max_bytes: if below.is_empty() { ask.max_bytes } else { 0 },
             ..ask
@@ -235,7 +235,7 @@ impl Piece {
         session_id: &Id,
         sql: &str,
         (from_seq, events, plain_bytes): (i64, usize, usize),
-        ask: PageAsk,
+        ask: PageQuery,
     ) -> Result<NewestPiece> {
         let params = [
             session_id.as_str().into(),
@@ -261,7 +261,7 @@ impl Piece {
     }
 
     /// `None`: a row is damaged or missing, which a walk reports.
-    fn of(text: SqlText, row: &PieceRow, ask: PageAsk) -> Option<Self> {
+    fn of(text: SqlText, row: &PieceRow, ask: PageQuery) -> Option<Self> {
         let jumps = row.jumps.as_deref().map(parse_jumps).unwrap_or_default();
         let mut seqs = Vec::new();
         let mut above_seq = row.last_seq;
@@ -301,7 +301,7 @@ impl Piece {
     }
 
     /// Whether `text` fits unchanged into the rest of a page, which is `left`.
-    pub fn fits(&self, left: PageAsk) -> bool {
+    pub fn fits(&self, left: PageQuery) -> bool {
         self.mixed.is_none() && self.bytes() <= left.max_bytes && self.length() <= left.limit
     }
 

@@ -14,11 +14,11 @@ use base::ids::Id;
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunPosition {
     /// The event is a message by itself.
-    Alone,
+    Single,
     /// The event is in the run that starts with `RunStart`, whose id is the message's id.
     Run(RunStart),
     /// The event is further from its run's start than the longest message.
-    BeyondItsMessage,
+    BeyondMessage,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -51,8 +51,8 @@ impl<'a> RunCache<'a> {
     /// The position of an event whose link is already loaded.
     pub fn position_of(&mut self, event: &EventLink) -> Result<RunPosition> {
         let position = match (event.is_run_member, event.splits_run) {
-            (false, _) => RunPosition::Alone,
-            (true, true) => RunPosition::Alone.below(event.seq, &event.id),
+            (false, _) => RunPosition::Single,
+            (true, true) => RunPosition::Single.below(event.seq, &event.id),
             (true, false) => self.find(event.parent_seq)?.below(event.seq, &event.id),
         };
         self.known.insert(event.seq, position.clone());
@@ -62,14 +62,14 @@ impl<'a> RunCache<'a> {
     /// The position of the event at `seq`. `seq` 0 stands for the parent of a root.
     pub fn find(&mut self, seq: i64) -> Result<RunPosition> {
         if seq == 0 {
-            return Ok(RunPosition::Alone);
+            return Ok(RunPosition::Single);
         }
         if let Some(position) = self.known.get(&seq) {
             return Ok(position.clone());
         }
         // The events from `seq` up to the first known position, newest first.
         let mut walked: Vec<(i64, String)> = Vec::new();
-        let mut above = RunPosition::Alone;
+        let mut above = RunPosition::Single;
         let columns = EventLink::COLUMNS;
         let known = &self.known;
         walk_path(self.db, self.session_id, seq, columns, 2, &mut |_, row| {
@@ -82,7 +82,7 @@ impl<'a> RunCache<'a> {
                 return Ok(WalkStep::Stop);
             }
             if walked.len() >= MAX_RUN_EVENTS {
-                above = RunPosition::BeyondItsMessage;
+                above = RunPosition::BeyondMessage;
                 return Ok(WalkStep::Stop);
             }
             walked.push((event.seq, event.id));
@@ -109,7 +109,7 @@ impl RunPosition {
     /// The position of a run member whose parent has the position `self`.
     fn below(self, seq: i64, id: &str) -> Self {
         match self {
-            RunPosition::Alone => RunPosition::Run(RunStart {
+            RunPosition::Single => RunPosition::Run(RunStart {
                 seq,
                 id: id.to_owned(),
                 depth: 1,
@@ -118,7 +118,7 @@ impl RunPosition {
                 depth: start.depth + 1,
                 ..start
             }),
-            RunPosition::Run(_) | RunPosition::BeyondItsMessage => RunPosition::BeyondItsMessage,
+            RunPosition::Run(_) | RunPosition::BeyondMessage => RunPosition::BeyondMessage,
         }
     }
 }

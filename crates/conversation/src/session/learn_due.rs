@@ -17,7 +17,7 @@ pub const NEVER_MS: i64 = MAX_INTEGER;
 
 /// The trigger of a learning pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Occasion {
+pub enum PassTrigger {
     /// A turn has ended.
     TurnEnd,
     /// Somebody appended to the log.
@@ -25,10 +25,10 @@ pub enum Occasion {
 }
 
 /// When a session with new content is due for a learning pass.
-pub fn due_at(settings: &LearnSettings, occasion: Occasion, now_ms: i64) -> i64 {
-    match (settings.after, occasion) {
-        (LearnTrigger::Turn, Occasion::TurnEnd) => now_ms,
-        (LearnTrigger::Turn, Occasion::Append) => now_ms + SETTLE_MS,
+pub fn due_at(settings: &LearnSettings, trigger: PassTrigger, now_ms: i64) -> i64 {
+    match (settings.after, trigger) {
+        (LearnTrigger::Turn, PassTrigger::TurnEnd) => now_ms,
+        (LearnTrigger::Turn, PassTrigger::Append) => now_ms + SETTLE_MS,
         (LearnTrigger::Idle, _) => now_ms + IDLE_MS,
         (LearnTrigger::Manual, _) => NEVER_MS,
     }

@@ -86,8 +86,8 @@ impl HeadRow {
     /// The session's line.
     pub(super) fn line(&self) -> Result<SessionLine> {
         let row = &self.session;
-        let here = self.id.as_str();
-        let damaged = |what| Error::corrupt_row(here, what);
+        let session_id = self.id.as_str();
+        let damaged = |what| Error::corrupt_row(session_id, what);
         Ok(SessionLine {
             kind: LineKind::Session,
             format: Count(FORMAT),
@@ -104,7 +104,7 @@ impl HeadRow {
                 .map(json::decode)
                 .transpose()
                 .map_err(|_| damaged("metadata"))?,
-            tags: Tags::read(row.tags.as_deref(), here)?,
+            tags: Tags::read(row.tags.as_deref(), session_id)?,
             created_at: FileTime::of(row.created_at),
             updated_at: FileTime::of(row.active_at),
             usage: SessionLineUsage {
@@ -119,7 +119,7 @@ impl HeadRow {
             compaction: Some(read_journal(&self.id, self.compaction.as_deref())?.settings)
                 .filter(|own| *own != OwnSettings::default())
                 .map(SettingsPart::from),
-            retention: Some(read_retention(row.retention.as_deref(), here)?)
+            retention: Some(read_retention(row.retention.as_deref(), session_id)?)
                 .filter(|own| *own != Retention::default()),
             pinned: Some(row.is_pinned).filter(|is_pinned| *is_pinned),
             learned_seq: self.learned_seq.map(Count),

@@ -246,23 +246,23 @@ fn import_line_of(
     line: Vec<u8>,
     line_number: u64,
 ) -> Result<Option<EndLine>> {
-    let here = |error| at_line(line_number, error);
-    let kind = kind_of(&line).map_err(here)?;
-    writing.check_order(kind).map_err(here)?;
+    let on_line = |error| at_line(line_number, error);
+    let kind = kind_of(&line).map_err(on_line)?;
+    writing.check_order(kind).map_err(on_line)?;
     match kind {
         LineKind::Event => {
-            let event: EventLine = json::parse(&line).map_err(here)?;
+            let event: EventLine = json::parse(&line).map_err(on_line)?;
             drop(line);
             writing.add_event(db, host, event, line_number)?;
         }
         LineKind::Compaction => {
-            let compaction: CompactionLine = json::parse(&line).map_err(here)?;
+            let compaction: CompactionLine = json::parse(&line).map_err(on_line)?;
             writing
                 .add_compaction(db, host, &compaction)
-                .map_err(here)?;
+                .map_err(on_line)?;
         }
         LineKind::Change => {
-            let change: ChangeLine = json::parse(&line).map_err(here)?;
+            let change: ChangeLine = json::parse(&line).map_err(on_line)?;
             writing.add_change(db, host, change, line_number)?;
         }
         LineKind::Block
@@ -273,7 +273,7 @@ fn import_line_of(
         | LineKind::Loaded
         | LineKind::Prompt => writing.add_memory(db, host, kind, &line, line_number)?,
         LineKind::End => {
-            let end: EndLine = json::parse(&line).map_err(here)?;
+            let end: EndLine = json::parse(&line).map_err(on_line)?;
             writing.check_end(db, host, &end, line_number)?;
             return Ok(Some(end));
         }
@@ -282,14 +282,14 @@ fn import_line_of(
                 "type",
                 "This file can only contain one session, but it has more than one `session` line.",
             );
-            return Err(here(error));
+            return Err(on_line(error));
         }
         LineKind::Error => {
             let error = Error::invalid(
                 "type",
                 "The export that wrote this file failed here. Export the session again.",
             );
-            return Err(here(error));
+            return Err(on_line(error));
         }
     }
     Ok(None)

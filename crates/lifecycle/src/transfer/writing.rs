@@ -148,11 +148,11 @@ impl ImportWriter {
         line: EventLine,
         line_number: u64,
     ) -> Result<()> {
-        let here = |error| at_line(line_number, error);
-        line.check().map_err(here)?;
-        self.sender.check_action(line.action).map_err(here)?;
+        let on_line = |error| at_line(line_number, error);
+        line.check().map_err(on_line)?;
+        self.sender.check_action(line.action).map_err(on_line)?;
         if line.seq.0 <= self.last_seq {
-            return Err(here(Error::invalid(
+            return Err(on_line(Error::invalid(
                 "seq",
                 "`seq` must increase from event to event.",
             )));
@@ -168,7 +168,7 @@ impl ImportWriter {
             accepts_provider_data: self.sender.accepts_prompts(),
             authority: Some(&authority).filter(|_| !self.sender.keeps_origins()),
         };
-        let pending = PendingEvent::from_line(line, line_number, &reading).map_err(here)?;
+        let pending = PendingEvent::from_line(line, line_number, &reading).map_err(on_line)?;
         self.count += 1;
         self.pending_bytes += pending.bytes();
         self.events.push(pending);
@@ -208,9 +208,9 @@ impl ImportWriter {
         line: ChangeLine,
         line_number: u64,
     ) -> Result<()> {
-        let here = |error| at_line(line_number, error);
+        let on_line = |error| at_line(line_number, error);
         if line.cursor.0 <= self.last_cursor {
-            return Err(here(Error::invalid(
+            return Err(on_line(Error::invalid(
                 "cursor",
                 "`cursor` must increase from change to change.",
             )));
@@ -218,21 +218,21 @@ impl ImportWriter {
         let last_seq = self.last_seq.max(self.session.seq_floor.0);
         // The last cursors before those of the next append must stay unused.
         if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - changes::CURSORS_BEFORE_APPEND {
-            return Err(here(Error::invalid(
+            return Err(on_line(Error::invalid(
                 "cursor",
                 "`cursor` is greater than the newest event's.",
             )));
         }
         if !changes::TYPES.contains(&line.change.as_str()) {
             let known = changes::TYPES.join("`, `");
-            return Err(here(Error::invalid(
+            return Err(on_line(Error::invalid(
                 "change",
                 format!("`change` must be one of `{known}`."),
             )));
         }
         self.sender
             .check_any(writers_of(&line.change))
-            .map_err(here)?;
+            .map_err(on_line)?;
         let changed_at = self.sender.time(line.changed_at.0, host.now_ms());
         let line = ChangeLine {
             changed_at: FileTime::of(changed_at),
@@ -272,23 +272,23 @@ impl ImportWriter {
         end: &EndLine,
         line_number: u64,
     ) -> Result<()> {
-        let here = |error| at_line(line_number, error);
+        let on_line = |error| at_line(line_number, error);
         if end.events.0 != self.count {
             let message = format!(
                 "`events` is {}, but the file has {}: lines were lost.",
                 end.events.0, self.count
             );
-            return Err(here(Error::invalid("events", message)));
+            return Err(on_line(Error::invalid("events", message)));
         }
         if end.leaf_id.is_some() {
-            self.sender.check(&[SET_LEAF]).map_err(here)?;
+            self.sender.check(&[SET_LEAF]).map_err(on_line)?;
         }
         self.flush(db, host)?;
         self.flush_memory(db, host)?;
         if let Some(leaf_id) = &end.leaf_id {
             let found = find_seqs(db, &self.session_id, std::iter::once(leaf_id))?;
             if found.is_empty() {
-                return Err(here(unknown("leafId")));
+                return Err(on_line(unknown("leafId")));
             }
         }
         Ok(())
@@ -352,10 +352,10 @@ impl ImportWriter {
             .collect();
         let mut rows = Vec::with_capacity(self.events.len());
         for (pending, cut) in self.events.iter().zip(&cuts) {
-            let here = |error| at_line(pending.line_number, error);
+            let on_line = |error| at_line(pending.line_number, error);
             let id = pending.id.as_str();
             if known.contains_key(id) {
-                return Err(here(Error::invalid(
+                return Err(on_line(Error::invalid(
                     "id",
                     "An earlier line already has an event with this `id`.",
                 )));
@@ -364,13 +364,13 @@ impl ImportWriter {
                 None => 0,
                 Some(parent) => *known
                     .get(parent.as_str())
-                    .ok_or_else(|| here(unknown("parentId")))?,
+                    .ok_or_else(|| on_line(unknown("parentId")))?,
             };
             rows.push(
                 pending
                     .draft(cut.as_ref(), parent_seq, newest_seq)
                     .fit("event")
-                    .map_err(here)?,
+                    .map_err(on_line)?,
             );
             known.insert(id.to_owned(), pending.seq);
             newest_seq = pending.seq;

@@ -64,7 +64,7 @@ pub fn unavailable(who: &str, reason: &str) -> Error {
 }
 
 /// The error for a block whose source is invalid for this agent.
-pub fn nowhere(reason: &str) -> Error {
+pub fn source_error(reason: &str) -> Error {
     let error = Error::invalid(
         "source",
         format!(

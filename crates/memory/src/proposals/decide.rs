@@ -15,7 +15,7 @@ use store::learn_settings::LearnSettings;
 
 /// The decision of a caller about a proposal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     Approve,
     Reject,
 }
@@ -32,7 +32,7 @@ pub struct ChosenChange {
 pub fn decide(
     memory: &Memory<'_>,
     id: &str,
-    verdict: Verdict,
+    decision: Decision,
     chosen: Option<&[ChosenChange]>,
     editor: Origin,
 ) -> Result<StoredProposal> {
@@ -48,12 +48,12 @@ pub fn decide(
                 .into_iter()
                 .flatten()
                 .find(|chosen| chosen.index == change.index);
-            match verdict {
-                Verdict::Reject => {
+            match decision {
+                Decision::Reject => {
                     change.status = ChangeStatus::Rejected;
                     change.reason = None;
                 }
-                Verdict::Approve => {
+                Decision::Approve => {
                     if let Some(edit) = edit {
                         edit_change(change, edit, editor)?;
                     }
@@ -67,7 +67,7 @@ pub fn decide(
         update(memory.db, &proposal)?;
         proposal.notify(memory)?;
         let is_agents = proposal.note.scope != ProposalScope::Session;
-        if verdict == Verdict::Approve && proposal.kind == ProposalKind::Learn && is_agents {
+        if decision == Decision::Approve && proposal.kind == ProposalKind::Learn && is_agents {
             let config = load_config(memory.db, &memory.deployed.config)?;
             let now_ms = memory.host.now_ms();
             // Only the block that learning writes to is consolidated automatically.

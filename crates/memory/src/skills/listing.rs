@@ -51,13 +51,13 @@ impl SkillListing {
 /// the source.
 fn line_of(skill: &Skill) -> String {
     let key = quote(Untrusted::DocumentKey, &skill.key);
-    let theirs = skill.source.filter(|source| source.is_quoted());
-    let source = theirs.map(|source| format!(" (source: {})", source.name()));
+    let untrusted = skill.source.filter(|source| source.is_quoted());
+    let source = untrusted.map(|source| format!(" (source: {})", source.name()));
     let source = source.unwrap_or_default();
     match &skill.description {
         Some(description) => {
             let description = quote(Untrusted::DocumentDescription, description);
-            match theirs {
+            match untrusted {
                 Some(_) => format!("- {key}{source} > {description}"),
                 None => format!("- {key}: {description}"),
             }

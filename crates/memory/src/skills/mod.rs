@@ -18,7 +18,7 @@ use self::front_matter::FrontMatter;
 use self::listing::SkillListing;
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{bucket, nowhere, service};
+use super::backends::{bucket, source_error, service};
 use super::change_events::ChangeEvent;
 use super::definition::Definition;
 use super::source::{BlockBackend, check_key};
@@ -119,7 +119,7 @@ pub async fn list_filtered(
         BlockBackend::Object
         | BlockBackend::Bucket { .. }
         | BlockBackend::Agent { .. }
-        | BlockBackend::Nowhere { .. } => false,
+        | BlockBackend::Unresolved { .. } => false,
     };
     if lives_outside && filter.is_some_and(|filter| !filter.passes_unmarked()) {
         return Ok(SkillListing::Skills(Vec::new()));
@@ -143,7 +143,7 @@ pub async fn list_filtered(
                 None => return Ok(SkillListing::Text(answer.content.unwrap_or_default())),
             }
         }
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } => {
             stored::load_skills(memory.db, block, filter)?
         }
@@ -210,7 +210,7 @@ pub async fn get_document(
         BlockBackend::Service { binding } => service::load(memory, block, binding, key)
             .await?
             .map(|document| of_unknown((document.content, document.description))),
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } => {
             stored::find_skill(memory.db, block, key)?
         }
@@ -305,7 +305,7 @@ pub async fn put(
             service::set(memory, block, binding, &fields).await?;
             ChangeEvent::of_item(block, key, None).notify(memory, writer)?;
         }
-        BlockBackend::Nowhere { reason } => return Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => return Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } => {
             return stored::write_skill(memory, block, skill, content, marks, writer);
         }
@@ -421,7 +421,7 @@ pub async fn append(
             };
             stored::write_skill(memory, block, skill, &content, &added.marks, writer).map(drop)
         }),
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Agent { .. } | BlockBackend::Service { .. } => Err(Error::invalid(
             "label",
             format!(
@@ -502,7 +502,7 @@ pub async fn delete(
                 block.label
             ),
         )),
-        BlockBackend::Nowhere { reason } => Err(nowhere(reason)),
+        BlockBackend::Unresolved { reason } => Err(source_error(reason)),
         BlockBackend::Object | BlockBackend::Bucket { .. } => {
             stored::delete_skill(memory, block, key, writer)
         }

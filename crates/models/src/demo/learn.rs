@@ -21,7 +21,7 @@ const MAX_PROFILE_CHARS: usize = 1_200;
 
 /// A sentence with a fact.
 #[derive(Debug, PartialEq)]
-enum Lesson {
+enum Statement {
     /// A fact under this key, which replaces another one with the same key.
     Fact { key: String, content: String },
     /// A thing that the user wants forgotten.
@@ -40,9 +40,9 @@ pub fn learn(request: &str) -> String {
             continue;
         }
         let name = text(&event, "event");
-        for lesson in statements(&text(&event, "text")).filter_map(read) {
-            let change = match lesson {
-                Lesson::Fact { key, content } => {
+        for statement in statements(&text(&event, "text")).filter_map(read) {
+            let change = match statement {
+                Statement::Fact { key, content } => {
                     let action = match known.get(&key) {
                         Some(before) if *before == content => continue,
                         Some(_) => "replace",
@@ -52,7 +52,7 @@ pub fn learn(request: &str) -> String {
                     changes.retain(|change| text(change, "key") != key);
                     json!({"action": action, "key": key, "content": content, "events": [name]})
                 }
-                Lesson::Forget { key } => {
+                Statement::Forget { key } => {
                     changes.retain(|change| text(change, "key") != key);
                     if !known.contains_key(&key) {
                         continue;
@@ -100,13 +100,13 @@ fn after_any<'a>(sentence: &'a str, beginnings: &[&str]) -> Option<&'a str> {
     beginnings.iter().find_map(|words| after(sentence, words))
 }
 
-fn fact(key: &str, content: String) -> Option<Lesson> {
+fn fact(key: &str, content: String) -> Option<Statement> {
     let key = slug(key);
-    (!key.is_empty()).then_some(Lesson::Fact { key, content })
+    (!key.is_empty()).then_some(Statement::Fact { key, content })
 }
 
 /// Reads one sentence. `None`: it has no pattern that the demo knows.
-fn read(sentence: &str) -> Option<Lesson> {
+fn read(sentence: &str) -> Option<Statement> {
     let sentence =
         after_any(sentence, &["please", "actually", "by the way", "oh"]).unwrap_or(sentence);
     if let Some(what) = after_any(
@@ -114,7 +114,7 @@ fn read(sentence: &str) -> Option<Lesson> {
         &["forget that my", "forget my", "forget about my"],
     ) {
         let subject = what.split(" is ").next().unwrap_or(what);
-        return Some(Lesson::Forget { key: slug(subject) });
+        return Some(Statement::Forget { key: slug(subject) });
     }
     if let Some(what) = after_any(
         sentence,
@@ -138,7 +138,7 @@ fn read(sentence: &str) -> Option<Lesson> {
     read_claim(sentence)
 }
 
-fn read_claim(claim: &str) -> Option<Lesson> {
+fn read_claim(claim: &str) -> Option<Statement> {
     if let Some(name) = after_any(
         claim,
         &["call me", "my name is now", "my name is", "I am called"],
@@ -312,7 +312,7 @@ mod tests {
             ("I like", None),
             ("Hello", None),
         ] {
-            let expected = expected.map(|(key, content)| Lesson::Fact {
+            let expected = expected.map(|(key, content)| Statement::Fact {
                 key: key.to_owned(),
                 content: content.to_owned(),
             });
@@ -320,7 +320,7 @@ mod tests {
         }
         assert_eq!(
             read("Forget my favourite colour"),
-            Some(Lesson::Forget {
+            Some(Statement::Forget {
                 key: "favourite-colour".to_owned()
             })
         );

@@ -288,7 +288,7 @@ struct ParsedBlocks {
     parts: Vec<Value>,
     others: Vec<String>,
     given: Vec<String>,
-    is_unplain: bool,
+    needs_original: bool,
     lost: Option<String>,
 }
 
@@ -298,7 +298,7 @@ impl ParsedBlocks {
         let fields = &block.fields;
         if block.kind == "text" {
             let text = fields.text("text");
-            self.is_unplain |= fields.has_others(&["type", "text", "cache_control"]);
+            self.needs_original |= fields.has_others(&["type", "text", "cache_control"]);
             self.parts.push(text_part(&text));
             self.texts.push(text);
             return Ok(());
@@ -306,11 +306,11 @@ impl ParsedBlocks {
         self.others.push(fields.digest());
         match file_of(&field, block)? {
             Some((file, is_whole)) => {
-                self.is_unplain |= !is_whole;
+                self.needs_original |= !is_whole;
                 self.parts.push(file);
             }
             None => {
-                self.is_unplain = true;
+                self.needs_original = true;
                 self.lost = Some(field);
                 self.parts.push(text_part(PROVIDER_FORMAT_NOTE));
             }
@@ -322,7 +322,7 @@ impl ParsedBlocks {
         if self.parts.is_empty() {
             return Ok(None);
         }
-        let given = if self.is_unplain {
+        let given = if self.needs_original {
             stored_message(&format!("[{}]", self.given.join(",")))
         } else {
             None

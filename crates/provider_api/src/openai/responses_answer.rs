@@ -26,7 +26,7 @@ pub struct ResponsesAnswer {
     /// The indexes of whole items that are sent when their calls have ids.
     unsent: Vec<usize>,
     usage: TokenUsage,
-    beside: ExtraOutput,
+    extra: ExtraOutput,
     finish: FinishReason,
     sequence: u64,
     /// The initial events that were already sent.
@@ -127,7 +127,7 @@ impl ResponsesAnswer {
             output: Vec::new(),
             open: None,
             usage: TokenUsage::default(),
-            beside: ExtraOutput::default(),
+            extra: ExtraOutput::default(),
             finish: FinishReason::Stop,
             sequence: 0,
             sent_starts: Vec::new(),
@@ -312,7 +312,7 @@ impl ResponsesAnswer {
                 self.close();
                 self.finish = reason;
             }
-            AnswerPart::Event(json) => self.beside.add(&json),
+            AnswerPart::Event(json) => self.extra.add(&json),
             AnswerPart::Reasoning(_) | AnswerPart::ProviderData(_) | AnswerPart::Failed(_) => {}
         }
     }
@@ -349,12 +349,12 @@ impl ResponsesAnswer {
                 "input_tokens": self.usage.input_tokens,
                 "input_tokens_details": {"cached_tokens": self.usage.cached_input_tokens},
                 "output_tokens": self.usage.output_tokens,
-                "output_tokens_details": {"reasoning_tokens": self.beside.reasoning_tokens},
+                "output_tokens_details": {"reasoning_tokens": self.extra.reasoning_tokens},
                 "total_tokens": self.usage.input_tokens.saturating_add(self.usage.output_tokens)
             }),
         };
         response.insert("usage".to_owned(), usage);
-        if let Some(tier) = &self.beside.service_tier {
+        if let Some(tier) = &self.extra.service_tier {
             response.insert("service_tier".to_owned(), tier.clone());
         }
         if status == "incomplete" {
@@ -432,7 +432,7 @@ impl ResponsesAnswer {
     }
 
     fn add_text(&mut self, text: &str) {
-        let is_refusal = self.beside.is_refusal(text);
+        let is_refusal = self.extra.is_refusal(text);
         let continues =
             matches!(&self.open, Some(OpenItem::Text(open)) if open.is_refusal == is_refusal);
         if !continues {
@@ -443,7 +443,7 @@ impl ResponsesAnswer {
                 logprobs: Vec::new(),
             }));
         }
-        let logprobs = std::mem::take(&mut self.beside.logprobs);
+        let logprobs = std::mem::take(&mut self.extra.logprobs);
         if let Some(OpenItem::Text(open)) = &mut self.open {
             open.text.push_str(text);
             open.logprobs.extend(logprobs.iter().cloned());
@@ -479,7 +479,7 @@ impl ResponsesAnswer {
             None => return,
             Some(OpenItem::Text(open)) => {
                 if !open.is_refusal {
-                    open.annotations.append(&mut self.beside.annotations);
+                    open.annotations.append(&mut self.extra.annotations);
                 }
                 self.close_text(&id, at);
             }

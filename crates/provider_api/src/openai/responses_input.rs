@@ -157,7 +157,7 @@ struct ParsedContent {
     parts: Vec<Value>,
     others: Vec<String>,
     in_chat: Vec<Value>,
-    is_unplain: bool,
+    needs_original: bool,
     /// The field of a part that only its provider can read.
     lost: Option<String>,
 }
@@ -177,7 +177,7 @@ impl ParsedContent {
 
     fn into_user(self) -> Result<Item> {
         let text = self.text();
-        let given = if self.is_unplain {
+        let given = if self.needs_original {
             let message = json!({"role": Role::User.name(), "content": Value::Array(self.in_chat)});
             stored_message(&json::text(&message))
         } else {
@@ -201,7 +201,7 @@ impl ParsedContent {
                 let url = part.text("image_url");
                 let mut image = json!({"url": url.as_str()});
                 if let Some(detail) = part.find_text("detail").filter(|it| it != "auto") {
-                    self.is_unplain = true;
+                    self.needs_original = true;
                     set(&mut image, "detail", detail.into());
                 }
                 let in_chat = json!({"type": "image_url", "image_url": image});
@@ -248,7 +248,7 @@ impl ParsedContent {
 
     fn add_lost(&mut self, field: String, part: &RequestFields<'_>, in_chat: Value) {
         self.add_file(part, text_part(PROVIDER_FORMAT_NOTE), in_chat);
-        self.is_unplain = true;
+        self.needs_original = true;
         self.lost = Some(field);
     }
 }

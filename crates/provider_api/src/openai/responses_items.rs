@@ -72,7 +72,7 @@ struct OpenAnswer {
     texts: Vec<String>,
     calls: Vec<ItemCall>,
     given: Vec<String>,
-    is_unplain: bool,
+    needs_original: bool,
 }
 
 impl ReadItems {
@@ -90,7 +90,7 @@ impl ReadItems {
         let Some(open) = self.open.take() else {
             return;
         };
-        let items = if open.is_unplain {
+        let items = if open.needs_original {
             stored_items(&format!("[{}]", open.given.join(",")))
         } else {
             None
@@ -141,7 +141,7 @@ impl ReadItems {
             }
             _ => {
                 let open = self.open();
-                open.is_unplain = true;
+                open.needs_original = true;
                 open.given.push(given.get().to_owned());
             }
         }
@@ -178,7 +178,7 @@ impl ReadItems {
         } else {
             parts_of(&at, content)?
         };
-        parsed.is_unplain |= item.has_others(&["id", "type", "role", "status", "content"]);
+        parsed.needs_original |= item.has_others(&["id", "type", "role", "status", "content"]);
         let role = item.text("role");
         match role.as_str() {
             "system" | "developer" => system.push(parsed.text()),
@@ -188,9 +188,9 @@ impl ReadItems {
                 self.newest_field = at;
             }
             "assistant" => {
-                let is_plain = !parsed.is_unplain && parsed.parts.len() == 1;
+                let is_plain = !parsed.needs_original && parsed.parts.len() == 1;
                 let open = self.open();
-                open.is_unplain |= !is_plain || !open.given.is_empty();
+                open.needs_original |= !is_plain || !open.given.is_empty();
                 open.texts.push(parsed.text());
                 open.given.push(given.get().to_owned());
             }
@@ -212,7 +212,7 @@ struct ParsedParts {
     parts: Vec<Value>,
     others: Vec<String>,
     /// Whether the parts omit some of the item's content.
-    is_unplain: bool,
+    needs_original: bool,
     /// The field of a part that only its provider can read.
     lost: Option<String>,
 }
@@ -238,7 +238,7 @@ impl ParsedParts {
     fn add_file(&mut self, part: &RequestFields<'_>, file: Value, is_whole: bool) {
         self.others.push(part.digest());
         self.parts.push(file);
-        self.is_unplain |= !is_whole;
+        self.needs_original |= !is_whole;
     }
 
     fn add_lost(&mut self, field: String, part: &RequestFields<'_>) {
@@ -260,16 +260,16 @@ fn parts_of(field: &str, content: &RawValue) -> Result<ParsedParts> {
 fn add_part(parsed: &mut ParsedParts, field: String, part: &RequestFields<'_>) {
     match part.text("type").as_str() {
         "input_text" | "text" => {
-            parsed.is_unplain |= part.has_others(&["type", "text"]);
+            parsed.needs_original |= part.has_others(&["type", "text"]);
             parsed.add_text(part.text("text"));
         }
         "output_text" => {
             let is_something = |name: &str| part.find(name).is_some_and(|it| it.get() != "[]");
-            parsed.is_unplain |= is_something("annotations") || is_something("logprobs");
+            parsed.needs_original |= is_something("annotations") || is_something("logprobs");
             parsed.add_text(part.text("text"));
         }
         "refusal" => {
-            parsed.is_unplain = true;
+            parsed.needs_original = true;
             parsed.add_text(part.text("refusal"));
         }
         "input_image" if part.find("image_url").is_some() => {
@@ -292,7 +292,7 @@ fn add_part(parsed: &mut ParsedParts, field: String, part: &RequestFields<'_>) {
 
 /// `given`: the original item, if there is one.
 fn user_of(parsed: ParsedParts, given: Option<&RawValue>, field: &str) -> Result<Item> {
-    let given = given.filter(|_| parsed.is_unplain);
+    let given = given.filter(|_| parsed.needs_original);
     let given = given.and_then(|given| stored_item(given.get()));
     let lost = parsed.lost.as_ref().map(|_| field.to_owned());
     check_given(lost, given.as_ref())?;
@@ -312,7 +312,7 @@ fn result_of(field: &str, item: &RequestFields<'_>, given: &RawValue) -> Result<
         Some(output) if output.get().starts_with('[') => parts_of(&at, output)?,
         Some(output) => ParsedParts::of_text(text_in(&at, output)?),
     };
-    let is_whole = !parsed.is_unplain && parsed.others.is_empty();
+    let is_whole = !parsed.needs_original && parsed.others.is_empty();
     let stored = if is_whole {
         None
     } else {

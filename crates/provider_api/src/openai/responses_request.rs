@@ -57,14 +57,14 @@ const MAX_INCLUDED: usize = 100;
 
 /// A parsed turn, and the other fields of the request.
 #[derive(Debug)]
-pub struct ResponsesAsk {
+pub struct ResponsesTurn {
     parsed: ParsedRequest,
     pub conversation: Option<Id>,
-    beside: BesideTurn,
+    other: OtherFields,
 }
 
 #[derive(Debug)]
-pub struct BesideTurn {
+pub struct OtherFields {
     pub previous: Option<Id>,
     /// Whether the answer can be fetched by its id later.
     pub is_stored: bool,
@@ -76,9 +76,9 @@ pub struct BesideTurn {
     pub wants_encrypted: bool,
 }
 
-impl ResponsesAsk {
-    pub fn split(self) -> (ParsedRequest, BesideTurn) {
-        (self.parsed, self.beside)
+impl ResponsesTurn {
+    pub fn split(self) -> (ParsedRequest, OtherFields) {
+        (self.parsed, self.other)
     }
 }
 
@@ -88,7 +88,7 @@ pub fn parse(
     body: &[u8],
     stored: &StoredItems<'_>,
     uses_responses: &dyn Fn(&str) -> Result<bool>,
-) -> Result<ResponsesAsk> {
+) -> Result<ResponsesTurn> {
     let body: JsonObject = json::parse(body)?;
     let mut fields = RequestFields::of("body", body.as_str())?;
     let model = fields.take_model()?;
@@ -141,7 +141,7 @@ pub fn parse(
         let named = json!({"id": conversation.as_str()});
         echo.insert("conversation".to_owned(), named);
     }
-    let head = AskHead {
+    let head = CommonFields {
         model,
         is_streamed,
         conversation,
@@ -156,7 +156,7 @@ pub fn parse(
 }
 
 /// The fields that a request has whichever API the model is called through.
-struct AskHead {
+struct CommonFields {
     model: String,
     is_streamed: bool,
     conversation: Option<Id>,
@@ -170,10 +170,10 @@ type ReadSoFar = (Vec<String>, serde_json::Map<String, Value>);
 /// Reads the rest of a request whose model is called through Responses: all fields pass through.
 fn parse_as_given(
     mut fields: RequestFields<'_>,
-    head: AskHead,
+    head: CommonFields,
     (mut system, echo): ReadSoFar,
     stored: &StoredItems<'_>,
-) -> Result<ResponsesAsk> {
+) -> Result<ResponsesTurn> {
     let include = fields.find("include").map(|include| {
         let wanted = values::<MAX_INCLUDED>("include", include)?.into_iter();
         let wanted = wanted.enumerate();
@@ -194,7 +194,7 @@ fn parse_as_given(
         .take("input")
         .ok_or_else(|| Error::invalid("input", "`input` is missing."))?;
     let items = parse_items(input, &mut system, stored)?;
-    Ok(ResponsesAsk {
+    Ok(ResponsesTurn {
         parsed: ParsedRequest {
             model: head.model,
             is_streamed: head.is_streamed,
@@ -212,7 +212,7 @@ fn parse_as_given(
             temperature,
         },
         conversation: head.conversation,
-        beside: BesideTurn {
+        other: OtherFields {
             previous: head.previous,
             is_stored: head.is_stored,
             echo: decoded(&Value::Object(echo))?,
@@ -232,10 +232,10 @@ fn decoded(object: &Value) -> Result<JsonObject> {
 /// Reads the rest of a request whose model is called through Chat Completions.
 fn parse_in_chat(
     mut fields: RequestFields<'_>,
-    head: AskHead,
+    head: CommonFields,
     (mut system, mut echo): ReadSoFar,
     stored: &StoredItems<'_>,
-) -> Result<ResponsesAsk> {
+) -> Result<ResponsesTurn> {
     fields.take("store");
     let wants_logprobs = match fields.take("include") {
         Some(include) => parse_include(include)?,
@@ -309,7 +309,7 @@ fn parse_in_chat(
             ),
         ));
     }
-    Ok(ResponsesAsk {
+    Ok(ResponsesTurn {
         parsed: ParsedRequest {
             model: head.model,
             is_streamed: head.is_streamed,
@@ -327,7 +327,7 @@ fn parse_in_chat(
             temperature,
         },
         conversation: head.conversation,
-        beside: BesideTurn {
+        other: OtherFields {
             previous: head.previous,
             is_stored: head.is_stored,
             echo: decoded(&Value::Object(echo))?,

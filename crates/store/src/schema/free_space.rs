@@ -98,7 +98,7 @@ pub fn renew(
         zeros.fill_all()?;
         let is_small = data_pages * PAGE_BYTES <= MAX_BYTES;
         // The pages of the list of tables, of spare tables, and of the lists of free pages.
-        let (mut olds, mut written, mut pages) = (Vec::new(), 0, MORE_PAGES);
+        let (mut old_tables, mut written, mut pages) = (Vec::new(), 0, MORE_PAGES);
         let mut longer = Vec::new();
         // Pages for the new tables, which contain nothing but zeros.
         zeros.give(expected_pages + FEW_PAGES)?;
@@ -110,7 +110,7 @@ pub fn renew(
                 None
             };
             if let Some(rows) = rows {
-                olds.push(OldTable::rename(db, table)?);
+                old_tables.push(OldTable::rename(db, table)?);
                 written += rows;
             } else if is_index(db, table)? {
                 longer.push(table);
@@ -120,18 +120,18 @@ pub fn renew(
         // free.
         zeros.make_spare(2 * (data_pages / (MAX_ROWS_OF_ZEROS * MAX_ROW_PAGES) + 1))?;
         zeros.takes_new_pages()?;
-        for old in olds.iter().filter(|old| !old.is_index) {
+        for old in old_tables.iter().filter(|old| !old.is_index) {
             let OldTable { table, name, .. } = old;
             db.run(&format!("INSERT INTO {table} SELECT * FROM {name}"), &[])?;
         }
-        for old in olds.iter().filter(|old| old.is_index) {
+        for old in old_tables.iter().filter(|old| old.is_index) {
             fill_index(old.table)?;
             // An index frees pages while it is filled.
             zeros.fill_all()?;
         }
         // The indexes keep their names, so the old ones are dropped first.
         let used_pages = zeros.used_pages()?;
-        for (name, _) in olds.iter().flat_map(|old| &old.indexes) {
+        for (name, _) in old_tables.iter().flat_map(|old| &old.indexes) {
             db.run(&format!("DROP INDEX {name}"), &[])?;
         }
         let freed_pages = used_pages - zeros.used_pages()?;
@@ -139,7 +139,7 @@ pub fn renew(
         pages += used_pages - pages_before;
         zeros.give(freed_pages + FEW_PAGES)?;
         pages += freed_pages;
-        for (_, create) in olds.iter().flat_map(|old| &old.indexes) {
+        for (_, create) in old_tables.iter().flat_map(|old| &old.indexes) {
             db.run(create, &[])?;
         }
         zeros.update_file_pages()?;
@@ -148,7 +148,7 @@ pub fn renew(
             merge(db, table)?;
             zeros.update_file_pages()?;
         }
-        for old in &olds {
+        for old in &old_tables {
             db.run(&format!("DROP TABLE {}", old.name), &[])?;
         }
         zeros.fill_known()?;

@@ -62,7 +62,7 @@ fn after(id: &str) -> TurnPosition {
 }
 
 fn beside(id: &str) -> TurnPosition {
-    TurnPosition::Beside(id.to_owned())
+    TurnPosition::AlternativeTo(id.to_owned())
 }
 
 fn new_ids<'a>(planned: &'a RequestPlan<'_>) -> Vec<&'a str> {
@@ -302,7 +302,7 @@ fn regenerating_adds_a_sibling_answer() {
     );
     assert_eq!(
         plan(&log, &regenerate(&[], None)).unwrap().position,
-        TurnPosition::BesideNewest
+        TurnPosition::AlternativeToNewest
     );
 }
 

@@ -235,8 +235,8 @@ impl TurnDriver<'_> {
             received.estimated = context.tokens_estimate + reminded + tools;
             let messages = context.messages.iter().map(message_tokens);
             received.fixed = received.estimated - messages.sum::<i64>();
-            let beside = (tools, reminded);
-            received.context = Some(parts_of(&context, beside, (window.tokens, hidden)));
+            let overhead = (tools, reminded);
+            received.context = Some(parts_of(&context, overhead, (window.tokens, hidden)));
             received.refused_by = choice.name.to_string();
             // Rejects the request if the day's tokens or money are spent.
             let sent = window.calibration.correct(received.estimated);

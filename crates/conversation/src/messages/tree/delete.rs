@@ -77,14 +77,14 @@ pub fn delete_seqs(
     let written_at = find_stamp(db, host, session_id)?;
     last_turns::fold_ended(db, session_id)?;
     let list = SqlValue::Text(json::encode(&seqs)?);
-    let here = SqlValue::from(session_id.as_str());
+    let session_param = SqlValue::from(session_id.as_str());
 
     let mut outcome = DeletionOutcome {
-        deleted: load_deleted(db, &here, &list)?,
+        deleted: load_deleted(db, &session_param, &list)?,
         ..DeletionOutcome::default()
     };
     let parents = outcome.parents();
-    outcome.moved = load_orphans(db, &here, &list, &parents)?;
+    outcome.moved = load_orphans(db, &session_param, &list, &parents)?;
     let uses: Vec<(i64, &str)> = outcome
         .deleted
         .iter()
@@ -94,7 +94,7 @@ pub fn delete_seqs(
         EVENTS,
         "session_id = ?1
          AND seq IN (SELECT value FROM json_each(?2))",
-        &[here.clone(), list],
+        &[session_param.clone(), list],
     )
     .run(db)?;
     delete_slices(db, session_id, seqs)?;
@@ -102,7 +102,7 @@ pub fn delete_seqs(
     if let Some(index) = index::find_index(db, session_id.as_str())? {
         index::remove(db, &index, seqs)?;
     }
-    adopt(db, &here, &outcome)?;
+    adopt(db, &session_param, &outcome)?;
     outcome.overlays = splice(db, session_id, &parents)?;
     // Only below the survivors do events have different siblings and summaries different
     // ends.
@@ -128,7 +128,7 @@ pub fn delete_seqs(
                 updated_at = ?4
           WHERE id = ?1",
         &[
-            here,
+            session_param,
             tip.newest_seq.into(),
             SqlValue::Text(json::encode(&survivors)?),
             written_at.into(),
@@ -137,7 +137,7 @@ pub fn delete_seqs(
     Ok(outcome)
 }
 
-fn load_deleted(db: &dyn Database, here: &SqlValue, seqs: &SqlValue) -> Result<Vec<DeletedEvent>> {
+fn load_deleted(db: &dyn Database, session_param: &SqlValue, seqs: &SqlValue) -> Result<Vec<DeletedEvent>> {
     let sql = format!(
         "SELECT {}
            FROM json_each(?2) AS doomed
@@ -146,7 +146,7 @@ fn load_deleted(db: &dyn Database, here: &SqlValue, seqs: &SqlValue) -> Result<V
             AND e.seq = doomed.value",
         DeletedEvent::COLUMNS
     );
-    load(db, &sql, &[here.clone(), seqs.clone()])
+    load(db, &sql, &[session_param.clone(), seqs.clone()])
 }
 
 /// Each deleted event with its nearest surviving ancestor (0: none).
@@ -162,7 +162,7 @@ fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
 /// would otherwise scan the log.
 fn load_orphans(
     db: &dyn Database,
-    here: &SqlValue,
+    session_param: &SqlValue,
     seqs: &SqlValue,
     parents: &HashMap<i64, i64>,
 ) -> Result<Vec<ReparentedEvent>> {
@@ -186,7 +186,7 @@ fn load_orphans(
             AND e.parent_seq = doomed.value
             AND e.is_branch = 1"
     );
-    let children: Vec<EventLink> = load(db, &sql, &[here.clone(), seqs.clone()])?;
+    let children: Vec<EventLink> = load(db, &sql, &[session_param.clone(), seqs.clone()])?;
     Ok(children
         .into_iter()
         .filter(|child| !parents.contains_key(&child.seq))
@@ -199,8 +199,8 @@ fn load_orphans(
 
 /// Sets the new parents. Runs after the deletion, because the remaining rows show whether a
 /// child directly follows its new parent.
-fn adopt(db: &dyn Database, here: &SqlValue, outcome: &DeletionOutcome) -> Result<()> {
-    let parents = load_new_parents(db, here, &outcome.moved)?;
+fn adopt(db: &dyn Database, session_param: &SqlValue, outcome: &DeletionOutcome) -> Result<()> {
+    let parents = load_new_parents(db, session_param, &outcome.moved)?;
     let deleted: HashMap<i64, Option<i64>> = outcome
         .deleted
         .iter()
@@ -230,7 +230,7 @@ fn adopt(db: &dyn Database, here: &SqlValue, outcome: &DeletionOutcome) -> Resul
               WHERE session_id = ?1
                 AND seq = ?2",
             &[
-                here.clone(),
+                session_param.clone(),
                 link.seq.into(),
                 orphan.parent_seq.into(),
                 parent.map(|(id, _)| id.as_str()).into(),
@@ -245,7 +245,7 @@ fn adopt(db: &dyn Database, here: &SqlValue, outcome: &DeletionOutcome) -> Resul
 /// The events that orphans now follow, each with its id.
 fn load_new_parents(
     db: &dyn Database,
-    here: &SqlValue,
+    session_param: &SqlValue,
     orphans: &[ReparentedEvent],
 ) -> Result<Vec<(String, PathEnd)>> {
     let seqs: BTreeSet<i64> = orphans.iter().map(|orphan| orphan.parent_seq).collect();
@@ -262,5 +262,5 @@ fn load_new_parents(
         path_end!("e")
     );
     let list = SqlValue::Text(json::encode(&seqs)?);
-    load(db, &sql, &[here.clone(), list])
+    load(db, &sql, &[session_param.clone(), list])
 }

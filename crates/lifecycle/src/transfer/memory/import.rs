@@ -340,10 +340,10 @@ impl MemoryImport {
         match item {
             PendingMemoryLine::Block { block, is_removed } => {
                 definitions::write(db, block)?;
-                match is_removed {
-                    true => definitions::hide(db, &block.scope, &block.label),
-                    false => Ok(()),
+                if *is_removed {
+                    definitions::hide(db, &block.scope, &block.label)?;
                 }
+                Ok(())
             }
             PendingMemoryLine::Version(block, version) => {
                 insert_version(db, scope.column(), &block.0, version)

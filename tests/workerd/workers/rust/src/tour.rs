@@ -97,13 +97,13 @@ pub async fn run(agent: &Agent) -> Result<Value> {
     let turn = NewMessage::user("Hello").id("h");
     let turn = agent.call(&RunTurn::new("s", turn).model("demo")).await?;
     let stats = agent.call(&GetStats::new()).await?;
-    let nowhere = agent.call(&GetSession::new("nowhere")).await?;
+    let unresolved = agent.call(&GetSession::new("nowhere")).await?;
     let mut renamed = UpdateSession::new("s");
     renamed.name = Some(None);
     let renamed = agent.call(&renamed).await?;
 
     Ok(json!({
-        "session": [session.id, session.name, renamed.name, nowhere.map(|session| session.id)],
+        "session": [session.id, session.name, renamed.name, unresolved.map(|session| session.id)],
         "inserted": [appended.inserted, again.inserted],
         "seqs": outcome.events.iter().map(|event| event.seq).collect::<Vec<_>>(),
         "history": history.messages.iter().map(UiMessage::text).collect::<Vec<_>>(),

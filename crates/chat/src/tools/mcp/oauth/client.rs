@@ -118,14 +118,14 @@ fn choose_method(server: &ServerMetadata, may_have_secret: bool) -> &'static str
         // The default of the standard.
         return if may_have_secret { BASIC } else { NONE };
     };
-    let ours: &[&'static str] = if may_have_secret {
+    let methods: &[&'static str] = if may_have_secret {
         &[BASIC, POST, NONE]
     } else {
         &[NONE]
     };
-    let mut found = ours
+    let mut found = methods
         .iter()
-        .filter(|ours| supported.iter().any(|method| method == *ours));
+        .filter(|methods| supported.iter().any(|method| method == *methods));
     found.next().copied().unwrap_or(NONE)
 }
 
