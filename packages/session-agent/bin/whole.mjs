@@ -94,7 +94,7 @@ async function exportTo(agent, file, { progress, stdout, stderr, signal, isResum
       progress.end();
       if (signal?.aborted)
         return `Stopped. ${part} contains the data so far. To continue, run the same command with --resume.`;
-      // A refusal by the agent or the disk is said at once. All else is a break.
+      // A refusal by the agent or the disk is final. Any other failure is a lost connection.
       const isRefused = (error.status >= 400 && error.status < 500) || error.syscall !== undefined;
       breaks += 1;
       if (isRefused || breaks > MAX_BREAKS) {

@@ -1,8 +1,8 @@
 // A session service of Google's ADK whose sessions are in one agent.
 //
-// A session of ADK is a session of the agent. Its state is the state that it began with and the changes of
-// its events, in the order of the log. The state of an app, and of a user of it, has a session of its own,
-// with a message for each key: writers of different keys never overwrite each other.
+// A session of ADK is a session of the agent. Its state is the initial state plus the changes of its
+// events, in the order of the log. The state of an app, and of each of its users, is stored in its own
+// session, with a message for each key, so writers of different keys never overwrite each other.
 
 import {
   type AppendEventRequest,
@@ -50,7 +50,7 @@ const MOST_ORDERED = 1000;
 /** Stores ADK's sessions in an agent. All apps and users of a service are in one agent. */
 export class SessionAgentSessionService extends BaseSessionService {
   #agent: AgentClient;
-  /** For each session the state object on which ADK notes the order of writes. */
+  /** For each session, the state object on which ADK records the order of writes. */
   #ordered: Map<string, State> = new Map();
 
   constructor(agent: AgentClient) {
@@ -131,7 +131,7 @@ export class SessionAgentSessionService extends BaseSessionService {
     };
   }
 
-  /** Deletes a session. The state of its app and of its user stays. */
+  /** Deletes a session. Keeps the state of its app and of its user. */
   async deleteSession({ appName, userId, sessionId }: DeleteSessionRequest): Promise<void> {
     const id = await idOf("session", appName, userId, sessionId);
     this.#ordered.delete(id);
@@ -159,8 +159,8 @@ export class SessionAgentSessionService extends BaseSessionService {
   }
 
   /**
-   * The changes of an event that are not older than what the session's state has. ADK notes the order of
-   * writes in this process on a state's object.
+   * The changes of an event that are not older than the session's state. ADK records the order of writes
+   * of this process on the state object.
    */
   async #applied(sessionId: string, session: Session, event: Event): Promise<State> {
     const state = this.#ordered.get(sessionId) ?? emptyState();
@@ -176,7 +176,7 @@ export class SessionAgentSessionService extends BaseSessionService {
     return this.#agent.session(await idOf(...names));
   }
 
-  /** A session's state with that of its app and its user. */
+  /** A session's state, merged with that of its app and its user. */
   async #merged(appName: string, userId: string, state: State): Promise<State> {
     const [app, user] = await Promise.all([this.#state("app", appName), this.#state("user", appName, userId)]);
     return mergeStates(app, user, state);
@@ -210,7 +210,7 @@ export class SessionAgentSessionService extends BaseSessionService {
   }
 }
 
-/** The events of a session, and how each changed the state. */
+/** The events of a session, each with its changes of the state. */
 async function readEvents(session: SessionClient): Promise<{ events: Event[]; changes: State[] }> {
   const events = new Map<string, Event>();
   const changes: State[] = [];
@@ -240,13 +240,13 @@ const lastTimeOf = (events: Event[]): number | undefined => events.at(-1)?.times
 
 const storedStateOf = ({ metadata }: AgentSession): StoredState | undefined => metadata?.[METADATA_KEY];
 
-/** Without a prototype, as ADK has its states: a key can be `__proto__`. */
+/** Without a prototype, as in ADK: a key can be `__proto__`. */
 const emptyState = (): State => Object.create(null);
 
-/** What JSON has of a value. */
+/** A value after a round trip through JSON. */
 const plain = <Value>(value: Value): Value => JSON.parse(JSON.stringify(value));
 
-/** One id of several names, which no other names give. */
+/** An id that is unique for these names. */
 async function idOf(...names: string[]): Promise<string> {
   const id = JSON.stringify(["adk", ...names]);
   if (id.length <= LONGEST_ID) return id;

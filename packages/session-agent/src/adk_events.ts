@@ -10,7 +10,7 @@ import type { NewEvent, SessionEvent, ToolCall } from "./operations.js";
 /** The metadata of an ADK event. */
 export interface StoredAdkEvent {
   event: Event;
-  /** Keys of its state delta that a newer write had already set. */
+  /** Keys of the state delta that a newer write had already set. */
   skipped?: string[];
 }
 
@@ -20,7 +20,7 @@ const METADATA_KEY = "adk";
 /** The API's ids and names have at most 200 characters. */
 const LONGEST_ID = 200;
 
-/** The log's events of an event of ADK. Each call has new ids: the same event can be appended again. */
+/** Converts an ADK event to events of the log. Each call assigns new ids, so the same event can be appended again. */
 export function eventsOf(stored: StoredAdkEvent): NewEvent[] {
   const { event } = stored;
   const parts = event.content?.parts ?? [];
@@ -39,7 +39,7 @@ export function eventsOf(stored: StoredAdkEvent): NewEvent[] {
   }));
 }
 
-/** The ADK event in an event of the log. `undefined`: it has none, or belongs to the previous event. */
+/** The ADK event that an event of the log contains. `undefined`: none, or the event belongs to the previous one. */
 export function storedEventOf({ metadata }: SessionEvent): StoredAdkEvent | undefined {
   const stored = metadata?.[METADATA_KEY];
   return stored?.event === undefined ? undefined : stored;

@@ -7,7 +7,7 @@ import type { BuiltContext, ContextMessage, ListedTool, ToolOutcome } from "./op
 const SCHEMA = Symbol.for("vercel.ai.schema");
 const VALIDATOR = Symbol.for("vercel.ai.validator");
 
-/** A message for a model, as the AI SDK has it. */
+/** A message for a model, in the AI SDK's format. */
 export type AiMessage =
   | {
       role: "user";
@@ -36,7 +36,7 @@ export type AiMessage =
 /** A tool of the AI SDK. */
 export interface MemoryTool {
   description: string;
-  /** A schema of the AI SDK, made of JSON Schema. */
+  /** A JSON Schema as a schema of the AI SDK. */
   inputSchema: any;
   execute(input: any, options?: { abortSignal?: AbortSignal }): Promise<string>;
 }
@@ -59,7 +59,7 @@ export function toolsOf(
   return Object.fromEntries(listed.map((one) => [one.name, tool(one)]));
 }
 
-/** A built context as `{ system, messages }`. The SDK takes no system message among the others. */
+/** A built context as `{ system, messages }`. The SDK accepts no system message among the others. */
 export function promptOf({ systemInstructions, messages: given, reminder }: BuiltContext): {
   system: string;
   messages: AiMessage[];

@@ -10,7 +10,7 @@ import type { NewEvent } from "./operations.js";
 import type { CallOptions } from "./options.js";
 import type { SessionClient } from "./session.js";
 
-/** A result of `streamText` or `generateText`, what their callbacks get, a list of steps, or a list of messages. */
+/** A result of `streamText` or `generateText`, the argument of their callbacks, a list of steps, or a list of messages. */
 export type AiTurn =
   | { readonly steps: PromiseLike<readonly AiStep[]> | readonly AiStep[] }
   | readonly AiStep[]
@@ -46,7 +46,7 @@ export interface Item {
   [field: string]: any;
 }
 
-/** The answers of a turn between two messages of others. */
+/** The answers of a turn between two messages from others. */
 interface Answer {
   role: "assistant" | "tool";
   parts: readonly any[];
@@ -71,7 +71,7 @@ const NAME_DIGITS = 32;
 
 /**
  * The messages and the spending of a turn: `{ messages, usage }`. `turn` is a result of
- * `streamText` or `generateText`, what its callbacks are given, a list of steps, or a list of
+ * `streamText` or `generateText`, the argument of their callbacks, a list of steps, or a list of
  * messages.
  */
 export async function readTurn(
@@ -130,7 +130,7 @@ function sum(usages: any[]): Counted | undefined {
 
 /**
  * The input of `addUsage`. `estimate` is the estimate of the first step's context. Later steps send
- * more, and are taken to be estimated as well as the first.
+ * more; their estimates are assumed to be equally accurate.
  */
 export function usageOf({ total, firstInputTokens }: Counted, estimate: number | undefined): Spent {
   if (!estimate || firstInputTokens <= 0) return total;
@@ -261,7 +261,7 @@ function readOutput({ type = "", value, reason }: any = {}): { errorText?: strin
   return type.startsWith("error") ? { errorText: textOfOutput(value) } : { value };
 }
 
-/** Invalid arguments of a model are returned to it unchanged. */
+/** Invalid arguments are returned to the model unchanged. */
 const objectOf = (input: unknown): object =>
   typeof input === "object" && input !== null && !Array.isArray(input) ? input : { input };
 

@@ -48,10 +48,10 @@ async function readOnce(
   for (let beforeSeq: number | undefined; wanted !== null && items < count; ) {
     const input = { tail: true, limit: PAGE, ...(beforeSeq !== undefined && { beforeSeq }) };
     const page = await orNothing(() => session.loadEvents(input));
-    // The branch has a parent that the log doesn't have.
+    // A parent of the branch is not in the log.
     if (!page?.length) return null;
     for (const event of page.slice().reverse()) {
-      // An event that is not on the path belongs to another branch.
+      // Other events belong to other branches.
       if (event.id !== wanted || items >= count) continue;
       wanted = event.parentId;
       const more = itemsOf(event);

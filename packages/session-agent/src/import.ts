@@ -1,6 +1,6 @@
 // Imports conversations from other systems: messages of the AI SDK, items of OpenAI, the tables of the
 // Agents SDK, and exports of ChatGPT, Claude, LangChain, mem0 and Zep. Imports can be repeated: existing
-// data is not written again. With `dryRun`, nothing is written, and the report lists what would be.
+// data is not written again. With `dryRun`, nothing is written, and the report lists the planned writes.
 
 import type { AgentClient } from "./agent.js";
 import { AlreadyExistsError } from "./errors.js";
@@ -22,7 +22,7 @@ import type { SessionClient } from "./session.js";
 export type { TableRow };
 
 export interface ImportOptions extends CallOptions {
-  /** Writes nothing, and reports what would be written. Default: false. */
+  /** Writes nothing, and reports the planned writes. Default: false. */
   dryRun?: boolean;
   /** Called as messages or items are written. */
   onProgress?: (progress: { done: number; total: number }) => void;
@@ -120,7 +120,7 @@ export async function importOpenAIItems(
   const names = new Map<string, string>();
   let id = "";
   for (const item of checkItems(items)) {
-    // An item that comes twice is two items, and a list that has grown begins as it began.
+    // Equal items are separate items, and a list that has grown has the same beginning.
     id = await digestOf(id + canonical(item));
     const event = eventOfAnyItem(item, names);
     for (const call of event.toolCalls ?? []) names.set(call.id, call.name);
@@ -182,9 +182,8 @@ function saysSomething({ role, type, content, tool_calls: calls, function_call: 
 }
 
 /**
- * Writes the conversations of ChatGPT's data export into an agent, each into a session of its
- * own with its branches. `file` is the text of `conversations.json`, what it holds, or one
- * conversation of it.
+ * Writes the conversations of ChatGPT's data export into an agent, each with its branches into its own
+ * session. `file` is the text of `conversations.json`, its parsed content, or one of its conversations.
  */
 export async function importChatGPT(
   agent: AgentClient,
@@ -198,8 +197,8 @@ export async function importChatGPT(
 }
 
 /**
- * Writes the conversations of Claude's data export into an agent, each into a session of its own.
- * `file` is the text of `conversations.json`, what it holds, or one conversation of it.
+ * Writes the conversations of Claude's data export into an agent, each into its own session. `file` is
+ * the text of `conversations.json`, its parsed content, or one of its conversations.
  */
 export async function importClaude(
   agent: AgentClient,
@@ -223,7 +222,7 @@ export async function importLangChainMessages(
   return { ...done, sessions: done.sessions.map((one) => ({ ...one, skipped: [...one.skipped, ...skipped] })) };
 }
 
-/** Writes messages of a thread of Zep's into a session. */
+/** Writes messages of a Zep thread into a session. */
 export async function importZepMessages(
   session: SessionClient,
   messages: object | string,
@@ -232,7 +231,7 @@ export async function importZepMessages(
   return await importUIMessages(session, messagesOfZep(messages), options);
 }
 
-/** Writes facts of Zep's graph into a searchable block, with the time from which and until which they are valid. */
+/** Writes facts of Zep's graph into a searchable block, with the times between which they are valid. */
 export async function importZepFacts(
   agent: AgentClient,
   facts: object | string,
@@ -261,7 +260,7 @@ async function writeFacts(
 
 /**
  * Writes the conversations and blocks of an agent of the Agents SDK into an agent. `file` is an
- * export, or `agent.foreignRows()` where the SDK's object became the agent. It is read whole.
+ * export, or `agent.foreignRows()` if the SDK's object became the agent. The whole file is read into memory.
  */
 export async function importAgentsTables(
   agent: AgentClient,
@@ -279,7 +278,7 @@ export async function importAgentsTables(
 
 const report = ({ dryRun = false }: ImportOptions, sessions: SessionReport[]): ImportReport => ({ dryRun, sessions });
 
-/** A message as `appendMessage` takes it, or why it can't be one. */
+/** A message in the format of `appendMessage`, or the reason why it can't be converted. */
 function check(message: any): Checked {
   if (typeof message !== "object" || message === null) return { reason: "It is not a message." };
   const { content, ...rest } = message;
@@ -314,7 +313,7 @@ async function writeSession(
     else if (!known.ids.has(one.message.id)) fresh.push(one);
     seen.add(one.message.id);
   }
-  // The session continues with what was written in it since.
+  // Later messages of the session remain the current conversation.
   const newer = known.exists && fresh.length > 0 ? await leafBeside(session, seen, options) : undefined;
   const overlays = known.exists ? (await session.getCompactions({}, options)).compactions : [];
   const missing = compactions.filter(
@@ -365,7 +364,7 @@ async function writeBlock(
   return { label, kind, write: true, ...(kind === "searchable" && { entries: entries.length }) };
 }
 
-/** The ids that a session has already, of all its branches. */
+/** The existing ids of a session, on all branches. */
 async function idsIn(
   session: SessionClient,
   { signal, retry, trace }: CallOptions,
@@ -376,7 +375,7 @@ async function idsIn(
   return { exists: true, ids };
 }
 
-/** The end of the conversation, if it is none of the imported messages. */
+/** The end of the conversation, if it is not an imported message. */
 async function leafBeside(
   session: SessionClient,
   imported: ReadonlySet<string>,
@@ -392,7 +391,7 @@ async function haveSession(session: SessionClient, input: { name?: string }, opt
   });
 }
 
-/** A tool's result has only its call's id, and the call has the tool's name. */
+/** A tool's result contains only its call's id; the call contains the tool's name. */
 function eventOfAnyItem(item: Item, names: Map<string, string>): ItemEvent {
   const called = names.get(item.call_id ?? item.tool_call_id);
   if (item.role === "tool")

@@ -60,7 +60,7 @@ export function entriesOfZep(facts: unknown): FactsPlan {
   });
 }
 
-/** An entry's limits, as `setEntry` has them. */
+/** An entry's limits, those of `setEntry`. */
 const MAX_KEY_CHARS = 200;
 const MAX_CONTENT_BYTES = 65_536;
 const MAX_METADATA_BYTES = 4096;
@@ -127,7 +127,7 @@ function factsOf(
   return plan;
 }
 
-/** The times between which a fact is valid. A text that is not a time is named. */
+/** The times between which a fact is valid. Texts that are not times are reported. */
 function timesOf(since: unknown, until: unknown, leave: Leave): { validFrom?: number; validUntil?: number } {
   const [validFrom, validUntil] = [timeOf(since), timeOf(until)];
   if ((since != null && validFrom === undefined) || (until != null && validUntil === undefined))

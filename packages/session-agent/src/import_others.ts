@@ -1,6 +1,6 @@
 // Converts exports of ChatGPT, Claude, LangChain and Zep into messages and items. The functions are pure.
-// Exports are untrusted: each value is checked before it is used, and what can't be imported is reported
-// with a reason.
+// Exports are untrusted: each value is checked before it is used, and omitted data is reported with a
+// reason.
 
 import type { Checked, SessionPlan } from "./import_tables.js";
 
@@ -44,7 +44,7 @@ function conversationOf(id: string, conversation: Thing, check: Check): Conversa
     const above = written.get(node.parent) ?? null;
     const { checked, reason } = messageOfChatGPT(at, node, check);
     if (checked !== undefined) plan.messages.push({ message: checked, parentId: above });
-    // A part of a message that is written may be left out.
+    // Parts of a written message may be omitted.
     if (reason !== undefined) plan.skipped.push({ id: at, reason });
     written.set(at, checked?.id ?? above);
     open.push(...[...(children.get(at) ?? [])].reverse());
@@ -113,7 +113,7 @@ export function conversationsOfClaude(file: unknown, check: Check): Conversation
     const written = new Map<unknown, string | null>();
     for (const message of conversation.chat_messages) {
       const { checked, reason } = messageOfClaude(message, check);
-      // Newer exports say which message each one follows.
+      // Newer exports contain the parent of each message.
       const parent: string | null =
         written.get(message?.parent_message_uuid) ?? (written.has(message?.parent_message_uuid) ? null : last);
       if (checked !== undefined) plan.messages.push({ message: checked, parentId: parent });
@@ -151,7 +151,7 @@ function messageOfClaude(message: unknown, check: Check): Checked {
   return { ...checked, reason: `Its text is imported without ${without}.` };
 }
 
-/** Messages of LangChain, in any of its shapes, as messages of chat completions, and what is left out of them. */
+/** Converts messages of LangChain, in any of its formats, to messages of chat completions. Also returns the omitted parts. */
 export function completionsOfLangChain(messages: unknown): { items: Thing[]; skipped: SessionPlan["skipped"] } {
   const skipped: SessionPlan["skipped"] = [];
   const list: any = typeof messages === "string" ? parsed(messages, "importLangChainMessages") : messages;
@@ -228,7 +228,7 @@ export function langChain(message: unknown): { kind?: string; fields: Thing } {
     return { kind: message.type, fields: message.data };
   for (const method of ["getType", "_getType"])
     if (typeof message[method] === "function") return { kind: message[method](), fields: message };
-  // As Python's `message.model_dump()` gives it.
+  // The output of Python's `message.model_dump()`.
   if (
     typeof message.type === "string" &&
     Object.hasOwn(LANGCHAIN_ROLES, message.type) &&
@@ -239,7 +239,7 @@ export function langChain(message: unknown): { kind?: string; fields: Thing } {
   return { fields: {} };
 }
 
-/** The texts of a content. LangChain's blocks have other names than OpenAI's. */
+/** The texts of a content. LangChain's blocks have different names than OpenAI's. */
 function plainContent(content: any): string {
   if (typeof content === "string") return content;
   return [content ?? []]

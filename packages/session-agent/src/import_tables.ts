@@ -11,7 +11,7 @@ export interface TableRow {
 
 type Row = TableRow["row"];
 
-/** A message as `appendMessage` takes it, or why it can't be one. */
+/** A message in the format of `appendMessage`, or the reason why it can't be converted. */
 export interface Checked {
   checked?: { id: string; [field: string]: any };
   reason?: string;
@@ -40,7 +40,7 @@ export interface BlockPlan {
   }>;
 }
 
-/** A session while its rows are read, with what skipped messages followed. */
+/** A session while its rows are read, with the parents of skipped messages. */
 interface Reading extends SessionPlan {
   parents: Map<string, string | null>;
 }
@@ -118,7 +118,7 @@ function addMessage(
 ): void {
   const skip = (reason: string): void => {
     session.skipped.push({ id: row.id, reason });
-    // Its children get its parent.
+    // Its children move to its parent.
     session.parents.set(row.id, ancestor(row.parent_id, session));
   };
   if (row.type !== undefined && row.type !== "message") return skip(`It has the type \`${row.type}\`.`);
@@ -167,7 +167,7 @@ function mediaOf(rows: Rows): Media {
   );
 }
 
-/** The pieces of each key together, by `idx`. */
+/** Joins the pieces of each key, ordered by `idx`. */
 function joined(rows: Row[], keyOf: (row: Row) => string, column: string): Map<string, string> {
   const whole = new Map<string, string>();
   for (const row of [...rows].sort((one, other) => one.idx - other.idx))
@@ -176,7 +176,7 @@ function joined(rows: Row[], keyOf: (row: Row) => string, column: string): Map<s
   return whole;
 }
 
-/** Base64 of pieces whose ends have padding, as base64 of the whole. */
+/** Joins pieces of base64 that are padded separately. */
 function rejoined(base64: string): string {
   if (!/=[^=]/.test(base64)) return base64;
   return btoa(
@@ -230,7 +230,7 @@ async function tablesOf(file: unknown): Promise<Map<string, Row[]>> {
   return tables;
 }
 
-/** The lines of a text, a stream of bytes or what has one; or the items of anything else. */
+/** The lines of a text, of a stream of bytes or of an object with one; otherwise the items of an iterable. */
 async function* linesOf(file: any): AsyncGenerator<any, void, undefined> {
   if (typeof file === "string") {
     yield* file.split("\n").filter((line) => line.trim() !== "");

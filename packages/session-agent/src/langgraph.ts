@@ -70,7 +70,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   #agent: AgentClient;
   #mayFork: boolean;
 
-  /** `staleWriters`: "refuse" (the default) or "fork", which is what most savers do. */
+  /** `staleWriters`: "refuse" (the default) or "fork", the behavior of most savers. */
   constructor(agent: AgentClient, { serde, staleWriters = "refuse" }: SaverOptions = {}) {
     super(serde);
     this.#agent = agent;
@@ -186,7 +186,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
       await this.#create(await writesOf(thread), { langgraph: "writes", thread });
       return await append();
     });
-    // A task's writes stay. An error or an interrupt of a second try replaces the first one.
+    // A task's writes are kept. An error or an interrupt of a retry replaces the first one.
     const known = outcome.events
       .slice(1)
       .flatMap(({ inserted }, n) => (inserted || WRITES_IDX_MAP[writes[n]![0]] === undefined ? [] : [events[n]!]));
@@ -223,7 +223,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     const thread = String(threadId);
     for await (const { namespace } of this.#namespaces(thread))
       await this.#agent.deleteSession({ sessionId: await checkpointsOf(thread, namespace) });
-    // It names the others, so it is deleted last.
+    // It lists the others, so it is deleted last.
     await this.#agent.deleteSession({ sessionId: await writesOf(thread) });
   }
 
@@ -377,7 +377,7 @@ function addressOf({ configurable }: RunnableConfig = {}): {
   };
 }
 
-/** A field of a config that a write needs. */
+/** A field of a config that is required for a write. */
 function needed(config: RunnableConfig, field: "thread_id" | "checkpoint_id"): string {
   const value = config?.configurable?.[field];
   if (value === undefined)

@@ -35,9 +35,8 @@ const PAGE = 200;
 const USUAL_LIMIT = 10;
 
 /**
- * LangGraph's store over an agent. A query finds by the words of a value, and by its meaning where
- * the agent has `vectors`; items without a hit are left out. `index` with a list of fields searches
- * the whole value.
+ * LangGraph's store over an agent. A query searches the words of values, and their meaning if the agent
+ * has `vectors`; items without a hit are omitted. `index` with a list of fields searches the whole value.
  */
 export class SessionAgentStore extends BaseStore {
   #agent: AgentClient;
@@ -55,7 +54,7 @@ export class SessionAgentStore extends BaseStore {
       operations.map(async (op) => (isPut(op) ? undefined : await this.#read(op as Exclude<Operation, PutOperation>))),
     );
     const puts = new Map(operations.filter(isPut).map((op) => [nameOf(op.namespace, op.key), op]));
-    // All are checked before the first is written.
+    // All operations are checked before the first write.
     const written = [...puts].map(([name, op]) => ({ name, op, text: textOf(op.value), metadata: metadataOf(op) }));
     await Promise.all(
       written.map(async ({ name, op, text, metadata }) => {
@@ -100,7 +99,7 @@ export class SessionAgentStore extends BaseStore {
       where: { metadata: { ...prefixOf(namespacePrefix), indexed: true } },
     });
     const hits = results.filter((hit) => isItem(hit) && passes(hit.content, filter)).slice(offset, offset + limit);
-    // A hit does not say when its entry was made.
+    // A hit doesn't contain the time when its entry was created.
     const found = await Promise.all(
       hits.map(async ({ key, score }) => {
         const entry = await this.#agent.getEntry({ label: this.#label, key: key ?? "" });
@@ -236,7 +235,7 @@ const OPERATORS: { [operator: string]: (value: any, than: any) => boolean } = {
   $nin: (value, than) => !Array.isArray(than) || !than.includes(value),
 };
 
-/** As LangGraph's own store compares. */
+/** The comparison of LangGraph's own store. */
 function compares(value: unknown, wanted: any): boolean {
   const isTests =
     typeof wanted === "object" &&

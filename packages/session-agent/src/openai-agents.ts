@@ -65,7 +65,7 @@ export class SessionAgentSession
     return this.#session.id;
   }
 
-  /** The newest `limit` items, or all, from the oldest to the newest. */
+  /** The newest `limit` items, or all of them, oldest first. */
   async getItems(limit: number = Infinity): Promise<AgentInputItem[]> {
     if (limit <= 0) return [];
     const { events } = await this.#path(limit);
@@ -151,7 +151,7 @@ export class SessionAgentSession
     }
   }
 
-  /** Appends events after `parentId`, unless the branch has moved on. `false`: it has. */
+  /** Appends events after `parentId`. `false`: the branch has advanced, and nothing was written. */
   async #branch(
     events: Events,
     parentId: string | null,
@@ -182,7 +182,7 @@ export class SessionAgentSession
     );
   }
 
-  /** The end of the history without `suffix`. `kept`: the items to preserve of an event that is cut. */
+  /** The end of the history without `suffix`. `kept`: the preserved items of an event that is cut. */
   async #cut(suffix: Item[]): Promise<{ leafId: string | null; parentId: string | null; kept: Item[] }> {
     const { events, leafId } = await this.#path(suffix.length);
     if (suffix.length === 0) return { leafId, parentId: leafId, kept: [] };

@@ -25,7 +25,7 @@ type EventContent = Pick<SessionEvent, "action" | "content" | "toolCalls" | "too
 const METADATA_KEY = "openaiItem";
 const BYTES = "$bytes";
 
-/** An item as an event, without an id. `called`: the tool that a result without a name is of. */
+/** Converts an item to an event without an id. `called`: the tool of a result without a name. */
 export function eventOfItem(item: Item, called?: string): ItemEvent {
   const event = plainEvent(item, called);
   const [back, ...more] = plainItems(event);
@@ -33,7 +33,7 @@ export function eventOfItem(item: Item, called?: string): ItemEvent {
   return { ...event, metadata: { [METADATA_KEY]: JSON.parse(textWithBytes(item)) } };
 }
 
-/** The items of an event, also of one that chat or another framework wrote. */
+/** The items of an event, even if chat or another framework wrote it. */
 export function itemsOfEvent(event: EventContent): Item[] {
   const stored = event.metadata?.[METADATA_KEY];
   return stored === undefined ? plainItems(event) : [JSON.parse(JSON.stringify(stored), revive)];
@@ -70,7 +70,7 @@ function plainEvent(item: Item, called: string = "function"): ItemEvent {
   const content = textOf(item.content) ?? "";
   if (item.role === "user") return { action: "user_message", content };
   if (item.role === "system" || item.role === "developer") return { action: "system_instruction", content };
-  // An item only for the model's provider has no content for others.
+  // An item that only the model's provider uses has no content.
   return { action: "agent_message", content: item.role === "assistant" ? content : "" };
 }
 
@@ -111,7 +111,7 @@ function plainItems({ action, content, toolCalls, toolCallId, toolName }: EventC
   }
 }
 
-/** The texts of a content, or `undefined`: it is none. */
+/** The texts of a content. `undefined`: it contains none. */
 function textOf(content: any): string | undefined {
   if (typeof content === "string") return content;
   const parts = [content].flat().filter((part) => typeof part?.text === "string");

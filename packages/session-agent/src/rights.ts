@@ -2,7 +2,7 @@
 // one: without `sessionId`, a token is for every session. JSON drops `undefined`, functions and inherited
 // fields, so it would silently drop a restriction. Such values are rejected by name.
 
-/** The deepest level of the fields of rights. A deeper object is not such an object, or contains itself. */
+/** The maximum depth of the fields of rights. A deeper object is invalid, or contains itself. */
 const MAX_DEPTH = 8;
 
 /** A refusal, as those of operations. */
@@ -11,12 +11,12 @@ function refusal(field: string, problem: string): Error {
   return Object.assign(error, { code: "invalid_request", details: { field }, status: 400 });
 }
 
-/** The JSON of rights. Throws where a value could not be said in it, or is `null`. */
+/** The JSON of rights. Throws for a value that is `null` or that JSON can't represent. */
 export function rightsText(rights: unknown, name: string): string {
   return JSON.stringify(copyOf(rights, name, 0));
 }
 
-/** A copy whose values were read once: a getter may answer differently each time. */
+/** A copy whose values were read once: a getter may return a different value each time. */
 function copyOf(value: unknown, field: string, depth: number): unknown {
   if (typeof value === "string" || typeof value === "boolean") return value;
   if (typeof value === "number" && Number.isFinite(value)) return value;

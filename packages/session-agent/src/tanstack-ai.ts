@@ -1,5 +1,5 @@
-// TanStack AI's conversations in an agent: a middleware for `chat`, what a page loads from the server,
-// and the storage of `useChat` and `ChatClient`.
+// Stores TanStack AI's conversations in an agent: a middleware for `chat`, the data that a page loads
+// from the server, and the storage of `useChat` and `ChatClient`.
 
 import type { ChatMiddleware, ChatMiddlewareContext, ModelMessage, UIMessage } from "@tanstack/ai";
 import type { AgentClient } from "./agent.js";
@@ -12,21 +12,21 @@ export { SessionAgentThreads } from "./tanstack_threads.js";
 
 export interface MiddlewareOptions {
   /**
-   * What counts as the conversation so far. `request`: the messages that `chat` was given, or the
-   * stored ones if there are none. `stored`: the stored messages; of the messages that `chat` was
-   * given, only new ones of the user and new results of tools are added. Default: `request`.
+   * The source of the conversation so far. `request`: the messages passed to `chat`, or the stored ones
+   * if there are none. `stored`: the stored messages; of those passed to `chat`, only new user messages
+   * and new tool results are added. Default: `request`.
    */
   history?: "request" | "stored";
 }
 
-/** What `useChat` with `persistence: true` loads. */
+/** The data that `useChat` with `persistence: true` loads. */
 export interface HydratedThread {
   messages: UIMessage[];
   activeRun: null;
   interrupts: { runId: string; pending: any[] } | null;
 }
 
-/** What `ChatClient` stores of a thread. */
+/** The data that `ChatClient` stores for a thread. */
 export interface StoredChat {
   messages: any[];
   resume?: any;
@@ -55,7 +55,7 @@ const PAUSE_MS = 1000;
  */
 export function withSessionAgent(agent: AgentClient, { history = "request" }: MiddlewareOptions = {}): ChatMiddleware {
   const threads = new SessionAgentThreads(agent);
-  /** The runs whose messages are the conversation. A run that is refused before has only what it was given. */
+  /** The runs whose messages are the conversation. A run that was refused earlier has only its input. */
   const started = new WeakSet<object>();
   const save = async (context: ChatMiddlewareContext, more: ModelMessage[] = []): Promise<void> => {
     const messages = [...context.messages, ...more].filter((message) => !isPlaceholder(message));
@@ -83,7 +83,7 @@ export function withSessionAgent(agent: AgentClient, { history = "request" }: Mi
     async onIteration(context, { iteration }) {
       if (iteration > 0) await save(context);
     },
-    // A run that waits for the user has no other end, and the page must not learn of it before it is stored.
+    // A run that waits for the user ends here, and must be stored before the page is notified.
     async onChunk(context, chunk) {
       const { outcome } = chunk as { outcome?: { type: string; interrupts?: any[] } };
       if (chunk.type !== "RUN_FINISHED" || outcome?.type !== "interrupt") return;
@@ -102,8 +102,8 @@ export function withSessionAgent(agent: AgentClient, { history = "request" }: Mi
 }
 
 /**
- * What a page with `persistence: true` loads: the messages of a thread, and the interrupts that its
- * run waits for. Serve it to users who may read the thread.
+ * Loads the data for a page with `persistence: true`: the messages of a thread, and the interrupts that
+ * its run waits for. Serve it only to users who may read the thread.
  */
 export async function hydrateThread(agent: AgentClient, threadId: string): Promise<HydratedThread> {
   if (threadId === "") return { messages: [], activeRun: null, interrupts: null };
@@ -140,7 +140,7 @@ export function chatStorage(
       const [threadId, state] = next.value;
       pause = new AbortController();
       await store(threads, threadId, state).catch(onError);
-      // It stays readable here until it can be read from the agent.
+      // It can be read here until the agent has stored it.
       if (waiting.get(threadId) === state) waiting.delete(threadId);
       if (draftOf(state) !== undefined && waiters === 0) await wait(pauseMs, pause.signal).catch(() => {});
     }
@@ -158,7 +158,7 @@ export function chatStorage(
       if (messages.length === 0 && resume === undefined) return null;
       return { messages, ...(resume !== undefined && { resume }) };
     },
-    // `ChatClient` waits for each write before the next one, and an answer has as many as it has chunks.
+    // `ChatClient` waits for each write before the next one, and writes once per chunk.
     setItem: put,
     removeItem: (threadId) => put(threadId, null),
     async settled() {
@@ -182,7 +182,7 @@ async function store(threads: SessionAgentThreads, threadId: string, state: Stor
   await threads.saveState(threadId, change);
 }
 
-/** The answer of a run that continues or waits. It changes, and becomes an event when the run is over. */
+/** The answer of a run that continues or waits. It becomes an event when the run is over. */
 function draftOf(state: StoredChat | null): UIMessage | undefined {
   const last = state?.messages.at(-1);
   return state?.resume !== undefined && last?.role === "assistant" ? last : undefined;

@@ -5,9 +5,9 @@ import { canonical } from "./openai_items.js";
 import { plainContent, textOf } from "./tanstack_messages.js";
 
 /**
- * The given messages, of which those that are stored are as they are stored. On the wire, TanStack AI
- * joins the texts and calls of an answer of several steps, so a page sends an answer back in another
- * order than the model gave it.
+ * The given messages, with stored messages in their stored form. On the wire, TanStack AI joins the
+ * texts and calls of an answer with several steps, so a page returns an answer in a different order
+ * than the model produced it.
  */
 export function asStored(stored: ModelMessage[], given: ModelMessage[]): ModelMessage[] {
   const turns = turnsOf(stored);
@@ -15,7 +15,7 @@ export function asStored(stored: ModelMessage[], given: ModelMessage[]): ModelMe
   for (const [n, turn] of turnsOf(given).entries()) {
     const known = turns[n];
     if (known === undefined || !isSameTurn(known, turn)) {
-      // A history that departs from the stored one departs to its end.
+      // After the first difference, the given history replaces the stored one.
       turns.length = 0;
       messages.push(...turn);
       continue;
@@ -27,7 +27,7 @@ export function asStored(stored: ModelMessage[], given: ModelMessage[]): ModelMe
   return messages;
 }
 
-/** What the user said, and what tools of the page gave, that is not stored yet. */
+/** The user's messages and the results of page tools that are not stored yet. */
 export function newMessages(stored: ModelMessage[], given: ModelMessage[]): ModelMessage[] {
   const ids = new Set(stored.map(({ id }) => id));
   const results = resultsOf(stored);
@@ -48,7 +48,7 @@ function turnsOf(messages: ModelMessage[]): ModelMessage[][] {
   return turns;
 }
 
-/** Whether two turns say the same, but for results that only one of them has. */
+/** Whether two turns have the same content, ignoring results that only one of them has. */
 function isSameTurn(stored: ModelMessage[], given: ModelMessage[]): boolean {
   const results = resultsOf(given);
   const contentOf = (turn: ModelMessage[]): string =>

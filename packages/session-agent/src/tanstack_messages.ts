@@ -1,9 +1,9 @@
 // Messages of TanStack AI as events, and events as messages.
 //
-// TanStack AI has two shapes of a conversation: the messages that a model is sent (`ModelMessage`), and
-// the messages that a page shows (`UIMessage`), of which one can be several of the first. The log has an
-// event for each `ModelMessage`. If the event alone does not give the message back exactly, its metadata
-// contains what is missing. The first event of a `UIMessage` contains the whole of it.
+// TanStack AI has two formats: the messages that a model receives (`ModelMessage`), and the messages that
+// a page shows (`UIMessage`). A `UIMessage` can correspond to several `ModelMessage`s. The log has an event
+// for each `ModelMessage`. If the event alone can't restore the message exactly, its metadata contains the
+// missing data. The first event of a `UIMessage` contains the whole message.
 
 import {
   convertMessagesToModelMessages,
@@ -14,7 +14,7 @@ import {
 import { canonical } from "./openai_items.js";
 import type { NewEvent, SessionEvent, ToolCall } from "./operations.js";
 
-/** Events that were stored together, and the messages that they are. */
+/** Events that were stored together, and their messages. */
 export interface Unit {
   events: SessionEvent[];
   messages: ModelMessage[];
@@ -24,9 +24,9 @@ export interface Unit {
 
 type EventContent = Pick<SessionEvent, "action" | "content" | "toolCalls" | "toolCallId" | "isError">;
 
-/** The metadata's field for what the event does not contain. */
+/** The metadata field for data that the event can't contain. */
 export const METADATA_KEY = "tanstack";
-/** The API takes ids and names of at most 200 characters. */
+/** The API accepts ids and names of at most 200 characters. */
 const LONGEST_ID = 200;
 
 /** The events of messages for a model, without ids. `before`: the messages that they follow. */
@@ -85,8 +85,8 @@ export const uiMessagesOf = (unit: Unit): UIMessage[] =>
   unit.ui === undefined ? modelMessagesToUIMessages(unit.messages) : [unit.ui];
 
 /**
- * A text that two messages for a model have in common if they say the same. A page sends an answer
- * back with another id and another time than the model gave it.
+ * A canonical text: equal for messages with the same content. A page returns an answer with another id
+ * and another time than the model assigned.
  */
 export function sameMessage({ role, content, toolCalls = [], toolCallId, error }: ModelMessage): string {
   const calls = toolCalls.map(({ id, function: called }) => [id, called.name, called.arguments]);
@@ -168,14 +168,14 @@ function plainMessage({ action, content, toolCalls, toolCallId, isError }: Event
   }
 }
 
-/** The texts of a content or of a message's parts, or `undefined`: there are none. */
+/** The texts of a content or of a message's parts. `undefined`: there are none. */
 export function textOf(content: ModelMessage["content"] | UIMessage["parts"]): string | undefined {
   if (typeof content === "string") return content;
   const texts = (content ?? []).flatMap((part) => (part.type === "text" ? [part.content] : []));
   return texts.length > 0 ? texts.join("\n") : undefined;
 }
 
-/** One text means the same as a list of one text, and an empty text the same as none. */
+/** A text is equivalent to a list of one text, and an empty text to none. */
 export function plainContent(content: ModelMessage["content"]): ModelMessage["content"] {
   const [only, ...more] = Array.isArray(content) ? content : [];
   const plain = only?.type === "text" && more.length === 0 ? only.content : content;

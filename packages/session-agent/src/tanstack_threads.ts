@@ -1,7 +1,7 @@
 // Threads of TanStack AI in the sessions of an agent: a thread is the session that has its id.
 //
-// The library saves a thread as a whole. Here a save appends what is new. Where the saved thread departs
-// from the stored one, it begins a branch, so the log keeps what was replaced.
+// The library saves whole threads. Here, a save appends only new messages. If the saved thread differs
+// from the stored one, a branch begins at the first difference, so the log preserves the replaced messages.
 
 import type { ModelMessage, UIMessage } from "@tanstack/ai";
 import type { AgentClient } from "./agent.js";
@@ -20,17 +20,17 @@ import {
   unitsOf,
 } from "./tanstack_messages.js";
 
-/** What a thread has in addition to its messages, in its session's metadata. */
+/** The fields of a thread besides its messages, stored in its session's metadata. */
 export interface ThreadState {
   /** The interrupts that a run waits for. */
   interrupts?: { runId: string; pending: any[] };
-  /** What a page needs to continue a run. */
+  /** The data with which a page continues a run. */
   resume?: any;
   /** The answer that is still being written, and the number of messages before it. */
   draft?: { message: UIMessage; after: number };
 }
 
-/** What a save has to write. */
+/** The changes that a save writes. */
 interface Change {
   /** The event that the new ones follow. */
   parentId: string | null;
@@ -39,7 +39,7 @@ interface Change {
 
 /** The most times that a save is repeated after other writers. */
 const TRIES = 10;
-/** Longer ids of threads are hashed. The API takes 200 characters. */
+/** Longer thread ids are hashed. The API's limit is 200 characters. */
 const LONGEST_ID = 200;
 
 /** The threads of TanStack AI, in an agent. */
@@ -52,16 +52,16 @@ export class SessionAgentThreads {
     this.#agent = agent;
   }
 
-  /** The messages of a thread as a model is sent them, or `[]`. */
+  /** The messages of a thread in the format for models. `[]`: the thread doesn't exist. */
   async loadThread(threadId: string): Promise<ModelMessage[]> {
     this.#known = { threadId, ...(await this.#read(threadId)) };
     return unitsOf(this.#known.events).flatMap(({ messages }) => messages);
   }
 
-  /** Stores a thread, whole. Messages that are stored already, with another id or time, stay as they are. */
+  /** Stores a whole thread. Messages that are already stored, even with another id or time, are not changed. */
   async saveThread(threadId: string, messages: ModelMessage[]): Promise<void> {
     await this.#save(threadId, messages.length, (units, leafId) => {
-      // What was stored as a page's message is retained whole, or departed from at its beginning.
+      // A message of a page is preserved whole, or replaced from its beginning.
       const stored = units.flatMap((unit) =>
         unit.messages.map((message, n) => ({
           message,
@@ -126,7 +126,7 @@ export class SessionAgentThreads {
     return await readPath(await this.#session(threadId), Infinity, () => 1);
   }
 
-  /** Writes what `changeOf` finds to be new of `count` messages. If another writer was faster, it is asked again. */
+  /** Writes the changes that `changeOf` returns for `count` messages. Calls it again if another writer was faster. */
   async #save(
     threadId: string,
     count: number,
@@ -146,7 +146,7 @@ export class SessionAgentThreads {
         this.#known = { threadId, ...(change === null ? path : await write(session, change, path)) };
         return;
       } catch (error) {
-        // What was known can be older than what another writer did.
+        // The cached state may be older than another write.
         const isStale = known !== undefined || error instanceof LeafMovedError;
         if (!isStale || attempt >= TRIES) throw error;
         known = undefined;
@@ -155,7 +155,7 @@ export class SessionAgentThreads {
   }
 }
 
-/** Writes a change, and gives the path of the thread after it. */
+/** Writes a change. Returns the thread's path after it. */
 async function write(
   session: SessionClient,
   { parentId, events }: Change,
@@ -163,7 +163,7 @@ async function write(
 ): Promise<Path> {
   const prefix = path.slice(0, path.findIndex(({ id }) => id === parentId) + 1);
   if (events.length === 0) {
-    // Messages were removed from the end. The log keeps them as a branch.
+    // Messages were removed from the end. They remain in the log as a branch.
     await session.setLeaf({ id: parentId! });
     return { events: prefix, leafId: parentId };
   }
@@ -206,7 +206,7 @@ function departureOf<Stored, Message>(
   return at < 0 ? messages.length : at;
 }
 
-/** The event that what replaces `event` follows. Without an `event`, the branch continues at its end. */
+/** The parent for replacements of `event`. Without an `event`, the branch continues at its end. */
 const parentAt = (event: SessionEvent | undefined, leafId: string | null): string | null =>
   event === undefined ? leafId : event.parentId;
 

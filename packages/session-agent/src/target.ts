@@ -45,7 +45,7 @@ const HOST = "https://session-agent";
 const ADDRESS = /^(https?:\/\/|\/|$)/i;
 const NO_TARGET = "The first argument of sessionAgent must be a service binding, a Durable Object namespace, or a URL.";
 
-/** The ways to the agent `name`. `transport`: "auto", "call" or "fetch". */
+/** The transports to the agent `name`. `transport`: "auto", "call" or "fetch". */
 export function targetOf(
   target: Target,
   name: string,

@@ -1,7 +1,7 @@
-// `session-agent/testing`: a language model without an account and without a network, for tests of
-// a class of your own. It has the shape of the AI SDK's models, and needs no package of the SDK.
+// `session-agent/testing`: a language model that requires no account and no network, for tests of your
+// own class. It has the interface of the AI SDK's models, but requires no package of the SDK.
 
-/** A call of a tool, as the model asks for it. */
+/** A tool call of the model. */
 export interface MockToolCall {
   toolName: string;
   input: object;
@@ -9,7 +9,7 @@ export interface MockToolCall {
   toolCallId?: string;
 }
 
-/** An answer of the model: a text, or its parts. An `Error` is thrown, as a provider's would be. */
+/** An answer of the model: a text, or its parts. An `Error` is thrown, like an error of a provider. */
 export type MockAnswer =
   | string
   | Error
@@ -21,7 +21,7 @@ export type MockAnswer =
       outputTokens?: number;
     };
 
-/** What a request is for: a step of a turn, or work that the agent does besides. */
+/** The purpose of a request: a step of a turn, or other work of the agent. */
 export type MockPurpose = "turn" | "learn" | "consolidate" | "summary";
 
 /** A request to the model. */
@@ -40,9 +40,9 @@ export interface MockRequest {
 }
 
 /**
- * Answers for the steps of turns, in their order, or a function that is asked for each request. For a
- * request that is not a turn's, and where the function gives `undefined`, the model has an answer of its
- * own: learning finds nothing, and a summary is a fixed text.
+ * The answers for the steps of turns, in order, or a function that is called for each request. For other
+ * requests, and if the function returns `undefined`, the model has default answers: learning finds
+ * nothing, and a summary is a fixed text.
  */
 export type MockAnswers =
   | MockAnswer
@@ -63,17 +63,17 @@ export interface MockModel {
   readonly provider: string;
   readonly modelId: string;
   readonly supportedUrls: { [mediaType: string]: RegExp[] };
-  /** What the model was asked, the oldest first: the newest 100 requests. */
+  /** The newest 100 requests, oldest first. */
   readonly requests: MockRequest[];
   doGenerate(options: any): Promise<any>;
   doStream(options: any): Promise<any>;
 }
 
-/** How many requests a model remembers. */
+/** The number of requests that a model records. */
 const MAX_REQUESTS = 100;
 
-/** The first words of what the agent asks a model besides turns, and an answer that it can use. */
-const BESIDES: ReadonlyArray<readonly [MockPurpose, string, string]> = [
+/** The first words of requests that are not turns, and a valid answer for each. */
+const OTHER_REQUESTS: ReadonlyArray<readonly [MockPurpose, string, string]> = [
   ["learn", "Learn from this conversation", '{"changes": []}'],
   ["consolidate", "Consolidate these entries", '{"changes": []}'],
   ["summary", "Summarize this conversation", "A summary of the mock model."],
@@ -83,9 +83,9 @@ const BESIDES: ReadonlyArray<readonly [MockPurpose, string, string]> = [
 const REMINDER = "These blocks have changed since your instructions were written.";
 
 /**
- * A model that answers what a test says. Without `answers` it repeats the user's text. A list that is
- * used up is an error that names the request. Create the model outside `model()`, which is called for
- * each answer.
+ * A model with the answers of a test. Without `answers`, it repeats the user's text. After the last
+ * answer of a list, the next request fails with an error that names it. Create the model outside
+ * `model()`, which is called for each answer.
  */
 export function mockModel(
   answers: MockAnswers = () => undefined,
@@ -121,9 +121,9 @@ export function mockModel(
   }
 
   async function answerTo(request: MockRequest): Promise<MockAnswer> {
-    const besides = BESIDES.find(([purpose]) => purpose === request.purpose)?.[2];
-    if (typeof answers === "function") return (await answers(request)) ?? besides ?? `You said: ${request.text}`;
-    if (besides !== undefined) return besides;
+    const builtIn = OTHER_REQUESTS.find(([purpose]) => purpose === request.purpose)?.[2];
+    if (typeof answers === "function") return (await answers(request)) ?? builtIn ?? `You said: ${request.text}`;
+    if (builtIn !== undefined) return builtIn;
     if (left === undefined) return answers as MockAnswer;
     const next = left.shift();
     if (next !== undefined) return next;
@@ -149,7 +149,7 @@ interface Answer {
   usage: unknown;
 }
 
-/** An answer's end, as each specification has it. */
+/** The end of an answer, in the format of each specification. */
 function endOf(
   version: string,
   reason: string,
@@ -193,7 +193,7 @@ function requestOf(prompt: any[], tools: any[]): MockRequest {
   const since = prompt.slice(newest + 1).filter(({ role }) => role === "tool");
   const text = textOf(prompt[newest]?.content).split(REMINDER)[0]!.trimEnd();
   return {
-    purpose: BESIDES.find(([, begins]) => text.startsWith(begins))?.[0] ?? "turn",
+    purpose: OTHER_REQUESTS.find(([, begins]) => text.startsWith(begins))?.[0] ?? "turn",
     system: prompt
       .filter(({ role }) => role === "system")
       .map(({ content }) => content)

@@ -1,4 +1,4 @@
-// Whole sessions as files of JSON lines, out and in. Both are streamed: neither side has a whole file in memory.
+// Exports and imports sessions as files of JSON lines. Both are streamed: neither side has a whole file in memory.
 
 import { textReaderOf } from "./bytes.js";
 import { errorFrom } from "./error_codes.js";
@@ -38,7 +38,7 @@ const PIECE_BYTES = 64 * 1024;
 /** A file's last line is short, so a longer end is not parsed. */
 const END_BYTES = 16 * 1024;
 
-/** The file as a stream of bytes. The stream fails where the file was cut off or broke. */
+/** The file as a stream of bytes. The stream fails if the file is incomplete or the connection breaks. */
 export async function exportSession(
   connection: Connection,
   id: string,
@@ -134,7 +134,7 @@ export function counting(onProgress: TransferOptions["onProgress"]): TransformSt
   });
 }
 
-/** Passes a file on, and fails at its end if its last line is not of the type `type`. */
+/** Passes a file through, and fails at its end if its last line doesn't have the type `type`. */
 export function whole(operation: string, type: string): TransformStream<Uint8Array, Uint8Array> {
   let end = new Uint8Array(0);
   return new TransformStream<Uint8Array, Uint8Array>({

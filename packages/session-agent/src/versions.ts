@@ -1,8 +1,8 @@
-// The versions that this package works with. The README, the guides, the templates and each
-// package.json say the same: tests/scripts/versions.test.mjs compares them with this file.
+// The versions that this package supports. The README, the guides, the templates and each package.json
+// repeat them: tests/scripts/versions.test.mjs compares them with this file.
 
 export const VERSIONS = {
-  /** `worker`: what the oldest wrangler needs. */
+  /** `worker`: required by the oldest supported wrangler. */
   node: { client: "20.0.0", worker: "22.12.0" },
   wrangler: { oldest: "4.124.0", newest: "4.164.0" },
   /** The oldest: since this date, a Worker that binds an object can call its methods. */

@@ -1,4 +1,4 @@
-// A whole agent as a file of JSON lines, out and in. Both are streamed: neither side has a whole file in memory.
+// Exports and imports a whole agent as a file of JSON lines. Both are streamed: neither side has a whole file in memory.
 
 import type { Connection } from "./connection.js";
 import { NetworkError } from "./errors.js";
@@ -6,30 +6,30 @@ import type { ImportedAgent } from "./operations.js";
 import { counting, type ImportFile, streamOf, type TransferOptions, whole } from "./transfer.js";
 
 export interface ExportAgentOptions extends TransferOptions {
-  /** The `after` of the last `cursor` line of an export that broke off. */
+  /** The `after` of the last `cursor` line of an interrupted export. */
   after?: string | undefined;
 }
 
 export interface ImportAgentOptions extends TransferOptions {
-  /** The file is trusted with where blocks and servers of tools live, and with frozen prompts. */
+  /** Trusts the file's sources of blocks, tool servers and frozen prompts. */
   allowSources?: boolean | undefined;
   /**
-   * A file that is longer is sent in several requests, each of whole sessions: 64 MiB, below
-   * what Cloudflare takes in one request of any plan. A request has 2,000 sessions at most.
+   * A longer file is sent in several requests, each with whole sessions. Default: 64 MiB, below
+   * Cloudflare's limit for a request on any plan. A request has at most 2,000 sessions.
    */
   partBytes?: number | undefined;
 }
 
 const NEWLINE = 10;
 const PART_BYTES = 64 * 2 ** 20;
-/** The most sessions of one request, whose work is then a few seconds of the agent's processor. */
+/** The most sessions of one request, which then takes a few seconds of the agent's CPU time. */
 const PART_SESSIONS = 2_000;
 const DONE = '{"type":"done"';
 const END = '{"type":"end"';
 
 const encoder = new TextEncoder();
 
-/** The file as a stream of bytes. The stream fails where the file was cut off or broke. */
+/** The file as a stream of bytes. The stream fails if the file is incomplete or the connection breaks. */
 export async function exportAgent(
   connection: Connection,
   { signal, retry, trace, onProgress, after }: ExportAgentOptions = {},
@@ -39,7 +39,7 @@ export async function exportAgent(
   return response.body!.pipeThrough(counting(onProgress)).pipeThrough(whole("exportAgent", "done"));
 }
 
-/** Brings a file in, part by part. Sessions that are there already are not written again. */
+/** Imports a file part by part. Existing sessions are not written again. */
 export async function importAgent(
   connection: Connection,
   file: ImportFile,
@@ -72,7 +72,7 @@ function add(sum: ImportedAgent, part: ImportedAgent): void {
   }
 }
 
-/** Cuts a file between two sessions. Each part is a file by itself. */
+/** Splits a file between sessions. Each part is a complete file. */
 class Parts {
   isOver = false;
   #lines: AsyncGenerator<Uint8Array, void, undefined>;
@@ -92,7 +92,7 @@ class Parts {
     for (;;) {
       const { done, value: line } = await this.#lines.next();
       if (done) {
-        // The agent's error explains what is wrong with a file that has no end.
+        // The agent reports a file without an end.
         this.isOver = true;
         return;
       }

@@ -1,8 +1,8 @@
-// A context in the shape of Workers AI's chat completions.
+// Converts a context to the format of Workers AI's chat completions.
 
 import type { ModelMessage } from "./events.js";
 
-/** Turns a context into the input of one provider. It keeps no state. */
+/** Converts a context to the input of one provider. It has no state. */
 export interface ModelFormatAdapter<Input = unknown> {
   readonly name: string;
   toModelMessages(systemInstructions: string[], messages: ModelMessage[]): Input;

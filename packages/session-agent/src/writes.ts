@@ -21,9 +21,9 @@ type Run = (operation: string, input: object, options?: CallOptions) => Promise<
 /** With a `kind`, a missing block is defined first. */
 export interface SetBlock extends SetBlockInput {
   kind?: "writable";
-  /** For a block that is defined: one line, which the block's header in the prompt shows. */
+  /** If the block is defined by this call: a line that its header in the prompt shows. */
   description?: string;
-  /** For a block that is defined: its budget. */
+  /** If the block is defined by this call: its budget. */
   maxTokens?: number;
 }
 
@@ -46,7 +46,7 @@ export async function setBlock(
     ...(description !== undefined && { description }),
     ...(maxTokens !== undefined && { maxTokens }),
   };
-  // Without a kind, the agent checks the other two.
+  // Without a kind, the agent checks the other two fields.
   if (kind === undefined) return await run("setBlock", { ...input, ...defined }, options);
   try {
     return await run("setBlock", input, options);

@@ -19,7 +19,7 @@ export interface UseAgentOptions {
   name?: string;
   /** A token, or a function that returns one. Never put the Worker's secret into a page. */
   token?: AgentOptions["token"];
-  /** Asks your server for the agent and a token. It is called again before the token expires, and when it is refused. */
+  /** Gets the agent and a token from your server. Called again before the token expires, and when the agent refuses it. */
   login?: () => Promise<LoginAnswer>;
 }
 
@@ -54,7 +54,7 @@ export class Login {
     return await this.#unless((known) => known === refused);
   }
 
-  /** The current login, or one for all who found it of no use at the same time. */
+  /** The current login. Callers whose logins were refused at the same time share one new login. */
   async #unless(isUseless: (known: Known) => boolean): Promise<Known> {
     const current = this.#current;
     const known = await current?.catch(() => undefined);
@@ -79,7 +79,7 @@ export class Login {
     if (typeof named !== "string" || named === "")
       throw new TypeError("`useAgent` needs the agent's `name`, or a `login` that returns it as `agent`.");
     const own = typeof token === "function" ? await token() : token;
-    // A function is asked for each request, as the client does.
+    // A function is called for each request, as in the client.
     if (login === undefined) return { name: named, token: own, renewAt: typeof token === "function" ? 0 : Infinity };
     const { expiresIn } = answer;
     const renewAt = expiresIn === undefined ? Infinity : Date.now() + expiresIn * 1000 - SPARE_MS;

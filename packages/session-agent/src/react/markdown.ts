@@ -46,7 +46,7 @@ function endOfBlock(lines: readonly string[], from: number): number {
   if (item !== null) {
     const isOrdered = /\d/.test(item[2]!);
     const indent = item[1]!.length + 1;
-    // Indented lines belong to the item, and so do lines of text that no empty line parts from it.
+    // Indented lines belong to the item, and so do lines of text that directly follow it.
     for (; at < lines.length; at += 1) {
       const line = lines[at]!;
       const other = ITEM.exec(line);
@@ -121,7 +121,7 @@ const TAGS: { readonly [mark: string]: string } = { "**": "strong", __: "strong"
 
 function inlineOf(text: string, depth: number): ReactNode[] {
   const shown: ReactNode[] = [];
-  // A mark without an end is text, as are all later ones like it.
+  // An unclosed mark is text, and so are later marks of its kind.
   const unended = new Set<string>();
   const form = new RegExp(INLINE);
   let from = 0;

@@ -93,9 +93,8 @@ export function openCalls(messages: readonly UiMessage[]): Map<string, string> {
 }
 
 /**
- * The failures of turns at their messages: at what a turn said, or else at the message that it did
- * not answer. `turns` are failed ones, the newest first. `failuresByMessage` are failures by message of which
- * there may be no record yet.
+ * The failures of turns by message: by the turn's answer, or by the message that has no answer. `turns`
+ * are failed ones, the newest first. `failuresByMessage` may have no records yet.
  */
 export function failuresOf(
   messages: readonly UiMessage[],
@@ -116,7 +115,7 @@ export function failuresOf(
   return failures;
 }
 
-/** The newest user message up to a time, if nothing answers it. */
+/** The newest user message up to a time, if it has no answer. */
 function unansweredBefore(messages: readonly UiMessage[], time: number): string | undefined {
   const index = messages.findLastIndex(({ role, createdAt }) => role === "user" && Number(createdAt) <= time);
   return index < 0 || messages[index + 1]?.role === "assistant" ? undefined : messages[index]!.id;

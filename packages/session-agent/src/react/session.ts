@@ -1,6 +1,6 @@
 // A live session. The socket receives answers and changes of other clients; operations use HTTP, whose
-// errors have codes. Messages are queued while offline. After a lost connection, the log shows what the
-// agent has: messages have ids, so missing ones are sent again, and a turn's chunks are replayed.
+// errors have codes. Messages are queued while offline. After a lost connection, the log shows which
+// messages the agent has: they have ids, so missing ones are sent again, and a turn's chunks are replayed.
 
 import type { InputAnswers } from "../input_request.js";
 import type { SessionClient } from "../session.js";
@@ -43,7 +43,7 @@ export class SessionStore extends Store<SessionView> {
   #branchesOf = "";
   #connection: SessionView["connection"] = "connecting";
   #error: Error | null = null;
-  /** Since the socket opened: whether the agent has said if a turn runs, and whether the log was read. */
+  /** Since the socket opened: whether the agent has reported the running turn, and whether the log was read. */
   #isAnswered = false;
   #isInStep = false;
   /** The number of times that the socket opened, and for which of them the log was read. */
@@ -209,7 +209,7 @@ export class SessionStore extends Store<SessionView> {
     this.#connection = "offline";
     this.#isAnswered = false;
     this.#isInStep = false;
-    // A browser hides why a socket was refused, so ask by a request.
+    // A browser hides why a socket was refused, so a request determines the reason.
     if (!wasOpen) void this.#read();
     this.#show();
   }
@@ -299,7 +299,7 @@ export class SessionStore extends Store<SessionView> {
     this.#show();
   }
 
-  /** When the agent has answered after the socket opened, sends what it lacks. */
+  /** When the agent has answered after the socket opened, sends the missing messages. */
   #getInStep(): void {
     if (this.#isInStep || !this.#isAnswered || this.#readFor !== this.#opened) return;
     this.#isInStep = true;

@@ -56,7 +56,7 @@ export type ChatPart<Tools = { [name: string]: unknown }> =
   | { type: "reasoning"; text: string }
   | { type: "file"; url: string; mediaType: string; filename?: string }
   | { type: "step-start" }
-  /** A tool asks the user: see `InputRequestForm`. */
+  /** A tool's questions to the user: see `InputRequestForm`. */
   | { type: "data-input-request"; id: string; data: InputRequest }
   | CallPartOf<Tools>;
 

@@ -1,17 +1,17 @@
 // Addresses as npm `agents` writes them, and its `getAgentByName`.
 
-/** The addresses of every object begin so, whatever the class and the binding are called. */
+/** The prefix of every object's address, for any name of the class and the binding. */
 const ADDRESS = "/agents/session-agent/";
 
 /**
- * A request with this object's own address: `routeAgentRequest` of npm `agents` hands on
- * `/agents/my-agent/…`, and an agent's name as the address encodes it. `name`: the object's.
+ * The request with this object's own address: `routeAgentRequest` of npm `agents` passes
+ * `/agents/my-agent/…`, and the agent's name as encoded in the address. `name`: the object's name.
  */
 export function addressOf(request: Request, name: string | undefined): Request {
   const url = new URL(request.url);
   const [, first, kind, agent, ...rest] = url.pathname.split("/");
   if (first !== "agents" || !kind || !agent) return request;
-  // The object was found by the name as the address has it.
+  // The object was found by the encoded name.
   const segment = agent === name ? encodeURIComponent(name) : agent;
   const pathname = [`${ADDRESS}${segment}`, ...rest].join("/");
   return pathname === url.pathname ? request : new Request(Object.assign(url, { pathname }), request);
@@ -24,8 +24,8 @@ interface Namespace {
 }
 
 /**
- * An object over its binding. The types of Workers' own stubs go through values of any type
- * without end (TS2589); here a method has the type that it has in the class.
+ * An object over its binding. Workers' own stub types recurse endlessly through values of type `any`
+ * (TS2589); here, each method has the type that it has in the class.
  */
 export type AgentStub<Agent> = {
   [Name in keyof Agent as Agent[Name] extends (...given: never[]) => unknown ? Name : never]: Agent[Name] extends (
@@ -37,7 +37,7 @@ export type AgentStub<Agent> = {
     : never;
 };
 
-/** Who names no class has that of the namespace. */
+/** Without an explicit class, the type is that of the namespace. */
 interface Unnamed {
   unnamed: never;
 }
@@ -51,7 +51,7 @@ type StubOf<Agent, Given> = [Agent] extends [Unnamed]
     : any
   : AgentStub<Agent>;
 
-/** The object of this name, with the methods of the namespace's class. It needs no call to be there. */
+/** The object with this name, with the methods of the namespace's class. It is created on first use. */
 export function getAgentByName<Agent = Unnamed, Given extends Namespace = Namespace>(
   namespace: Given,
   name: string,

@@ -1,31 +1,31 @@
-// Functions as homes of blocks. The core asks for them as it asks a service.
+// Functions as backends of blocks. The core calls them like a service.
 
 import type { BlockKind, BlockRetention, BlockSource, Metadata, Tags } from "../operations.js";
 import { isOwn, kindOf } from "./providers.js";
 
-/** The home of a block. Each function may be async. */
+/** The backend of a block. Each function may be async. */
 export interface BlockProvider {
   /** Called first, with the block's label. */
   init?(label: string): void;
   /** The block's text; for a loadable block, the keys and descriptions of its documents. */
   get?(request: BlockRequest): any;
   /**
-   * Takes the new text of a writable block: `set(content, request)`. Of an entry or a document, its
-   * key comes first: `set(key, content, description, request)`.
+   * Stores the new text of a writable block: `set(content, request)`. For an entry or a document, the
+   * first argument is its key: `set(key, content, description, request)`.
    */
   set?(first: string, second?: any, description?: any, request?: any): any;
   /** Finds entries: texts, or objects with `content`, `key` and `title`. */
   search?(query: string, request: BlockRequest): any;
   /** A document by its key, or `null`. */
   load?(key: string, request: BlockRequest): any;
-  /** Erases an entry or a document that is purged. `false`: there was none. Left out: nothing is erased here. */
+  /** Erases an entry or a document that is purged. `false`: it doesn't exist. If absent, nothing is erased here. */
   delete?(key: string, request: BlockRequest): any;
 }
 
-/** A block as `defineBlock` takes it, with its home. */
+/** A block in the format of `defineBlock`, with its backend. */
 export interface OwnBlock {
   label: string;
-  /** Left out: what the provider's functions say; without a provider, `writable`. A block with a `source` needs it. */
+  /** Default: determined by the provider's functions; without a provider, `writable`. Required with a `source`. */
   kind?: BlockKind;
   description?: string;
   maxTokens?: number;
@@ -36,7 +36,7 @@ export interface OwnBlock {
   tags?: Tags;
   retention?: BlockRetention;
   source?: BlockSource;
-  /** Left out: the block is stored in the object. */
+  /** If absent, the block is stored in the object. */
   provider?: BlockProvider;
 }
 
@@ -61,7 +61,7 @@ export interface BlockRequest {
 export class OwnBlocks {
   #providers = new Map<string, BlockProvider>();
 
-  /** The blocks as `defineBlock` takes them. One that is none is left out, and said. */
+  /** The blocks in the format of `defineBlock`. Invalid ones are omitted and reported. */
   define(blocks: OwnBlock[], service: string, logFailure: (what: string, error: unknown) => void): object[] {
     return blocks.flatMap((given, n) => {
       if (typeof given?.label !== "string") {
@@ -72,7 +72,7 @@ export class OwnBlocks {
     });
   }
 
-  /** One block as `defineBlock` takes it. From now on its provider is asked. */
+  /** A block in the format of `defineBlock`. From now on, its provider is called. */
   add({ provider, ...block }: OwnBlock, service: string): object {
     if (provider === undefined || provider === null)
       return block.kind === undefined && block.source === undefined ? { ...block, kind: "writable" } : block;
@@ -84,7 +84,7 @@ export class OwnBlocks {
     return { ...block, kind, source: { service }, modelWrites };
   }
 
-  /** Asks a block's function. If the function fails, the block shows the reason instead of its content. */
+  /** Calls a block's function. If the function fails, the block shows the reason instead of its content. */
   async ask(path: string, request: BlockRequest): Promise<Response> {
     const provider = this.#providers.get(request.label.toLowerCase());
     if (provider === undefined) return new Response("There is no such block any more.", { status: 404 });

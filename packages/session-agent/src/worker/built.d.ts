@@ -12,7 +12,7 @@ declare module "#built" {
     static inside: {
       fetch(object: object, request: Request, granted: string | undefined): Promise<Response>;
       call(object: object, operation: string, json: string): Promise<string>;
-      /** A read that waits for nothing: its JSON, or what it throws. `undefined`: it has to wait. */
+      /** A synchronous read: its JSON, or the thrown error. `undefined`: the read must wait. */
       callNow(object: object, operation: string, json: string): string | Error | undefined;
       /** The JSON of an input. Throws if the input is not an object. */
       textOf(operation: string, input: unknown): string;
@@ -40,7 +40,7 @@ declare module "cloudflare:workers" {
   }
 }
 
-// The types of the runtime, which a project has of `wrangler types` or of `@cloudflare/workers-types`.
+// The types of the runtime, which a project gets from `wrangler types` or `@cloudflare/workers-types`.
 
 declare namespace Rpc {
   interface DurableObjectBranded {

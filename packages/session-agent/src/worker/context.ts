@@ -1,5 +1,5 @@
-// Labeled texts of an agent as `Context` has them: read and written at once, shown to a model as XML, and edited by one
-// tool.
+// The labeled texts of an agent's `Context`: read and written synchronously, shown to a model as XML, and edited by
+// one tool.
 
 import { type MemoryTool, toolsOf } from "../ai_sdk.js";
 import { estimateStringTokens } from "../compact.js";
@@ -26,13 +26,13 @@ export interface ContextBlock extends StoredBlock {
   tokens: number;
 }
 
-/** A block that is there from the beginning. */
+/** A block that exists from the beginning. */
 export interface PredefinedBlock extends BlockMetadata {
   label: string;
   defaultContent?: string;
 }
 
-/** Where a `Context` keeps its texts. */
+/** Stores the texts of a `Context`. */
 export interface BlockStore {
   getBlocks(): Record<string, StoredBlock>;
   getBlock(label: string): StoredBlock | null;
@@ -41,7 +41,7 @@ export interface BlockStore {
   clearBlocks(): unknown;
 }
 
-/** Blocks of the object itself. Also a provider of one of them, which a `Session` takes. */
+/** Blocks of the object itself. Also a provider of one of them, for a `Session`. */
 export class AgentContextProvider extends BlockProvider implements BlockStore {
   /** Defines blocks of a `Context`, as fields of the class do. */
   define(blocks: PredefinedBlock[]): void {
@@ -64,7 +64,7 @@ export class AgentContextProvider extends BlockProvider implements BlockStore {
   async setBlock(label: string, content: string, metadata?: BlockMetadata): Promise<void> {
     const { readonly: _, ...more } = metadata ?? {};
     const isNew = metadata !== undefined || this.getBlock(label) === null;
-    // Both have run when this method returns: nothing is waited for in between.
+    // Both have run when this method returns: there is no await in between.
     await Promise.all([
       ...(isNew ? [this.inside.call("defineBlock", { label, kind: "writable", ...more })] : []),
       this.inside.call("setBlock", { label, content }),
@@ -94,7 +94,7 @@ export class Context {
   getBlocks(): Record<string, ContextBlock> {
     const found = Object.values(this.#store.getBlocks());
     const isDefined = ({ label }: StoredBlock) => this.#predefined.some((block) => block.label === label);
-    // In the order of the definitions, so that the prompt's order does not depend on what was written.
+    // In the order of the definitions, so that the prompt's order doesn't depend on the writes.
     const defined = this.#predefined.map(
       (block) => found.find(({ label }) => label === block.label) ?? defaultOf(block),
     );
@@ -107,7 +107,7 @@ export class Context {
     return found === null ? null : this.#whole(found);
   }
 
-  /** Writes a text. The block is made, if it is not there. */
+  /** Writes a text. Creates the block if it is missing. */
   setBlock(label: string, content: string, metadata?: BlockMetadata): ContextBlock {
     const before = this.getBlock(label);
     if (before?.readonly) throw new Error(`Block \`${label}\` is readonly.`);
@@ -130,12 +130,12 @@ export class Context {
     reported(this.#store.deleteBlock(label));
   }
 
-  /** Writable blocks go back to their default texts. */
+  /** Resets writable blocks to their default texts. */
   clearBlocks(): void {
     reported(this.#store.clearBlocks());
   }
 
-  /** The blocks as a model reads them. */
+  /** Renders the blocks for a model. */
   toString(): string {
     return Object.values(this.getBlocks())
       .filter(({ content, readonly }) => content !== "" || !readonly)

@@ -1,16 +1,16 @@
-// Tokens as the class counts them. The core counts synchronously,
-// so a number that arrives late is used from the next time on.
+// Counts tokens with the class's function. The core counts synchronously, so the result of a promise is
+// used from the next count on.
 
-/** The texts whose late numbers are remembered. */
+/** The most texts whose asynchronous counts are cached. */
 const MAX_KNOWN = 500;
 
-/** The texts whose numbers are pending. Further texts are estimated in the meantime. */
+/** The most texts with pending counts. Further texts are estimated in the meantime. */
 const MAX_LATE = 500;
 
-/** How many counters of the isolate are asked right now, one inside of another. */
+/** The number of nested counter calls in the isolate. */
 let depth = 0;
 
-/** Whether a counter is asked right now: the core is in the middle of its work then. */
+/** Whether a counter is running: the core is then in the middle of its work. */
 export const isCounting = (): boolean => depth > 0;
 
 export class OwnCounter {
@@ -27,7 +27,7 @@ export class OwnCounter {
   count(text: string): number | undefined {
     const known = this.#known.get(text);
     if (known !== undefined) return known;
-    // A counter that runs operations would be asked by them for the same text, without end.
+    // A counter that runs operations would be called for the same text by them, in an endless recursion.
     if (this.#late.has(text) || this.#late.size >= MAX_LATE) return undefined;
     depth += 1;
     try {
@@ -54,14 +54,14 @@ export class OwnCounter {
     this.#known.set(text, count);
   }
 
-  /** Once: texts are counted by the hundred. */
+  /** Logs only the first failure: texts are counted by the hundred. */
   #logFailure(error: unknown): void {
     if (!this.#hasFailed) console.error("session-agent: `countTokens` failed, and tokens are estimated", error);
     this.#hasFailed = true;
   }
 }
 
-/** A number of tokens that the core can add up, or nothing. */
+/** A valid number of tokens, or `undefined`. */
 function whole(count: unknown): number | undefined {
   return typeof count === "number" && count >= 0 && count <= Number.MAX_SAFE_INTEGER ? Math.ceil(count) : undefined;
 }

@@ -1,6 +1,6 @@
-// A hook's time is bounded, as that of a call to another Worker is.
+// Bounds the time of a hook, like that of a call to another Worker.
 
-/** `work`, or an error after this many milliseconds. The timer does not outlive the work. */
+/** The result of `work`, or an error after this many milliseconds. The timer is cleared when the work ends. */
 export async function within<Answer>(
   ms: number,
   what: string,

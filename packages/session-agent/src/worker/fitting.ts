@@ -1,12 +1,12 @@
-// Whether what the class is used with is of a version that it works with. A wrong version is refused in a sentence that
-// names it and the fix.
+// Checks that the runtime, the model and the tools have supported versions. The error message names the version and
+// the fix.
 
 import { VERSIONS } from "../versions.js";
 
 /** Without this flag of the runtime, no Worker can call a method of an object. */
 const NEEDED = "rpc";
 
-/** The problem of the Worker's date and flags, or `null`. Older runtimes don't say them. */
+/** The problem of the Worker's date and flags, or `null`. Older runtimes don't report them. */
 export function problemOfDate(
   flags: { [flag: string]: boolean } | undefined = (globalThis as any).Cloudflare?.compatibilityFlags,
 ): string | null {

@@ -1,5 +1,5 @@
-// The methods of a class that extends SessionAgent, as the core reaches them: a service that is bound only in the
-// object, and what is deployed for the class.
+// The core's access to the methods of a class that extends SessionAgent: a service that is bound only in the object,
+// and the class's deployed parts.
 
 import { rightsText } from "../rights.js";
 import { type BlockRequest, type InferredBlock, type OwnBlock, OwnBlocks } from "./blocks.js";
@@ -10,14 +10,14 @@ import { type ModelRequest, isLanguageModel, type LanguageModelLike, lateAnswer,
 import { OwnOffer, type OwnMcp } from "./mcp.js";
 import { type ToolRequest, OwnToolbox, type OwnTools } from "./tools.js";
 
-/** The binding by which the core asks the class, as `OWN_CLASS` in base/outbound.rs. */
+/** The binding with which the core calls the class, as `OWN_CLASS` in base/outbound.rs. */
 const SERVICE = "SESSION_AGENT_CLASS";
 
 /** The names of models that are methods: see `summaryModel` and `EMBEDDING_MODEL`. */
 const SUMMARY = "summarize";
 const VECTORS = "embed";
 
-/** The listing that the class gives before its object answers anything has as long. */
+/** The time limit of the class's listings, which run before its object answers anything. */
 const LISTING_MS = 10_000;
 const NOTICE_MS = 10_000;
 
@@ -26,10 +26,10 @@ const SOCKET_S = 3600;
 
 /**
  * The rights of a request: the fields of `mintToken`. A field that is `undefined` or `null` is
- * refused, because a field that is missing gives more.
+ * refused, because a missing field grants more.
  */
 export interface Grant {
-  /** The only session that the request may use. Left out: all sessions. */
+  /** The only session that the request may use. Default: all sessions. */
   sessionId?: string;
   preset?: "chat" | "read" | "model";
   operations?: string[];
@@ -42,7 +42,7 @@ export interface Grant {
     purge?: boolean;
     tools?: string[];
   };
-  /** Limits of turns. They need a `holder`: each request has a grant of its own. */
+  /** Limits of turns. They require a `holder`, because each request has its own grant. */
   limits?: { turnsPerMinute?: number; tokensPerDay?: number; costPerDay?: number };
   /** Whose turns `limits` count, such as `user-42`. */
   holder?: string;
@@ -145,9 +145,9 @@ export class HookedObject {
   #fileDefaults: string | undefined;
   #model: LanguageModelLike | string | undefined;
   #defaults: string | undefined;
-  /** Whether the class was asked for its parts. The core reads them once. */
+  /** Whether the class's parts were collected. The core reads them once. */
   #isReady = false;
-  /** Blocks that the class's fields added, before it was asked for its own. */
+  /** Blocks that the class's fields added before its parts were collected. */
   #added: OwnBlock[] = [];
   #isPrepared = false;
   /** The notices to the class, one after the other. */
@@ -226,8 +226,8 @@ export class HookedObject {
   }
 
   /**
-   * Adds a block of a class's fields. Later, gives the block as `defineBlock` takes it: the caller
-   * defines it.
+   * Adds a block of a class's fields. After the parts were collected, returns the block in the format of
+   * `defineBlock`, and the caller defines it.
    */
   addBlock(block: OwnBlock): object | null {
     if (this.#isPrepared) {
@@ -395,7 +395,7 @@ export class HookedObject {
   }
 }
 
-/** A grant as the core reads it. */
+/** A grant in the core's format. */
 function grantText(grant: Grant): string {
   // A grant without fields allows much, so `true` must not be treated as one.
   if (typeof grant !== "object" || Array.isArray(grant))
@@ -406,7 +406,7 @@ function grantText(grant: Grant): string {
   return JSON.stringify({ expiresIn: SOCKET_S, ...rights });
 }
 
-/** The name of a tool's call, as the core gives it. */
+/** The id of a tool's call, from the core. */
 const callOf = ({ headers }: RequestInit): string | null => new Headers(headers).get("idempotency-key");
 
 /** The problem of a model's version, for the log. */

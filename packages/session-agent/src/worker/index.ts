@@ -132,12 +132,12 @@ class Extensible extends Built {
   #hooked: HookedObject | null = null;
 
   constructor(ctx: any, env: any) {
-    // Of this class itself, the object is as the Worker has it.
+    // Without a subclass, the object is the Worker's own.
     if (isShipped(new.target.prototype)) {
       super(ctx, env);
       return;
     }
-    // The class has its fields only when all constructors are through. Nothing asks before.
+    // The class's fields exist only after all constructors have run. Nothing reads them earlier.
     let hooks: Hooks = {};
     const hooked = new HookedObject(() => hooks, env, agentDefaults());
     super(ctx, env, hooked.bindings());
@@ -162,12 +162,12 @@ class Extensible extends Built {
     });
   }
 
-  /** See the class that is exported. */
+  /** See the exported class. */
   static operationsForBindings = true;
 
   /**
-   * A transaction of the class may be undone with the operations in it, so the core must read again what it
-   * has kept of them.
+   * A transaction of the class may be rolled back with the operations in it, so the core must discard what
+   * it has cached of them.
    */
   #watchTransactions(storage: any): void {
     const forget = () => Built.inside.forgetReads(this);
@@ -180,7 +180,7 @@ class Extensible extends Built {
       }
     };
     storage.transaction = async (work: (txn: unknown) => Promise<unknown>) => {
-      // The class may undo the transaction itself, and then continue with it.
+      // The class may roll back the transaction itself and then continue.
       const watched = (txn: any) => {
         const { rollback } = txn;
         Object.defineProperty(txn, "rollback", {
@@ -306,8 +306,8 @@ class Extensible extends Built {
     };
 
     methods.destroy = function (this: Extensible, ...given: any[]) {
-      // `super.destroy()` of a class that overrides the method means its own object. Nobody else
-      // comes here without a confirmation: a Worker that binds the class calls the class's method.
+      // `super.destroy()` of a class that overrides the method destroys its own object. Other callers
+      // need a confirmation: a Worker that binds the class calls the class's method.
       const isOverriding = (this as any).destroy !== methods.destroy && given.length === 0;
       return destroy.apply(this, isOverriding ? [{ confirm: (this as any).ctx.id.name }] : given);
     };
@@ -324,7 +324,7 @@ function isShipped(prototype: object): boolean {
   return isWrapper && isShipped(Object.getPrototypeOf(prototype));
 }
 
-/** The grant of a class's own caller, as src/edge/object/granted.rs reads it. No `authorize` can give it. */
+/** The grant of a class's own caller, as src/edge/object/granted.rs reads it. `authorize` can't return it. */
 const ALL_RIGHTS = '"all"';
 const NO_RIGHTS = "null";
 

@@ -6,7 +6,7 @@ import { within } from "./deadline.js";
 
 type Late<Value> = Value | Promise<Value>;
 
-/** The request, as every function receives it. */
+/** The request that every function receives. */
 export interface McpRequest {
   agent: string;
   /** The session that the request names. */
@@ -54,12 +54,12 @@ export type VariablesOf<Template extends string> = string extends Template
 export interface McpResource<Template extends string = string> {
   /** The address of one resource, with a scheme: `docs://readme`. */
   uri?: string;
-  /** The address of many: `tickets://{id}`. `{id}` matches one segment of a path, `{+path}` several. */
+  /** The address of several resources: `tickets://{id}`. `{id}` matches one segment of a path, `{+path}` several. */
   uriTemplate?: Template;
   name: string;
   title?: string;
   description?: string;
-  /** Default: `text/plain` of texts, and `application/octet-stream` of bytes. */
+  /** Default: `text/plain` for texts, and `application/octet-stream` for bytes. */
   mimeType?: string;
   size?: number;
   /** Returns the content. `null`: the resource doesn't exist. */
@@ -85,7 +85,7 @@ export interface McpArgument {
   readonly complete?: McpCompletion;
 }
 
-/** A message of a prompt: a text, or content of the protocol, such as an image. Its bytes may be bytes. */
+/** A message of a prompt: a text, or content of the protocol, such as an image. Binary content may be a `Uint8Array`. */
 export interface McpMessage {
   role: "user" | "assistant";
   content: string | { type: string; [field: string]: any };
@@ -269,7 +269,7 @@ export class OwnOffer {
     };
   }
 
-  /** The resource of an address, and the values of its variables. */
+  /** The resource at an address, and the values of its variables. */
   #find(uri: string): { resource: McpResource; variables: { [name: string]: string } } | null {
     const resource = this.#resources.get(uri);
     if (resource !== undefined) return { resource, variables: {} };
@@ -428,7 +428,7 @@ function bytesOf(given: unknown): Uint8Array | undefined {
   return given instanceof ArrayBuffer ? new Uint8Array(given) : undefined;
 }
 
-/** One content of a resource, in the protocol's shape. */
+/** One content of a resource, in the protocol's format. */
 function contentOf(given: any, uri: string, mimeType: string | undefined): object {
   if (typeof given === "string") return { uri, mimeType: mimeType ?? "text/plain", text: given };
   const bytes = bytesOf(given);
@@ -443,7 +443,7 @@ function contentOf(given: any, uri: string, mimeType: string | undefined): objec
   };
 }
 
-/** A message of a prompt, in the protocol's shape. The core checks it. */
+/** A message of a prompt, in the protocol's format. The core checks it. */
 function messageOf({ role, content }: McpMessage): object {
   if (typeof content === "string") return { role, content: { type: "text", text: content } };
   const data = bytesOf(content?.data);

@@ -145,7 +145,7 @@ function ofSession(request: Request): Listener {
     params: known === null ? {} : { resources: known },
     begins: (marks) => `retry: ${RETRY_MS}\n${primes(marks)}`,
     notificationOf: (uri, marks) => `${idOf(marks)}${event(notification("notifications/resources/updated", { uri }))}`,
-    // The client has subscribed to something, or left it.
+    // The client has subscribed to a resource, or unsubscribed.
     waits: (marks) => (addressesOf(marks) === followed ? COMMENT : primes(marks)),
     ends: () => "",
   };
@@ -220,7 +220,7 @@ async function read(response: Response): Promise<unknown> {
   }
 }
 
-/** A refusal of the first question. An error of the protocol without a status has none for a GET. */
+/** A refusal of the first poll. A protocol error without a status gets one for a GET. */
 function refusal(request: Request, { status, headers }: Response, body: unknown): Response {
   const isGet = request.method === "GET";
   const forwarded = new Headers(headers);

@@ -4,7 +4,7 @@
 // The SDK itself is not needed. A model of its versions 5, 6 and 7 (the specifications v2,
 // v3 and v4) is an object with `doStream`.
 
-/** A language model of the AI SDK, as its providers' packages make them. */
+/** A language model of the AI SDK, from a provider's package. */
 export interface LanguageModelLike {
   readonly specificationVersion: string;
   readonly provider: string;
@@ -48,7 +48,7 @@ interface ProviderData {
   parts: ProviderPart[];
 }
 
-/** A text is a piece of the message's text, so its length is enough; a call is the next one. */
+/** A text is a piece of the message's text, so its length identifies it; a call is the next call. */
 type ProviderPart =
   | { type: "reasoning"; text: string; providerOptions?: unknown }
   | { type: "text"; length: number; providerOptions?: unknown }
@@ -56,7 +56,7 @@ type ProviderPart =
 
 /** One object's model. */
 export class OwnModel {
-  /** The answer as the core reads it. */
+  /** The answer in the core's format. */
   async answer(model: LanguageModelLike, request: ModelRequest, signal: AbortSignal | undefined): Promise<Response> {
     const stops = new AbortController();
     const stop = () => stops.abort(signal?.reason);
@@ -185,7 +185,7 @@ class EventWriter {
   isOver = false;
   #indexes = new Map<string, number>();
   #streamed = new Set<string>();
-  /** The parts in their order. */
+  /** The parts, in order. */
   #parts: ProviderPart[] = [];
   /** The texts and the reasoning among them that may continue, by their kinds and ids. */
   #open = new Map<string, ProviderPart>();
@@ -216,7 +216,7 @@ class EventWriter {
         this.#streamed.add(part.id);
         return this.#call(part.id, { arguments: part.delta });
       case "tool-call": {
-        // Calls that a provider runs itself are not ours.
+        // Calls that the provider runs itself are skipped.
         if (part.providerExecuted) return "";
         this.#parts.push({ type: "tool-call", ...optionsOf(part) });
         if (this.#streamed.has(part.toolCallId)) return "";
@@ -243,7 +243,7 @@ class EventWriter {
   }
 
   end(): string {
-    // An answer that breaks off is a failure, never a quiet end.
+    // An interrupted answer is a failure, not an end.
     if (this.#reason === undefined) throw new Error("The model's answer ended without a `finish`.");
     const finish = {
       choices: [{ index: 0, delta: {}, finish_reason: this.#reason }],
@@ -340,8 +340,7 @@ function refusalOf(error: any): Response {
 }
 
 /**
- * An error in the shape of OpenAI's: the words by which the provider names it, or the name of the
- * error's class.
+ * An error in OpenAI's format: the provider's own identifiers, or the name of the error's class.
  */
 function problemOf(error: any): object {
   const data = error?.data ?? (error instanceof Error ? undefined : error);
@@ -392,7 +391,7 @@ function objectIn(json: string): unknown {
   }
 }
 
-/** The whole text of a request: what a function that summarizes is given. */
+/** The whole text of a request, for a function that summarizes. */
 export function promptIn({ messages }: ModelRequest): string {
   return messages
     .map(({ content }) => textOf(content))
@@ -406,7 +405,7 @@ const SUMMARIZE_FAILED = "summarize_failed";
 /** The interval of keep-alives during a summary, so that it is not aborted as silent. */
 const STILL_MS = 20_000;
 
-/** A summary that comes later, as the core reads an answer. A failure is named by the hook that failed. */
+/** A pending summary in the core's format for answers. A failure names the hook that failed. */
 export function lateAnswer(making: Promise<string>, failed: (error: unknown) => void): Response {
   let timer: ReturnType<typeof setInterval> | undefined;
   const body = new ReadableStream<Uint8Array>({

@@ -1,8 +1,8 @@
 // OAuth 2.1 for the Model Context Protocol: the Worker is a resource server for the issuer that OAUTH_ISSUER names. A
-// client finds the issuer by the metadata of RFC 9728 and brings an access token, a JWT. A token that fails a check
-// here has no rights: the request continues as one without rights, and Rust refuses it.
+// client finds the issuer by the metadata of RFC 9728 and sends an access token, a JWT. A token that fails a check
+// here has no rights: the request continues without rights, and Rust refuses it.
 //
-// Only the address `…/mcp` of an agent takes such tokens. The Worker in front checks a token before
+// Only the address `…/mcp` of an agent accepts such tokens. The Worker in front checks a token before
 // it wakes an object, and the object checks it again, because a binding reaches it directly.
 
 /** The settings, by their names in the environment. */
@@ -27,21 +27,21 @@ const MAX_KEYS = 64;
 /** The most tools in `allow`, by `MAX_ALLOWED_NAMES` in access/scope.rs. */
 const MAX_TOOLS = 32;
 
-/** The longest life of rights, by `MAX_TOKEN_SECONDS` in access/token.rs. */
+/** The maximum lifetime of rights, by `MAX_TOKEN_SECONDS` in access/token.rs. */
 const MAX_SECONDS = 86_400;
 
 /** How far the issuer's clock may be from ours. */
 const LEEWAY_S = 30;
 
-/** How long the issuer may take for a document. */
+/** The time limit for a document of the issuer. */
 const FETCH_MS = 5_000;
 
-/** How long keys count, and how soon an unknown key or a failure has them fetched again. */
+/** How long keys are cached, and the minimum time before an unknown key or a failure refetches them. */
 const KEYS_MS = 10 * 60_000;
 const RETRY_MS = 30_000;
 const FAILED_MS = 2_000;
 
-/** The most requests of an isolate that ask the issuer at the same time. */
+/** The most concurrent requests of an isolate to the issuer. */
 const MAX_ASKING = 16;
 
 /** The shortest RSA modulus in base64url: 2,048 bits. */
@@ -71,7 +71,7 @@ interface Settings {
   agents: string | undefined;
 }
 
-/** The settings; `null`: the Worker takes no such tokens, because one is missing or wrong. */
+/** The settings. `null`: a setting is missing or wrong, so the Worker accepts no such tokens. */
 function settingsOf(env: any): Settings | null {
   if (env?.[ISSUER] === undefined) return null;
   const [issuer, audience, agents] = [env?.[ISSUER], env?.[AUDIENCE], env?.[AGENTS]];
@@ -89,12 +89,12 @@ function isBase(text: string): boolean {
   return url.protocol === "https:" || (url.protocol === "http:" && ["127.0.0.1", "localhost"].includes(url.hostname));
 }
 
-/** Whether a request may have to do with the issuer: most have not. */
+/** A fast path: whether a request may involve the issuer. */
 export function concernsIssuer(request: Request, env: any): boolean {
   return env?.[ISSUER] !== undefined && (request.url.includes("/mcp") || request.url.includes(METADATA));
 }
 
-/** The description of the resource, for the request of a client that looks for the issuer. */
+/** The description of the resource, for a client that discovers the issuer. */
 export function describe(request: Request, env: any): Response | null {
   const settings = settingsOf(env);
   const pathname = settings && new URL(request.url).pathname;
@@ -112,7 +112,7 @@ export function describe(request: Request, env: any): Response | null {
   return Response.json(body, { headers: { "access-control-allow-origin": "*", "cache-control": "max-age=300" } });
 }
 
-/** The agent whose address of the protocol this is. */
+/** The agent whose MCP address this is. */
 function agentOf(request: Request): string | null {
   const found = ADDRESS.exec(new URL(request.url).pathname);
   if (found === null) return null;
@@ -123,7 +123,7 @@ function agentOf(request: Request): string | null {
   }
 }
 
-/** What a request's token gives, as JSON of the fields of `mintToken`. `undefined`: nothing. */
+/** The rights that a request's token grants, as JSON of the fields of `mintToken`. `undefined`: none. */
 export async function rightsOfToken(request: Request, env: any): Promise<string | undefined> {
   const settings = settingsOf(env);
   const agent = settings && agentOf(request);
@@ -133,13 +133,13 @@ export async function rightsOfToken(request: Request, env: any): Promise<string 
     const claims = await verify(bearer, settings);
     return claims && isFor(claims, settings, agent, new URL(request.url).pathname) ? rightsOf(claims) : undefined;
   } catch (error) {
-    // The issuer is away, or has sent nonsense. The token itself is in no message.
+    // The issuer is unavailable, or its answer is invalid. No message contains the token.
     console.error("session-agent: a token could not be checked", String(error));
     return undefined;
   }
 }
 
-/** Names the issuer in a refusal, so that a client can get a token. */
+/** Adds the issuer to a refusal, so that a client can get a token. */
 export function challenge(request: Request, env: any, answer: Response): Response {
   const settings = settingsOf(env);
   if (settings === null || agentOf(request) === null || ![401, 403].includes(answer.status)) return answer;
@@ -152,7 +152,7 @@ export function challenge(request: Request, env: any, answer: Response): Respons
   return new Response(answer.body, { status: answer.status, headers });
 }
 
-/** The claims of a token that the issuer signed, and that counts now. */
+/** The claims of a token that the issuer signed and that is valid now. */
 async function verify(token: string, { issuer }: Settings): Promise<Json | null> {
   const parts = token.split(".");
   if (parts.length !== 3) return null;
@@ -161,7 +161,7 @@ async function verify(token: string, { issuer }: Settings): Promise<Json | null>
   if (header === null || claims === null || signature === null) return null;
   const algorithm = Object.hasOwn(ALGORITHMS, header.alg) ? ALGORITHMS[header.alg]! : null;
   if (algorithm === null || "crit" in header || !isType(header.typ)) return null;
-  // Before the issuer is asked for anything.
+  // Checked before any request to the issuer.
   const now = Date.now() / 1000;
   const { iss, exp, nbf } = claims;
   if (iss !== issuer || typeof exp !== "number" || exp <= now - LEEWAY_S) return null;
@@ -189,12 +189,12 @@ function fits(jwk: Json, header: Json, { kty, fields }: { kty: string; fields: s
   return kty === "RSA" ? jwk.n.length >= MIN_MODULUS_CHARS : jwk.crv === "P-256";
 }
 
-/** The keys of an issuer, when they were fetched, and when it may be asked again. An isolate has one issuer. */
+/** The keys of an issuer, when they were fetched, and when they may be refetched. An isolate has one issuer. */
 let cache: { issuer: string; keys: Json[]; fetchedAt: number; askAt: number; asking: number } | null = null;
 
 /**
- * The issuer's keys that fit. If there are none, it is asked again, but not for every token that
- * anyone can invent. Requests don't share a question: the runtime ends it with its request.
+ * The issuer's matching keys. If there are none, the keys are refetched, at a limited rate: anyone can
+ * invent tokens. Requests don't share a fetch: the runtime cancels it with its request.
  */
 async function keysFor(issuer: string, kid: unknown, isFitting: (jwk: Json) => boolean): Promise<Json[]> {
   if (kid !== undefined && typeof kid !== "string") return [];
@@ -237,7 +237,7 @@ async function fetchKeys(issuer: string): Promise<Json[]> {
   throw new Error("the issuer has no metadata");
 }
 
-/** A document of the issuer's. `null`: it is not there. */
+/** A document of the issuer. `null`: it doesn't exist. */
 async function fetchJson(url: string): Promise<Json | null> {
   const answer = await fetch(url, {
     redirect: "manual",

@@ -1,4 +1,4 @@
-// The state with which a browser comes back from an authorization server. As the Worker in Rust
+// The state with which an authorization server redirects a browser back. As the Worker in Rust
 // (`check_return` in api/authorization.rs), a Worker refuses a state that no agent of its deployment
 // created before it wakes an object.
 

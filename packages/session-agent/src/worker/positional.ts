@@ -1,7 +1,7 @@
 // Positional arguments of operations, as in the Agents SDK's documentation: `loadEvents(id, { limit })`
 // instead of `loadEvents({ sessionId, limit })`.
 
-/** The fields that follow each other. `...`: an object of further fields. */
+/** The positional fields, in order. `...`: an object with further fields. */
 const ORDER: { [operation: string]: string[] } = {
   getSession: ["sessionId"],
   deleteSession: ["sessionId"],
@@ -19,11 +19,11 @@ export interface CallArguments {
   input: unknown;
   /** The options of the call, if there are any. */
   options: unknown[];
-  /** Whether the caller wants the session's id, as in the documents. */
+  /** Whether the method returns only the session's id, as in the documentation. */
   wantsId: boolean;
 }
 
-/** The input of an operation, of what its method was given. */
+/** The input of an operation, from the arguments of its method. */
 export function readGiven(operation: string, given: unknown[]): CallArguments {
   const [first, ...rest] = given;
   const order = ORDER[operation];

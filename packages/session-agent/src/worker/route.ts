@@ -65,9 +65,9 @@ export async function routeSessionAgent(
 }
 
 /**
- * A browser that comes back from an authorization server is for the agent that its state names. A
- * state that no agent of this deployment created reaches none. The
- * description of the client is the same in every object.
+ * Routes the redirect of an authorization server to the agent that its state names. A state that no
+ * agent of this deployment created reaches none. The description of the client is the same in every
+ * object.
  */
 async function routeOAuth(request: Request, url: URL, env: any, options: RouteOptions): Promise<Response | null> {
   const namespaces = Object.values(options.namespaces ?? {});
@@ -96,7 +96,7 @@ function namespaceOf(kind: string, env: any, { namespace, namespaces }: RouteOpt
   return Object.entries(namespaces).find(([binding]) => kebab(binding) === kind)?.[1];
 }
 
-/** A binding's name as an address has it. */
+/** A binding's name as it appears in an address. */
 function kebab(name: string): string {
   const words =
     name === name.toUpperCase() ? name.toLowerCase() : name.replaceAll(/(?<!^)([A-Z])/g, "-$1").toLowerCase();

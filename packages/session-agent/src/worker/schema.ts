@@ -1,5 +1,5 @@
-// Schemas of tools' inputs: the AI SDK's own, and those of any library that follows Standard
-// JSON Schema, as Zod 4.2 and Valibot (`toStandardJsonSchema`) do.
+// Schemas of tool inputs: the AI SDK's own, and those of any library that implements Standard JSON
+// Schema, such as Zod 4.2 and Valibot (`toStandardJsonSchema`).
 
 /** Marks an object as a schema of the AI SDK. */
 const SCHEMA = Symbol.for("vercel.ai.schema");

@@ -21,20 +21,20 @@ import type { OwnBlock } from "./blocks.js";
 import { type Inside, insideOf } from "./inside.js";
 import { type AnyProvider, kindOf, type WritableContextProvider } from "./providers.js";
 
-/** The session of a `Session` that names none. */
+/** The default session of a `Session`. */
 const DEFAULT = "default";
 
 /** The type of the frames that report a session's state to a page. */
 export const CF_AGENT_SESSION = "cf_agent_session";
 export const CF_AGENT_SESSION_ERROR = "cf_agent_session_error";
 
-/** A socket's tag is so much of its session's id, as in edge/sockets.rs. */
+/** The maximum length of a socket's tag, a prefix of its session's id, as in edge/sockets.rs. */
 const MAX_TAG_BYTES = 250;
 
-/** The messages that one read gives. */
+/** The messages per read. */
 const MAX_MESSAGES = 1000;
 
-/** A memory of the session. */
+/** A memory block of the session. */
 export interface SessionContextOptions {
   description?: string;
   maxTokens?: number;
@@ -43,7 +43,7 @@ export interface SessionContextOptions {
   provider?: AnyProvider;
 }
 
-/** A message, as the AI SDK has it. */
+/** A message in the AI SDK's format. */
 export interface SessionMessage {
   id: string;
   role: string;
@@ -60,7 +60,7 @@ export interface FoundMessage {
   sessionId: string;
 }
 
-/** An agent's own client, which needs no token: of the object that `object` is. */
+/** An agent's own client, which needs no token. `object`: the agent's object. */
 export function sessionOf(object: object, id: string): SessionClient {
   const inside = insideOf(object);
   const stub = {
@@ -91,7 +91,7 @@ export function sessionOf(object: object, id: string): SessionClient {
 /** Opens a session of an object by its id. */
 type Open = (id: string) => SessionClient;
 
-/** Lets a class name a field `session`: a `Session` opens other sessions, too. */
+/** Callable, so that a class may have a field named `session`: calling it opens other sessions. */
 const Opening = class {
   constructor(opens: Open) {
     // biome-ignore lint/correctness/noConstructorReturn: the instance is the function.
@@ -156,7 +156,7 @@ export class Session extends Opening {
     return this;
   }
 
-  /** Compacts after an append, when the history has more tokens. */
+  /** Compacts after an append if the history has more tokens than this. */
   compactAfter(tokens: number): this {
     this.#threshold = tokens;
     return this;
@@ -164,7 +164,7 @@ export class Session extends Opening {
 
   // The conversation.
 
-  /** Appends a message, and creates the session if it is not there. */
+  /** Appends a message. Creates the session if it doesn't exist. */
   async appendMessage(message: SessionMessage, parentId?: string | null): Promise<AppendedMessage> {
     const input = { message, ...(parentId != null && { parentId }) };
     const appended = await this.#made(() => this.#call("appendMessage", input));
@@ -194,7 +194,7 @@ export class Session extends Opening {
     return deleted;
   }
 
-  /** The newest messages, from the oldest to the newest: 1,000 at most. */
+  /** The newest messages, oldest first: at most 1,000. */
   getHistory(leafId?: string | null): UiMessage[] {
     const input = { limit: MAX_MESSAGES, ...(leafId != null && { leafId }) };
     return this.#read("getHistory", input, { messages: [] }).messages;
@@ -216,7 +216,7 @@ export class Session extends Opening {
     return this.#read("getPathLength", leafId == null ? {} : { leafId }, { length: 0 }).length;
   }
 
-  /** The messages of this session that match, best first. */
+  /** The matching messages of this session, best first. */
   search(query: string, { limit = 20 }: { limit?: number } = {}): FoundMessage[] {
     return this.#read("search", { query, limit }, { results: [] }).results.map(foundOf);
   }
@@ -324,7 +324,7 @@ export class Session extends Opening {
     return this.#frozen ?? (await this.refreshSystemPrompt());
   }
 
-  /** Renders the prompt as the blocks are now. */
+  /** Renders the prompt from the current blocks. */
   async refreshSystemPrompt(): Promise<string> {
     await this.#defined();
     if (this.#prompts === "object") return await this.#render("refreshPrompt");
@@ -360,7 +360,7 @@ export class Session extends Opening {
     return this.#inside.call(operation, { ...input, sessionId: this.#id });
   }
 
-  /** A session that is not there is created. */
+  /** Creates the session if it doesn't exist. */
   async #made<Answer>(work: () => Promise<Answer>): Promise<Answer> {
     try {
       return await work();
@@ -371,7 +371,7 @@ export class Session extends Opening {
     return await work();
   }
 
-  /** A session that is not there is empty. */
+  /** A session that doesn't exist is empty. */
   #read(operation: string, input: object, empty: any): any {
     try {
       return this.#inside.now(operation, { ...input, sessionId: this.#id });
@@ -391,7 +391,7 @@ export class Session extends Opening {
     await Promise.all(this.#defining.splice(0));
   }
 
-  /** Waits: the estimate renders the prompt, for which a provider may be asked. */
+  /** Asynchronous: the estimate renders the prompt, which may call a provider. */
   async #tokens(): Promise<number> {
     try {
       return (await this.#call("estimateTokens", {})).messages;
@@ -572,7 +572,7 @@ export class SessionManager {
     return await this.#inside.call("addUsage", { sessionId, inputTokens, outputTokens, cost });
   }
 
-  /** The messages of all sessions that match, best first. */
+  /** The matching messages of all sessions, best first. */
   search(query: string, { limit = 20 }: { limit?: number } = {}): FoundMessage[] {
     return this.#inside.now("search", { query, limit }).results.map(foundOf);
   }
@@ -609,7 +609,7 @@ function blockOf(label: string, { provider, ...options }: SessionContextOptions)
   return { label, kind, ...options, ...(provider && { provider: provider as NonNullable<OwnBlock["provider"]> }) };
 }
 
-/** What a call of a tool did to the loaded documents. */
+/** The effect of a tool call on the loaded documents. */
 function changeOf(tool: string, input: any): { document: string; isLoaded: boolean } | undefined {
   if (tool !== "load_context" && tool !== "unload_context") return undefined;
   if (typeof input?.label !== "string" || typeof input.key !== "string") return undefined;

@@ -5,7 +5,7 @@ import { problemOfTool } from "./fitting.js";
 import { type InputSchema, schemaOf } from "./schema.js";
 
 /**
- * Tools of the AI SDK, as `tool({ … })` makes them, by their names:
+ * Tools of the AI SDK, as returned by `tool({ … })`, by their names:
  *
  * - `inputSchema`: a schema of the AI SDK, of Zod, of Valibot or another library with Standard
  *   JSON Schema, or JSON Schema itself.
@@ -20,7 +20,7 @@ import { type InputSchema, schemaOf } from "./schema.js";
  */
 export type OwnTools = { [name: string]: object };
 
-/** The fields that are read of a tool. */
+/** The fields of a tool that are read. */
 interface OwnTool {
   description?: unknown;
   inputSchema?: any;
@@ -36,7 +36,7 @@ const SCHEMA_MS = 5_000;
 /** The time limit of a `needsApproval` function. */
 const APPROVAL_MS = 10_000;
 
-/** A call as the core sends it. */
+/** A call in the core's format. */
 export interface ToolRequest {
   name: string;
   arguments: object;
@@ -70,7 +70,7 @@ export class OwnToolbox {
         if (problem !== null) throw new TypeError(problem);
         const schema = await within(SCHEMA_MS, "inputSchema", () => schemaOf(tool.inputSchema));
         this.#tools.set(name, { tool, schema });
-        // For these, the core asks about each call: see `needsApproval` below.
+        // The core then checks each call: see `needsApproval` below.
         const needsApproval = tool.needsApproval !== undefined && tool.needsApproval !== false;
         defined.push({
           name,
