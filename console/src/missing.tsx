@@ -15,7 +15,7 @@ const OFFERED = 5;
 const LISTED = 1000;
 
 export function UnwrittenAgent({ agent }: { agent: string }) {
-  const listed = useLoad(agent, (signal) => agentsThere(agent, signal));
+  const listed = useLoad(agent, (signal) => existingAgents(agent, signal));
   const names = new Set([...(listed.data ?? []), ...seen.value.map(({ name }) => name)]);
   names.delete(agent);
   const offered = byNearness(agent, [...names]).slice(0, OFFERED);
@@ -48,7 +48,7 @@ export function UnwrittenAgent({ agent }: { agent: string }) {
 }
 
 /** The agents of the directory, if the Worker has one and the credential allows listing it. */
-async function agentsThere(agent: string, signal: AbortSignal): Promise<string[]> {
+async function existingAgents(agent: string, signal: AbortSignal): Promise<string[]> {
   try {
     const { agents } = await openAgent(agent, { isQuiet: true }).listAgents(
       { limit: LISTED },

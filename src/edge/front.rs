@@ -42,7 +42,7 @@ const ALIVE_MS: i64 = 5_000;
 
 /// How long bytes of an answer wait for others: fewer messages wake the object. The first bytes
 /// don't wait.
-const PACE_MS: i64 = 150;
+const BATCH_MS: i64 = 150;
 
 /// Bytes that don't wait for others.
 const MAX_PIECE_BYTES: usize = 64 << 10;
@@ -336,7 +336,7 @@ async fn make(call: LeasedCall, bindings: &Bindings, socket: &web_sys::WebSocket
             let left_ms = due_ms - Runtime.now_ms();
             if buffered.len() >= MAX_PIECE_BYTES || !buffered.is_empty() && left_ms <= 0 {
                 report(Arrival::Bytes(std::mem::take(&mut buffered)));
-                due_ms = Runtime.now_ms() + PACE_MS;
+                due_ms = Runtime.now_ms() + BATCH_MS;
             }
             if buffered.is_empty() {
                 break next.await;

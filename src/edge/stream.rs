@@ -132,7 +132,7 @@ struct WatchedSource<S> {
     pulls: Cell<u64>,
     sent: Cell<usize>,
     /// The minimum bytes per second of the reader, after the grace period.
-    pace_bytes: usize,
+    min_bytes_per_second: usize,
     /// Wakes the task that checks the reader.
     waker: RefCell<Option<Waker>>,
 }
@@ -170,7 +170,7 @@ impl<S> WatchedSource<S> {
             silent = if is_silent { silent + 1 } else { 0 };
             pulls = self.pulls.get();
             let lived_s = checks * CHECK_MS as usize / 1000;
-            let due = lived_s.saturating_sub(GRACE_S) * self.pace_bytes;
+            let due = lived_s.saturating_sub(GRACE_S) * self.min_bytes_per_second;
             if silent >= MAX_SILENT_CHECKS || self.sent.get() < due && !self.is_making.get() {
                 if let Some(controller) = self.controller.take() {
                     // A stream that was canceled in the meantime accepts no error.
@@ -194,7 +194,7 @@ where
 /// Like [`watched`], with another minimum of bytes per second. 0: none, because the source
 /// itself may be slow.
 pub fn watched_at<S: 'static, F>(
-    pace_bytes: usize,
+    min_bytes_per_second: usize,
     source: S,
     next: impl Fn(S) -> F + 'static,
 ) -> Result<JsValue>
@@ -208,7 +208,7 @@ where
         is_over: Cell::new(false),
         pulls: Cell::new(0),
         sent: Cell::new(0),
-        pace_bytes,
+        min_bytes_per_second,
         waker: RefCell::default(),
     });
     let (cancelled, watched) = (Rc::clone(&source_state), Rc::clone(&source_state));

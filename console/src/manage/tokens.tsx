@@ -9,7 +9,7 @@ import { rightsOf } from "../token.ts";
 import { EMPTY, type TokenForm, tokenInput } from "./token_input.ts";
 import { useWork } from "../ui/work.ts";
 
-const LIVES = [
+const LIFETIMES = [
   ["900", "15 minutes"],
   ["3600", "1 hour"],
   ["28800", "8 hours"],
@@ -79,7 +79,7 @@ export function Tokens({ agent }: { agent: string }) {
           <Select
             label="Expires after"
             value={form.expiresIn}
-            options={LIVES}
+            options={LIFETIMES}
             onChange={(expiresIn) => set({ expiresIn })}
           />
         </fieldset>

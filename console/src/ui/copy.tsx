@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { notify } from "../notices.ts";
 import { Button } from "./basics.tsx";
 
-const SAID_MS = 1500;
+const NOTICE_MS = 1500;
 
 export function CopyButton({ text, what }: { text: string; what: string }) {
   const [isCopied, setCopied] = useState(false);
@@ -12,7 +12,7 @@ export function CopyButton({ text, what }: { text: string; what: string }) {
     navigator.clipboard.writeText(text).then(
       () => {
         setCopied(true);
-        setTimeout(() => setCopied(false), SAID_MS);
+        setTimeout(() => setCopied(false), NOTICE_MS);
       },
       () => notify("The browser blocked copying. Select the text and copy it manually.", "failed"),
     );

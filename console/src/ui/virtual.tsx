@@ -100,13 +100,13 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
 
   const measuring = useRef<ResizeObserver | null>(null);
   measuring.current ??= new ResizeObserver((entries) => {
-    let isNews = false;
+    let hasChanged = false;
     for (const { target, borderBoxSize } of entries) {
       const key = (target as HTMLElement).dataset.key;
       const height = borderBoxSize[0]?.blockSize ?? 0;
-      if (key !== undefined && target.isConnected && rows.measure(key, height)) isNews = true;
+      if (key !== undefined && target.isConnected && rows.measure(key, height)) hasChanged = true;
     }
-    if (isNews) redraw(0);
+    if (hasChanged) redraw(0);
   });
   useEffect(() => () => measuring.current?.disconnect(), []);
 

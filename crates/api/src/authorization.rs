@@ -45,7 +45,7 @@ pub fn describe_client(outbound: &dyn Outbound) -> Option<String> {
     })))
 }
 
-/// Refuses a return that no agent of this deployment began, before its agent is woken.
+/// Refuses a redirect for an authorization that no agent of this deployment began, before an agent is woken.
 pub fn check_return(outbound: &dyn Outbound, agent: &str, returned: &Return) -> Result<()> {
     let is_own = OAuthSettings::read(outbound)
         .is_ok_and(|settings| is_own_nonce(&settings, agent, &returned.server, &returned.nonce));

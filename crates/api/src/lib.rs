@@ -1,13 +1,11 @@
 //! The operations that a caller can run on an agent, and the agent's other entry points.
-//! The edge has already found the object. The result is JSON, a
-//! stream or an error.
+//! The edge has already found the object. The result is JSON, a stream or an error.
 //!
-//! `route` parses a URL, `request` says who asks, and `admission` checks a request before its body is
-//! read. Then one of
-//! the entry points follows: `dispatch` for operations, `chat` for turns, `transfer` for
-//! the files of sessions, `agent_file` for the file of a whole agent, `mcp` for clients of the
-//! Model Context Protocol, `socket` for frames. The object's alarm enters through `jobs`, which
-//! decides what of the background work is due. `defaults` reads the deployed defaults.
+//! `route` parses a URL, `request` identifies the caller, and `admission` checks a request before its
+//! body is read. Then one of the entry points follows: `dispatch` for operations, `chat` for turns,
+//! `transfer` for the files of sessions, `agent_file` for the file of a whole agent, `mcp` for clients
+//! of the Model Context Protocol, `socket` for frames. The object's alarm calls `jobs`, which decides
+//! which background work is due. `defaults` reads the deployed defaults.
 //! `request_line`, `request_span` and `tracing` describe a request to the operator.
 //!
 //! This crate uses all crates of the layers below. From HTTP it uses only methods and

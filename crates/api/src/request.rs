@@ -1,4 +1,4 @@
-//! A request that was understood: what it asks for, who asks, and in which trace.
+//! A parsed request: its route, its caller and its trace.
 //!
 //! It is made once, where a request enters, and passed by reference from there. An object makes its
 //! own, and relies on nothing that the Worker in front has decided: a binding can reach the object

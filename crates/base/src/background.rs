@@ -39,7 +39,7 @@ pub trait Background {
     /// Runs a job in the background, after the code that runs now.
     fn start(&self, job: JobKind);
 
-    /// Sets the alarm, unless it rings by this time anyway. Once the future ends, the alarm
+    /// Sets the alarm, unless it fires by this time anyway. Once the future ends, the alarm
     /// survives an eviction.
     fn wake_by(&self, at_ms: i64) -> LocalBoxFuture<'_, ()>;
 

@@ -26,7 +26,7 @@ const MOST_OUT: usize = 5;
 
 /// The most of them that are not calls to models, so that a silent tool blocks no turn's call to
 /// its model.
-const MOST_BESIDE_MODELS: usize = 4;
+const MAX_OTHER_CALLS: usize = 4;
 
 /// The most of them for one session, so that another session's tool gets a slot, too.
 const MOST_EACH: usize = 3;
@@ -103,14 +103,14 @@ pub fn may_start(out: &[PendingCall], call: PendingCall) -> bool {
         return true;
     }
     // One call about memory has the sixth connection.
-    let beside_models = count(CallPurpose::Tool) + memory.saturating_sub(1);
+    let other_calls = count(CallPurpose::Tool) + memory.saturating_sub(1);
     let is_model = |call: &PendingCall| call.purpose == CallPurpose::Model;
     let own = out
         .iter()
         .filter(|other| other.purpose != CallPurpose::Trace)
         .filter(|other| other.owner == call.owner && is_model(other) == is_model(&call));
-    beside_models + count(CallPurpose::Model) < MOST_OUT
-        && (is_model(&call) || beside_models < MOST_BESIDE_MODELS)
+    other_calls + count(CallPurpose::Model) < MOST_OUT
+        && (is_model(&call) || other_calls < MAX_OTHER_CALLS)
         && own.count() < MOST_EACH
 }
 

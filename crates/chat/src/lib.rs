@@ -24,7 +24,7 @@
 //! - A socket that asks whether a turn is running is sent `resuming`. It receives the chunks so
 //!   far, flagged as a replay, only after its acknowledgement. Until then live chunks are delayed,
 //!   since the client refuses chunks in another order. The same applies to the socket that answered
-//!   a call: it is sent `resuming` as soon as the turn continues, and it also asks by itself; it
+//!   a call: it is sent `resuming` as soon as the turn continues, and it also sends its own request; it
 //!   acknowledges only one of the two.
 //! - A turn on a socket ends with `done`. The history then sends the other sockets the turn
 //!   as it is stored in the log. It is sent after `done`: if it came before, another client

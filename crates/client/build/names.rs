@@ -29,7 +29,11 @@ pub fn rust_name(json: &str) -> Option<String> {
         return None;
     }
     let is_keyword = KEYWORDS.contains(&name.as_str());
-    Some(if is_keyword { format!("r#{name}") } else { name })
+    Some(if is_keyword {
+        format!("r#{name}")
+    } else {
+        name
+    })
 }
 
 fn camel(name: &str) -> String {

@@ -269,8 +269,8 @@ fn is_sent_message(schema: &Schema) -> bool {
 
 /// Whether `null` means something else than a field that is left out.
 fn is_nullable(field: &Schema, keeps_null: bool) -> bool {
-    let is_usual = field.rules.default.as_ref().is_some_and(|of| of.is_null());
-    field.accepts_null() && (keeps_null || (is_usual && !field.is_array()))
+    let has_null_default = field.rules.default.as_ref().is_some_and(|of| of.is_null());
+    field.accepts_null() && (keeps_null || (has_null_default && !field.is_array()))
 }
 
 fn documentation(field: &Schema, is_nullable: bool) -> String {

@@ -25,7 +25,7 @@ const ROOT: &str = "parts";
 /// The most agents of one page.
 pub const MAX_PAGE: usize = 1_000;
 
-/// The longest call to a part, in bytes: two names and a life.
+/// The longest call to a part, in bytes: two names and a lifetime id.
 pub const MAX_CALL_BYTES: usize = 8 << 10;
 
 /// A call to a part of the directory.
@@ -50,7 +50,8 @@ pub struct DirectoryEntry {
     name: String,
     /// Differs each time that an agent of this name is created, so that a late call about a
     /// destroyed agent does not affect the next one.
-    life: String,
+    #[serde(rename = "life")]
+    lifetime: String,
 }
 
 /// An agent of the list.

@@ -37,7 +37,8 @@ pub struct Member<'a> {
 
 #[derive(Serialize, Deserialize)]
 struct Membership {
-    life: String,
+    #[serde(rename = "life")]
+    lifetime: String,
     state: MemberState,
     /// When the state was set.
     at: i64,
@@ -67,21 +68,22 @@ impl Member<'_> {
         };
         let now_ms = self.host.now_ms();
         let stored = self.find()?;
-        let life = match stored {
+        let lifetime = match stored {
             Some(stored) if stored.state == MemberState::Joined => return Ok(None),
             Some(stored)
                 if stored.state == MemberState::Leaving && now_ms < stored.at + LEAVING_MS =>
             {
                 return Ok(Some(stored.at + LEAVING_MS - now_ms));
             }
-            Some(stored) => stored.life,
+            Some(stored) => stored.lifetime,
             None => Id::mint_lifetime(self.host).as_str().to_owned(),
         };
-        self.write(&life, MemberState::Joining)?;
-        self.notify(DirectoryCall::Join(self.entry(&life))).await?;
+        self.write(&lifetime, MemberState::Joining)?;
+        self.notify(DirectoryCall::Join(self.entry(&lifetime)))
+            .await?;
         // Nobody else writes the row during the lock, but the storage may have been emptied.
         if self.find()?.is_some() {
-            self.write(&life, MemberState::Joined)?;
+            self.write(&lifetime, MemberState::Joined)?;
         }
         Ok(None)
     }
@@ -106,14 +108,14 @@ impl Member<'_> {
             let answer = self.notify(DirectoryCall::Leave(self.entry(""))).await;
             return answer.map_err(|error| still_listed(&error.message));
         };
-        self.write(&stored.life, MemberState::Leaving)?;
+        self.write(&stored.lifetime, MemberState::Leaving)?;
         let answer = self
-            .notify(DirectoryCall::Leave(self.entry(&stored.life)))
+            .notify(DirectoryCall::Leave(self.entry(&stored.lifetime)))
             .await;
         if let Err(error) = answer {
             // The directory may or may not have processed the call, so the agent registers
             // again.
-            self.write(&stored.life, MemberState::Joining)?;
+            self.write(&stored.lifetime, MemberState::Joining)?;
             return Err(still_listed(&error.message));
         }
         Ok(())
@@ -123,10 +125,10 @@ impl Member<'_> {
         self.outbound.writers().enter(LOCK_NAME, 0).await.ok()
     }
 
-    fn entry(&self, life: &str) -> DirectoryEntry {
+    fn entry(&self, lifetime: &str) -> DirectoryEntry {
         DirectoryEntry {
             name: self.name.to_owned(),
-            life: life.to_owned(),
+            lifetime: lifetime.to_owned(),
         }
     }
 
@@ -143,10 +145,10 @@ impl Member<'_> {
         Ok(stored.and_then(|stored| json::decode(&stored).ok()))
     }
 
-    fn write(&self, life: &str, state: MemberState) -> Result<()> {
+    fn write(&self, lifetime: &str, state: MemberState) -> Result<()> {
         let at = self.host.now_ms();
         let membership = Membership {
-            life: life.to_owned(),
+            lifetime: lifetime.to_owned(),
             state,
             at,
         };

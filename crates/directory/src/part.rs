@@ -96,7 +96,7 @@ impl DirectoryPart<'_> {
     /// otherwise no list of all agents would include the part.
     async fn join(&self, entry: DirectoryEntry) -> Result<()> {
         let begins = beginning(&entry.name).map(str::to_owned);
-        self.write(&entry.name, &entry.life)?;
+        self.write(&entry.name, &entry.lifetime)?;
         let Some(name) = begins.filter(|_| self.name != ROOT) else {
             return Ok(());
         };
@@ -105,27 +105,28 @@ impl DirectoryPart<'_> {
         if known.is_some() {
             return Ok(());
         }
-        let life = Id::mint_lifetime(self.host).as_str().to_owned();
+        let lifetime = Id::mint_lifetime(self.host).as_str().to_owned();
         let entry = DirectoryEntry {
             name,
-            life: life.clone(),
+            lifetime: lifetime.clone(),
         };
         let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Join(entry)).await?;
-        self.write(KNOWN, &life)
+        self.write(KNOWN, &lifetime)
     }
 
-    fn write(&self, name: &str, life: &str) -> Result<()> {
+    fn write(&self, name: &str, lifetime: &str) -> Result<()> {
         let sql = "INSERT INTO cf_agents_directory (name, life, created_at)
                    VALUES (?1, ?2, ?3)
                        ON CONFLICT (name) DO UPDATE
                       SET life = excluded.life, created_at = excluded.created_at, gone_at = NULL
                     WHERE life <> excluded.life OR gone_at IS NOT NULL";
         let now_ms = self.host.now_ms();
-        self.db.run(sql, &[name.into(), life.into(), now_ms.into()])
+        self.db
+            .run(sql, &[name.into(), lifetime.into(), now_ms.into()])
     }
 
     fn leave(&self, entry: DirectoryEntry) -> Result<()> {
-        self.delete(&entry.name, &entry.life)?;
+        self.delete(&entry.name, &entry.lifetime)?;
         if self.name == ROOT || !self.list("", "", 1)?.agents.is_empty() {
             return Ok(());
         }
@@ -139,22 +140,22 @@ impl DirectoryPart<'_> {
     /// Notifies the root that this part is empty, if that is pending.
     async fn report_empty(&self) -> Result<()> {
         let sql = "SELECT life FROM cf_agents_directory WHERE name = ?1 AND gone_at IS NOT NULL";
-        let life: Option<String> = find_value(self.db, sql, &[KNOWN.into()])?;
-        let (Some(life), Some(name)) = (life, self.name.strip_prefix("part:")) else {
+        let lifetime: Option<String> = find_value(self.db, sql, &[KNOWN.into()])?;
+        let (Some(lifetime), Some(name)) = (lifetime, self.name.strip_prefix("part:")) else {
             return Ok(());
         };
         let entry = DirectoryEntry {
             name: name.to_owned(),
-            life: life.clone(),
+            lifetime: lifetime.clone(),
         };
         let _: Value = ask(self.outbound, ROOT, &DirectoryCall::Leave(entry)).await?;
-        self.delete(KNOWN, &life)
+        self.delete(KNOWN, &lifetime)
     }
 
-    fn delete(&self, name: &str, life: &str) -> Result<()> {
-        // An empty `life` deletes the agent's entry whatever its life: the entry is outdated.
+    fn delete(&self, name: &str, lifetime: &str) -> Result<()> {
+        // An empty `lifetime` deletes the agent's entry whatever its life: the entry is outdated.
         let sql = "DELETE FROM cf_agents_directory WHERE name = ?1 AND ?2 IN (life, '')";
-        self.db.run(sql, &[name.into(), life.into()])
+        self.db.run(sql, &[name.into(), lifetime.into()])
     }
 
     /// Reads only the rows that it returns, and one more to learn whether others follow.

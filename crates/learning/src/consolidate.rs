@@ -140,7 +140,7 @@ async fn step_once(
     let profile_bytes = profile.as_ref().map_or(0, |profile| profile.content.len());
     let bytes = (capacity.events + capacity.entries).saturating_sub(profile_bytes);
     let (shown, next) = load_page(memory, &block, below, bytes)?;
-    let is_worth_it = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
+    let is_needed = shown.len() > 1 || (profile.is_some() && !shown.is_empty());
     let passes_over = request.is_timed && is_enough(state.failure.as_ref());
     let task = ConsolidationStep {
         memory,
@@ -154,7 +154,7 @@ async fn step_once(
         state,
         next,
     };
-    if !is_worth_it {
+    if !is_needed {
         return Ok(task.store(&ReadAnswer::default(), None)?);
     }
     let LearnedAnswer { text, model } = task.ask(&config, &capacity).await?;

@@ -3,8 +3,8 @@
 //!
 //! A sentence supports a text if it contains all meaningful words of the text, in any form and
 //! order, and if both contain a negation or neither does. A question supports nothing. So no word
-//! of a tool's result gets into a fact in the user's name. Symbols and pictures count as words, and
-//! a text with characters that no rule reads (`base/plain_text.rs`) is never supported. One thing
+//! of a tool's result gets into a fact that is attributed to the user. Symbols and pictures count as words,
+//! and a text with characters that no rule reads (`base/plain_text.rs`) is never supported. One thing
 //! is not checked: that the fact has the meaning of the sentence.
 
 use std::collections::BTreeSet;

@@ -11,7 +11,7 @@ use super::prompt::render_pass_prompt;
 use super::related_entries::{find_alike, find_related};
 use super::retraction::find_retractions;
 use super::target::{PassTarget, get_settings, into_block};
-use super::trust::{TrustDecision, is_supported_name, decide_trust};
+use super::trust::{TrustDecision, decide_trust, is_supported_name};
 use base::database::atomically;
 use base::error::{Error, ErrorKind, Result};
 use base::ids::Id;

@@ -19,7 +19,7 @@ const SPEECH_VERBS: &[&str] = &["said", "told", "mentioned", "wrote"];
 
 /// Words for the user who said it, and other words that may occur next to them.
 const SPEAKERS: &[&str] = &["i", "ive", "id"];
-const BESIDE_SPEECH: &[&str] = &[
+const SPEECH_FILLERS: &[&str] = &[
     "what",
     "that",
     "all",
@@ -100,7 +100,7 @@ impl Retraction {
         let (speech, subject) = rest.split_at_checked(about)?;
         let has = |list: &[&str]| speech.iter().any(|word| list.contains(word));
         let is_speech = speech.iter().all(|word| {
-            [SPEECH_VERBS, SPEAKERS, BESIDE_SPEECH]
+            [SPEECH_VERBS, SPEAKERS, SPEECH_FILLERS]
                 .iter()
                 .any(|list| list.contains(word))
         });

@@ -193,20 +193,20 @@ fn find_foreign(
 ) -> Origin {
     let users = users_stems(shown);
     let foreign: BTreeSet<&String> = key_terms.stems.difference(&users).collect();
-    let speaks = |event: &&MaterialEvent| {
+    let is_source = |event: &&MaterialEvent| {
         let stems = KeyTerms::of(&event.text).stems;
         // If all words are the user's, but from different sentences, another may have combined
         // them.
         foreign.is_empty() || foreign.iter().any(|word| stems.contains(*word))
     };
-    let voices: Vec<Origin> = others
+    let sources: Vec<Origin> = others
         .iter()
         .copied()
-        .filter(speaks)
+        .filter(is_source)
         .map(|event| event.speaker)
         .collect();
     for speaker in [Origin::Tool, Origin::Import] {
-        if voices.contains(&speaker) {
+        if sources.contains(&speaker) {
             return speaker;
         }
     }

@@ -117,8 +117,8 @@ pub fn find_written_at(
     Ok(find_value::<Option<i64>>(db, sql, &params)?.flatten())
 }
 
-/// The deletions of items until `cutoff`, oldest first. An index finds them. `but_versions`: without
-/// those that were followed by a version until then.
+/// The deletions of items until `cutoff`, oldest first, from an index. `but_versions`: omits deletions
+/// that were followed by a version until then.
 pub fn load_deletions(
     db: &dyn Database,
     (scope, block): BlockOf<'_>,

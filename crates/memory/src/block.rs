@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{bucket, find_unavailable, source_error, service, unavailable_reason};
+use super::backends::{bucket, find_unavailable, service, source_error, unavailable_reason};
 use super::content::find_newest;
 use super::counts::count_entries;
 use super::definition::{Definition, WhenChanged};

@@ -172,9 +172,9 @@ impl Definition {
     pub fn content_key(&self) -> String {
         match &self.location {
             BlockLocation::Local(Some(label)) => label.key(),
-            BlockLocation::Local(None) | BlockLocation::Remote(_) | BlockLocation::Unresolved(_) => {
-                self.label.key()
-            }
+            BlockLocation::Local(None)
+            | BlockLocation::Remote(_)
+            | BlockLocation::Unresolved(_) => self.label.key(),
         }
     }
 

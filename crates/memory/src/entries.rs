@@ -7,7 +7,7 @@ use serde_json::Map;
 
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{source_error, service};
+use super::backends::{service, source_error};
 use super::change_events::ChangeEvent;
 use super::counts::CountChange;
 use super::definition::Definition;

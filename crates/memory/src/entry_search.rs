@@ -42,7 +42,7 @@ pub fn find(
     entry_query: &EntryQuery<'_>,
     nearest: &[Nearest<i64>],
     moment: Moment,
-) -> Result<FoundHere> {
+) -> Result<LocalMatches> {
     let (most, filter) = (entry_query.most(), entry_query.filter);
     let queries = WordQuery::parse_all(entry_query.queries);
     let prefixes: Vec<String> = queries.iter().flat_map(WordQuery::prefixes_alone).collect();
@@ -94,9 +94,9 @@ pub fn find(
         .collect();
     let has_many = blocks.len() > 1;
     let mut words = QueryWords::new(stems.iter().map(String::as_str), &prefixes);
-    let mut found = FoundHere {
+    let mut found = LocalMatches {
         is_cut,
-        ..FoundHere::default()
+        ..LocalMatches::default()
     };
     let mut capacity = AnswerCapacity::of(MAX_ANSWER_BYTES);
     for (number, score) in ranked {
@@ -193,7 +193,7 @@ fn load_ranked(
 
 /// The entries that a search found here.
 #[derive(Default)]
-pub struct FoundHere {
+pub struct LocalMatches {
     /// Best first.
     pub results: Vec<FoundEntry>,
     /// The entries that match and are no longer valid. Empty for a search in the past.

@@ -120,22 +120,22 @@ fn forget_loaded(
         sought.until_ms.into(),
         SqlValue::Text(json::encode(&own)?),
     ];
-    const IS_MEANT: &str = "session_id = ?1
+    const IS_SOUGHT: &str = "session_id = ?1
             AND block = ?2
             AND (?3 IS NULL OR key = ?3)
             AND (?4 IS NULL OR loaded_at <= ?4)
             AND key NOT IN (SELECT value FROM json_each(?5))";
     if find_open_turn(db, session_id)?.is_none() {
-        let deleted = Delete::from(LOADED_SKILLS, IS_MEANT, &params).run(db)?;
+        let deleted = Delete::from(LOADED_SKILLS, IS_SOUGHT, &params).run(db)?;
         return Ok(deleted > 0);
     }
     let erased = db.overwrite(&Overwrite {
         table: LOADED_SKILLS,
         columns: &["content"],
-        condition: &format!("{IS_MEANT} AND content IS NOT NULL"),
+        condition: &format!("{IS_SOUGHT} AND content IS NOT NULL"),
         params: &params,
     })?;
-    let sql = format!("UPDATE cf_agents_loaded_skills SET content = NULL WHERE {IS_MEANT}");
+    let sql = format!("UPDATE cf_agents_loaded_skills SET content = NULL WHERE {IS_SOUGHT}");
     db.run(&sql, &params)?;
     db.count(|counts| counts.loaded_documents += erased);
     Ok(erased > 0)

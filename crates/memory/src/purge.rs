@@ -386,7 +386,7 @@ pub fn erase_version(db: &ErasingDatabase<'_>, keys: &ItemKeys<'_>, version: i64
 }
 
 /// The tables with notes that may name an entry, and SQL for the number of a row.
-const NOTED: [(&Table, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
+const WITH_NOTES: [(&Table, &str); 2] = [(ENTRIES, "number"), (ITEM_VERSIONS, "slot")];
 
 /// A note that may name an entry.
 struct NamingNote {
@@ -414,7 +414,7 @@ row! {
 fn forget_key(db: &ErasingDatabase<'_>, item: &ItemRef<'_>) -> Result<()> {
     let [scope, block, key] = params_of(item);
     let quoted = json::quoted(item.key);
-    for (table, number) in NOTED {
+    for (table, number) in WITH_NOTES {
         let naming: Vec<NamingNote> = load(
             db,
             &format!(

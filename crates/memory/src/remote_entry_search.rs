@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{source_error, service};
+use super::backends::{service, source_error};
 use super::definition::Definition;
 use super::entry_query::{EntryQuery, Moment};
 use super::entry_search::find;

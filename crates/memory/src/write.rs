@@ -9,7 +9,7 @@ use base::json::{json, written_bytes};
 use serde::{Deserialize, Serialize};
 
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{bucket, source_error, service};
+use super::backends::{bucket, service, source_error};
 use super::block::{Block, BlockContent, newest_of, read};
 use super::content::{
     MAX_VERSIONS_BYTES, NewVersion, Version, check_reason, check_version, find_version,

@@ -58,7 +58,7 @@ impl Calls {
         self.started.iter_mut().find(|call| call.index == index)
     }
 
-    /// Notes that a piece of a call's arguments has come. Returns the call's number in the answer.
+    /// Records a piece of a call's arguments. Returns the call's number in the answer.
     /// `None`: the call runs here.
     pub fn record_piece(&mut self, index: usize) -> Option<usize> {
         let call = self.find_mut(index)?;

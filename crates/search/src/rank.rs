@@ -66,7 +66,7 @@ impl Ranking<'_> {
         by_position: &HashMap<(i64, i64), &'c Candidate>,
     ) -> Vec<(&'c Candidate, f64)> {
         let weights = self.weights;
-        let lend = |distance: i64| {
+        let neighbor_at = |distance: i64| {
             let found = *by_position.get(&(candidate.session, candidate.seq + distance))?;
             let share = match distance {
                 -1 if found.is_question => weights.after_question,
@@ -78,7 +78,10 @@ impl Ranking<'_> {
             };
             Some((found, share))
         };
-        [-3, -2, -1, 1, 2, 3].into_iter().filter_map(lend).collect()
+        [-3, -2, -1, 1, 2, 3]
+            .into_iter()
+            .filter_map(neighbor_at)
+            .collect()
     }
 
     fn score(&self, candidate: &Candidate, by_position: &HashMap<(i64, i64), &Candidate>) -> f64 {
@@ -90,11 +93,11 @@ impl Ranking<'_> {
             if weight == 0.0 && candidate.is_about.get(term_index) == Some(&true) {
                 weight = weights.about;
             }
-            let lent = neighbors
+            let from_neighbors = neighbors
                 .iter()
                 .map(|(neighbor, share)| share * self.weight(neighbor, term_index))
                 .fold(0.0, f64::max);
-            weight += lent;
+            weight += from_neighbors;
             score += term.rarity * weight;
             found += term.rarity * (weight / weights.found).min(1.0);
             all += term.rarity;

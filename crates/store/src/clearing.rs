@@ -326,7 +326,7 @@ impl PageClearing {
     }
 
     fn pay(&self, written: &RewrittenPages, now_ms: i64) {
-        let worth_ms = if written.rows > SMALL_ROWS {
+        let cost_ms = if written.rows > SMALL_ROWS {
             2 * MINUTE_MS
         } else {
             written.rows * MS_PER_ROW + written.pages * PAGE_BYTES / BYTES_PER_MS
@@ -336,7 +336,7 @@ impl PageClearing {
             .get()
             .clamp(now_ms, now_ms.saturating_add(MINUTE_MS));
         self.paid_at_ms
-            .set(from_ms.saturating_add(worth_ms).min(now_ms + 2 * MINUTE_MS));
+            .set(from_ms.saturating_add(cost_ms).min(now_ms + 2 * MINUTE_MS));
     }
 }
 

@@ -66,7 +66,7 @@ export function findDefaultsFault(defaults, { paths, components }) {
       compaction: { ...without(input("configureCompaction"), "sessionId"), type: ["object", "null"] },
     },
   };
-  return findFault(schema, defaults, "", components.schemas) ?? findDoubt(defaults);
+  return findFault(schema, defaults, "", components.schemas) ?? findRuleViolation(defaults);
 }
 
 /** The most deployed blocks, and the most tools. */
@@ -79,7 +79,7 @@ function without(schema, name) {
 }
 
 /** The rules that schemas can't express. */
-function findDoubt({ blocks, tools }) {
+function findRuleViolation({ blocks, tools }) {
   return (
     findDouble(blocks, "blocks", "label", (label) => label.toLowerCase()) ??
     findDouble(tools, "tools", "name", (name) => name) ??

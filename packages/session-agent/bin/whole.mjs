@@ -122,8 +122,8 @@ export async function lastCursor(path) {
   for await (const piece of createReadStream(path)) {
     let from = 0;
     for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, from)) {
-      const room = MAX_CURSOR_BYTES - line.length;
-      const whole = Buffer.concat([line, piece.subarray(from, Math.min(end, from + Math.max(room, 0)))]).toString();
+      const capacity = MAX_CURSOR_BYTES - line.length;
+      const whole = Buffer.concat([line, piece.subarray(from, Math.min(end, from + Math.max(capacity, 0)))]).toString();
       if (whole.startsWith(CURSOR) && whole.length < MAX_CURSOR_BYTES) {
         after = JSON.parse(whole).after;
         bytes = at + end + 1;
@@ -131,8 +131,8 @@ export async function lastCursor(path) {
       line = Buffer.alloc(0);
       from = end + 1;
     }
-    const room = MAX_CURSOR_BYTES - line.length;
-    if (room > 0) line = Buffer.concat([line, piece.subarray(from, from + room)]);
+    const capacity = MAX_CURSOR_BYTES - line.length;
+    if (capacity > 0) line = Buffer.concat([line, piece.subarray(from, from + capacity)]);
     at += piece.length;
   }
   return { bytes, after };

@@ -158,7 +158,7 @@ function checkItems(items: any): Item[] {
       throw new TypeError(
         `Item ${n + 1} is neither an item of OpenAI's API nor a message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`,
       );
-    if (!saysSomething(item))
+    if (!hasContent(item))
       throw new TypeError(`Item ${n + 1} is empty: a message has a \`content\`, and it is ${described(item)}.`);
     try {
       return snapshotOf(item);
@@ -176,7 +176,7 @@ function isItem(item: any): boolean {
 }
 
 /** Whether a message has content. Items of other types have their own fields. */
-function saysSomething({ role, type, content, tool_calls: calls, function_call: call, refusal }: any): boolean {
+function hasContent({ role, type, content, tool_calls: calls, function_call: call, refusal }: any): boolean {
   const isMessage = ITEM_ROLES.has(role) && (type === undefined || type === "message");
   return !isMessage || [content, calls, call, refusal].some((field) => field !== undefined && field !== null);
 }
@@ -314,7 +314,7 @@ async function writeSession(
     seen.add(one.message.id);
   }
   // Later messages of the session remain the current conversation.
-  const newer = known.exists && fresh.length > 0 ? await leafBeside(session, seen, options) : undefined;
+  const newer = known.exists && fresh.length > 0 ? await findOtherLeaf(session, seen, options) : undefined;
   const overlays = known.exists ? (await session.getCompactions({}, options)).compactions : [];
   const missing = compactions.filter(
     (one) =>
@@ -376,7 +376,7 @@ async function idsIn(
 }
 
 /** The end of the conversation, if it is not an imported message. */
-async function leafBeside(
+async function findOtherLeaf(
   session: SessionClient,
   imported: ReadonlySet<string>,
   { signal, retry, trace }: CallOptions,

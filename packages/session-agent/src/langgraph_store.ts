@@ -32,7 +32,7 @@ const MOST_HITS = 100;
 const PAGE = 200;
 
 /** The default number of results of a search, as in LangGraph's own stores. */
-const USUAL_LIMIT = 10;
+const DEFAULT_LIMIT = 10;
 
 /**
  * LangGraph's store over an agent. A query searches the words of values, and their meaning if the agent
@@ -88,7 +88,7 @@ export class SessionAgentStore extends BaseStore {
     namespacePrefix,
     query,
     filter,
-    limit = USUAL_LIMIT,
+    limit = DEFAULT_LIMIT,
     offset = 0,
   }: SearchOperation): Promise<SearchItem[]> {
     if (limit <= 0 || offset < 0) return [];
@@ -109,7 +109,7 @@ export class SessionAgentStore extends BaseStore {
     return found.flat();
   }
 
-  async #list({ namespacePrefix, filter, limit = USUAL_LIMIT, offset = 0 }: SearchOperation): Promise<SearchItem[]> {
+  async #list({ namespacePrefix, filter, limit = DEFAULT_LIMIT, offset = 0 }: SearchOperation): Promise<SearchItem[]> {
     const found: Entry[] = [];
     if (limit <= 0 || offset < 0) return [];
     const where = namespacePrefix.length === 0 ? {} : { where: { metadata: prefixOf(namespacePrefix) } };

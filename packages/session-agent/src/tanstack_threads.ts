@@ -109,7 +109,7 @@ export class SessionAgentThreads {
     const before = found?.metadata?.[METADATA_KEY] ?? {};
     const state = JSON.parse(JSON.stringify({ ...before, ...change }));
     if (JSON.stringify(state) === JSON.stringify(before)) return;
-    if (found === null) await createUnlessThere(session);
+    if (found === null) await createIfMissing(session);
     await session.updateSession({ metadata: { ...found?.metadata, [METADATA_KEY]: state } });
   }
 
@@ -184,12 +184,12 @@ async function append(session: SessionClient, input: Parameters<SessionClient["a
     await session.appendEvents(input);
   } catch (error) {
     if (!(error instanceof SessionNotFoundError)) throw error;
-    await createUnlessThere(session);
+    await createIfMissing(session);
     await session.appendEvents(input);
   }
 }
 
-async function createUnlessThere(session: SessionClient): Promise<void> {
+async function createIfMissing(session: SessionClient): Promise<void> {
   await session.create().catch((error) => {
     if (!(error instanceof AlreadyExistsError)) throw error;
   });

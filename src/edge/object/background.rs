@@ -71,7 +71,7 @@ impl Background for Object {
     }
 
     fn restart(&self) {
-        self.run_shared(async move |object: Rc<Self>| object.end_life().await);
+        self.run_shared(async move |object: Rc<Self>| object.end_activation().await);
     }
 
     fn show(&self, session_id: &Id) {

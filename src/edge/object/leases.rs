@@ -30,7 +30,7 @@ impl Leases {
     }
 
     /// Drops the turns of an object that is no longer in memory. They are stored, and the object's
-    /// next life recovers them. Without this, each would keep its memory in the isolate.
+    /// next activation recovers them. Without this, each would keep its memory in the isolate.
     pub fn drop_all(&self) {
         for turn in self.0.take().into_values() {
             turn.link.is_cut.set(true);

@@ -201,7 +201,7 @@ impl Object {
         true
     }
 
-    /// Recovers the turns of the object's last life.
+    /// Recovers the turns of the object's previous activation.
     fn recover_after_eviction(self: &Rc<Self>) {
         let db = Sqlite::new(&self.storage);
         match self.open_tables(&db) {

@@ -50,7 +50,7 @@ impl Object {
 
     /// Ends this activation of the object after its answer. The platform starts a new one
     /// with the next request.
-    pub(super) async fn end_life(&self) {
+    pub(super) async fn end_activation(&self) {
         self.outbound.sleep(LAST_WORDS_MS).await;
         let reason = JsValue::from("The agent is restarting with a restored state.");
         let ended = Reflect::get(self.state.as_ref(), &"abort".into())

@@ -11,7 +11,7 @@ use base::database::{Database as _, Delete};
 use base::error::Result;
 use base::ids::Id;
 use conversation::messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
-use conversation::messages::page::{HistoryCursor, PageQuery, PageForm};
+use conversation::messages::page::{HistoryCursor, PageForm, PageQuery};
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::tables::EVENTS;
 

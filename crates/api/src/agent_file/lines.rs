@@ -53,8 +53,8 @@ pub struct AgentLine {
     #[serde(rename = "type")]
     pub kind: AgentLineKind,
     pub format: Count,
-    /// The file continues another file: it has further sessions and nothing of the agent's own. A
-    /// long file is sent in such parts.
+    /// The file continues another file: it contains only further sessions. A long file is sent in
+    /// such parts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continued: bool,
 }

@@ -12,7 +12,7 @@ impl AlarmTime {
         self.0.set(at_ms);
     }
 
-    /// The alarm rang, or was deleted.
+    /// The alarm fired, or was deleted.
     pub fn clear(&self) {
         self.0.set(0);
     }

@@ -1,8 +1,7 @@
 //! Scheduled backups, which the object's alarm starts.
 //!
-//! The rule this file protects: before a backup begins, the time of the next attempt is written. So
-//! an object that is evicted in a backup retries after a pause, and a failing bucket is not called
-//! again at once.
+//! Before a backup begins, the time of the next attempt is written. So an object that is evicted during
+//! a backup retries after a pause, and a failing bucket is not called again immediately.
 
 use super::job::{Job, JobTiming, RETRY_MS, Step};
 use crate::operation::Agent;
@@ -35,7 +34,7 @@ pub fn is_due(agent: &Agent<'_>) -> Result<bool> {
     Ok(find_due(agent)?.is_some_and(|at| at <= agent.host.now_ms()))
 }
 
-/// When a schedule has work. One row where no schedule was ever set.
+/// When a schedule has work. Reads one row if no schedule was ever set.
 fn find_due(agent: &Agent<'_>) -> Result<Option<i64>> {
     let Some(progress) = find_progress(agent.db)? else {
         let defaults = &agent.deployed.memory.config.defaults;

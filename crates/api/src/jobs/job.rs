@@ -5,7 +5,7 @@ use base::background::JobKind;
 use base::error::Result;
 use base::outbound::LocalBoxFuture;
 
-/// The pause after a job failed that must not be tried again at once.
+/// The pause after a failure, for jobs that must not be retried immediately.
 pub const RETRY_MS: i64 = 3_600_000;
 
 pub struct Job {
@@ -18,7 +18,7 @@ pub struct Job {
     pub(super) max_steps: usize,
     /// The shortest time until the alarm that continues the job.
     pub(super) pause_ms: i64,
-    /// When the alarm rings if the object is evicted while the job runs. `None`: the job runs in an
+    /// When the alarm fires if the object is evicted while the job runs. `None`: the job runs in an
     /// alarm, which the platform repeats.
     pub(super) guard_ms: Option<i64>,
     /// When a failed job is tried again. `None`: by the alarm of `guard_ms`, or by the next
@@ -36,7 +36,7 @@ pub enum JobTiming {
     Alarm,
 }
 
-/// What one run remembers from step to step.
+/// The state of one run, from step to step.
 #[derive(Default)]
 pub struct Run {
     pub(super) has_cleared_pages: bool,

@@ -1,6 +1,6 @@
 //! The background jobs of an agent. A [`Job`] is a value: how its due time is found in the storage,
 //! and how one step of it runs. [`plan`] decides which jobs are due and when the object's alarm
-//! must ring next. The object binds the runtime (`base/background.rs`) and decides nothing.
+//! must fire next. The object binds the runtime (`base/background.rs`) and decides nothing.
 //!
 //! The rules that this module protects:
 //!
@@ -38,7 +38,7 @@ pub static JOBS: &[Job] = &[
     backups::JOB,
 ];
 
-/// The jobs that are due now, and when the alarm must ring.
+/// The jobs that are due now, and when the alarm must fire.
 #[derive(Debug, Default, PartialEq)]
 pub struct Plan {
     pub due: Vec<JobKind>,
@@ -46,12 +46,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    fn ring_at(&mut self, at_ms: i64) {
+    fn fire_at(&mut self, at_ms: i64) {
         self.alarm_at = Some(self.alarm_at.map_or(at_ms, |known| known.min(at_ms)));
     }
 }
 
-/// Decides which of the jobs are due, and when the alarm must ring next. A due time that can't be
+/// Decides which of the jobs are due, and when the alarm must fire next. A due time that can't be
 /// read is logged, and concerns no other job.
 pub fn plan(agent: &Agent<'_>, is_included: impl Fn(&Job) -> bool) -> Plan {
     let now_ms = agent.host.now_ms();
@@ -70,7 +70,7 @@ pub fn plan(agent: &Agent<'_>, is_included: impl Fn(&Job) -> bool) -> Plan {
             }
         };
         if let Some(ms) = again_after {
-            plan.ring_at(now_ms + ms);
+            plan.fire_at(now_ms + ms);
         }
     }
     plan

@@ -1,4 +1,4 @@
-//! When the answer to a message becomes an event stream: as soon as something precedes it.
+//! Decides when the answer to a message becomes an event stream: as soon as another message precedes it.
 
 use std::future::poll_fn;
 use std::rc::Rc;

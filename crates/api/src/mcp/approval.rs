@@ -1,8 +1,7 @@
 //! The state of a call that waits for its client's answers.
 //!
-//! A client of the newest revision carries the state, so nothing of it is stored here. It
-//! is signed by this object: a state is only valid for the same rights, tool, definition,
-//! session and arguments, and only for ten minutes.
+//! In the newest revision, the client stores the state. This object signs it: a state is only valid
+//! for the same rights, tool, definition, session and arguments, and only for ten minutes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -35,8 +34,7 @@ const MAX_SHOWN_CHARS: usize = 2_000;
 pub const MAX_QUESTIONS: usize = 8;
 pub const MAX_QUESTION_BYTES: usize = 64 << 10;
 
-/// The requested call, and whether it may bring answers to questions that were not sent
-/// yet.
+/// The requested call, and whether it may contain answers to questions that were not sent yet.
 pub struct RequestedCall<'a> {
     pub name: &'a str,
     /// The text that the state of its questions is signed with.

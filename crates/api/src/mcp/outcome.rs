@@ -18,8 +18,8 @@ pub struct McpAnswer {
     pub session: Option<String>,
     /// An error that must be logged.
     pub failure: Option<Error>,
-    /// Whether an open stream asked again, as it does every few seconds. Such a request has no line
-    /// in the log.
+    /// Whether the request is a poll of an open stream, which repeats every few seconds. Polls are not
+    /// logged.
     pub is_poll: bool,
     /// As in [`crate::operation::Reply`].
     pub indexing_continues: bool,

@@ -115,7 +115,7 @@ impl RunWaiting for EraseAgents {
 }
 
 impl AgentErasure<'_> {
-    async fn destroy(&mut self, name: String, is_home: bool) {
+    async fn destroy(&mut self, name: String, stores_shared: bool) {
         // The agent that runs this request is destroyed last: it can do nothing afterward.
         if name == self.agent.name {
             self.is_own = true;
@@ -123,12 +123,12 @@ impl AgentErasure<'_> {
         }
         let body = json::text(&json!({"confirm": name, "purge": true}));
         match ask(self.agent, &name, Destroy::NAME, body).await {
-            Ok(destroyed) => self.note(name, destroyed, is_home),
+            Ok(destroyed) => self.note(name, destroyed, stores_shared),
             Err(_) => self.failed.push(name),
         }
     }
 
-    fn note(&mut self, name: String, destroyed: Value, is_home: bool) {
+    fn note(&mut self, name: String, destroyed: Value, stores_shared: bool) {
         let mut fields = destroyed.as_object().cloned().unwrap_or_default();
         let homes = fields.remove("homes").unwrap_or_default();
         let homes = homes.as_array().into_iter().flatten();
@@ -142,7 +142,7 @@ impl AgentErasure<'_> {
         }
         if let Some(agents) = &mut self.receipt.agents {
             agents.count += 1;
-            if is_home {
+            if stores_shared {
                 agents.homes.push(name.clone());
             }
         }
@@ -160,12 +160,12 @@ impl AgentErasure<'_> {
                     let receipt = json::decode_tree(&receipt);
                     let receipt = receipt.map_err(|_| Error::storage("a receipt is not JSON"))?;
                     let name = self.agent.name.to_owned();
-                    let is_home = self
+                    let stores_shared = self
                         .receipt
                         .agents
                         .as_ref()
                         .is_some_and(|agents| !name.starts_with(&agents.prefix));
-                    self.note(name, receipt, is_home);
+                    self.note(name, receipt, stores_shared);
                     empties_storage = true;
                 }
                 Err(error) if self.agents.is_empty() => return Err(error),

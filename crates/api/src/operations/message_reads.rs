@@ -18,7 +18,7 @@ use conversation::log::sessions::session_exists;
 use conversation::messages::history::{
     DEFAULT_MAX_BYTES, WalkStart, count_messages, load_newest, load_page,
 };
-use conversation::messages::page::{HistoryCursor, PageQuery, PageForm};
+use conversation::messages::page::{HistoryCursor, PageForm, PageQuery};
 use conversation::messages::read::{find_message, load_branches, message_at_leaf};
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::messages::tree::path_sums::PathSums;

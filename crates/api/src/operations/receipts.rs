@@ -61,9 +61,9 @@ pub struct DeletedItem {
 }
 
 impl DeletedItem {
-    /// Until when the versions of an item that is deleted now stay. Computed before the deletion,
-    /// because a committed deletion may not fail any more. If another agent stores the block, its
-    /// answer has the time.
+    /// The time until which the versions of an item that is deleted now are retained. Computed before
+    /// the deletion, because nothing may fail after the commit. If another agent stores the block, its
+    /// answer contains the time.
     pub fn find_until(memory: &Memory<'_>, block: &Definition) -> Result<Option<i64>> {
         match block.backend() {
             BlockBackend::Agent { .. } => Ok(None),
@@ -75,7 +75,7 @@ impl DeletedItem {
         }
     }
 
-    /// The answer to a deletion without `purge`: which versions it leaves, and until when.
+    /// The answer to a deletion without `purge`: the retained versions, and for how long.
     pub fn deleted(mut item: ItemDeleted, until: Option<i64>) -> Result<Reply> {
         if item.versions_kept.is_some() {
             item.versions_until = item.versions_until.or(until);

@@ -8,7 +8,7 @@ use super::checks::MAX_QUOTED_CHARS;
 
 pub type ReadResult<T> = Result<T, ReadError>;
 
-/// Why a text is not what was expected.
+/// Why a text is invalid.
 #[derive(Debug)]
 pub struct ReadError(pub(super) Box<Refused>);
 

@@ -222,11 +222,11 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
         ("clientTools", &parsed.client_tools),
     ] {
         if let Some(tools) = tools {
-            let brought = parse_client_tools(field, tools)?;
-            if !brought.is_empty() {
+            let definitions = parse_client_tools(field, tools)?;
+            if !definitions.is_empty() {
                 tools_field = field;
             }
-            client_tools.extend(brought);
+            client_tools.extend(definitions);
         }
     }
     let messages = match (parsed.messages, parsed.message) {
@@ -276,7 +276,9 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
             while let Some((name, _)) = map.next_entry::<String, IgnoredAny>()? {
                 let is_ours = SPELL_CHECKED_FIELDS.contains(&name.as_str());
-                if !is_ours && json::find_nearest(&name, SPELL_CHECKED_FIELDS.iter().copied()).is_some() {
+                if !is_ours
+                    && json::find_nearest(&name, SPELL_CHECKED_FIELDS.iter().copied()).is_some()
+                {
                     *self.0 = Some(name);
                     return Err(de::Error::custom("a near miss"));
                 }

@@ -20,7 +20,7 @@ impl TurnChecks {
         self.is_recovery_due.set(is_due);
     }
 
-    /// Whether to check the listeners: at most every ten seconds. An alarm may ring sooner, and
+    /// Whether to check the listeners: at most every ten seconds. An alarm may fire sooner, and
     /// must not shorten their time.
     pub fn take_listeners_due(&self, now_ms: i64) -> bool {
         let is_due = now_ms - self.checked_at_ms.get() >= CHECK_AFTER_MS;

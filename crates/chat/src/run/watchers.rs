@@ -7,7 +7,7 @@ use base::database::{Database, SqlText};
 use base::error::{Code, Result};
 use base::ids::Id;
 use conversation::messages::history::{DEFAULT_MAX_BYTES, load_newest};
-use conversation::messages::page::{PageQuery, PageForm};
+use conversation::messages::page::{PageForm, PageQuery};
 use conversation::messages::read::find_message;
 
 /// The most messages that `get-messages` returns.

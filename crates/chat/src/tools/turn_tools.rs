@@ -184,9 +184,9 @@ impl<'a> TurnTools<'a> {
             // The model saw no tool of a server.
             (None, tool) => tool.is_none_or(|tool| tool.of_server.is_none()),
         };
-        let needs_nobody = tool
+        let needs_no_approval = tool
             .is_none_or(|tool| !tool.needs_approval || (call.skips_approval && tool.is_of_class()));
-        (is_same && needs_nobody)
+        (is_same && needs_no_approval)
             .then_some(tool)
             .ok_or(CHANGED_SINCE)
     }

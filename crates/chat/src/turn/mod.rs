@@ -368,7 +368,7 @@ impl Turn {
             .sum()
     }
 
-    /// Adds what the model said before the turn was interrupted.
+    /// Adds the model's output from before the interruption.
     pub fn add_partial(&mut self, text: String, mut reasoning: String) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
         if text.is_empty() && reasoning.is_empty() {

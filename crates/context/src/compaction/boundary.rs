@@ -37,8 +37,8 @@ pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<
     let start = (start..end).find(|index| !is_tied(*index))?;
     let end = (start..=end).rev().find(|index| !is_tied(*index))?;
     let middle = units.get(start..end)?;
-    let has_news = middle.iter().any(|unit| unit.summary.is_none());
-    has_news.then_some(start..end)
+    let has_new_messages = middle.iter().any(|unit| unit.summary.is_none());
+    has_new_messages.then_some(start..end)
 }
 
 /// The index where the tail starts. The tail contains as many of the newest units as fit in

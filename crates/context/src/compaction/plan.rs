@@ -85,7 +85,7 @@ fn plan_all(db: &dyn Database, task: &CompactionTask<'_>) -> Result<PlannedUnits
         (length, OpenCalls::Waiting),
     )?;
     let plan = match task.capacity {
-        Some(capacity) => plan_for_room(&units, &task.settings, capacity),
+        Some(capacity) => plan_for_capacity(&units, &task.settings, capacity),
         None => plan(&units, &task.settings, PART_TOKENS),
     };
     let messages = units.iter().map(|unit| unit.tokens).sum();
@@ -170,7 +170,7 @@ pub fn part_tokens(capacity: i64) -> i64 {
 
 /// As [`plan`], for a chat turn with this capacity for messages. The settings apply as far as the
 /// capacity allows.
-fn plan_for_room(
+fn plan_for_capacity(
     units: &[PathUnit],
     settings: &CompactionSettings,
     capacity: i64,

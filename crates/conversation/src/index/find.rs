@@ -42,7 +42,7 @@ const HITS_PAGE: usize = 128;
 const SNIPPET_SLICES: i64 = 1;
 
 row! {
-    /// A hit's event `e`, and what the hit says about the event's session `s`.
+    /// A hit's event `e`, and the hit's facts about the event's session `s`.
     struct HitRow() {
         event: PageRow = PageRow::columns(&INLINE_BYTES.to_string()),
         /// The number of the event's session.

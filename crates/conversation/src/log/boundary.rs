@@ -257,7 +257,7 @@ pub(crate) fn find_splitting(
 /// two can change, because a third child causes no new split: the oldest child, and the
 /// oldest tool result, which is split only by another event of a run (?4: whether there is
 /// a new one). ?3: the events that were written together.
-const SETTLE_BESIDE: &str = concat!(settling!(
+const SETTLE_SIBLINGS: &str = concat!(settling!(
     "SELECT min(next.seq)
            FROM cf_agents_events AS next
           WHERE next.session_id = +?1
@@ -322,5 +322,5 @@ pub(crate) fn update_sibling_boundaries(
         SqlValue::Text(json::encode(&seqs)?),
         u32::from(has_run_member).into(),
     ];
-    db.run(SETTLE_BESIDE, &params)
+    db.run(SETTLE_SIBLINGS, &params)
 }

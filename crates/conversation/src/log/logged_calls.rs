@@ -68,9 +68,9 @@ row! {
     pub struct LoggedResult {
         pub seq: i64 = "e.seq",
         pub call_id: String = sql!(TOOL_JSON, " ->> '", CALL_ID_PATH, "'"),
-        /// Whether it is a result of the tool that was asked for.
+        /// Whether it is a result of the requested tool.
         pub is_of_tool: bool = sql!(TOOL_JSON, " ->> '$.toolName' IS ?4"),
-        /// Whether it says what was asked for.
+        /// Whether its content is the requested one.
         pub has_content: bool = "e.content IS ?5",
     }
 }

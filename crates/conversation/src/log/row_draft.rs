@@ -271,13 +271,13 @@ impl<'a> NewRow<'a> {
     }
 
     /// The values of a row without rarely used ones. `None`: the row has some.
-    pub(super) fn usual_values(&self, session_id: &Id) -> Option<[SqlValue; 14]> {
+    pub(super) fn common_values(&self, session_id: &Id) -> Option<[SqlValue; 14]> {
         let row = &self.columns;
-        let is_usual = self.has_no_rare_values()
+        let is_common = self.has_no_rare_values()
             && row.message_dated == 0
             && row.tool.is_none()
             && row.metadata.is_none();
-        if !is_usual {
+        if !is_common {
             return None;
         }
         let [

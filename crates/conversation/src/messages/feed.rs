@@ -31,7 +31,7 @@ const MAX_READ: usize = 10_000;
 pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
     let lifetime = find_lifetime(db, session_id)?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    // A copy from another life of the session is dropped. The page begins with a `clear`, at the
+    // A copy from an earlier lifetime of the session is dropped. The page begins with a `clear`, at the
     // cursor before all others, and continues with the first change.
     let found = find_position(&lifetime, since);
     let position = found.unwrap_or(0);

@@ -2,7 +2,7 @@
 //! cursor of the page above. A page is bounded in messages and in bytes, however long the
 //! path is.
 
-use super::page::{HistoryCursor, PageQuery, PageForm};
+use super::page::{HistoryCursor, PageForm, PageQuery};
 use super::piece::{NewestPiece, Piece, PieceEvent};
 use super::read::read_path_row;
 use super::view::{Message, MessageGatherer};

@@ -56,7 +56,7 @@ pub const IS_OUTSIDE_WINDOW: &str = sql!(
 /// SQL: the sessions `s` of the window, in two ranges of the index: those after the time of the
 /// last position outside it (`?1`, `?2`), and those of that very time.
 const ABOVE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at > ?1 AND ?2 IS NOT NULL";
-const BESIDE: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at = ?1 AND s.number > ?2";
+const SAME_TIME: &str = "FROM cf_agents_sessions AS s WHERE s.settled_at = ?1 AND s.number > ?2";
 
 row! {
     /// A session's position in the order of activity.
@@ -121,14 +121,14 @@ pub fn record_session(db: &dyn Database, id: &Id, number: i64) -> Result<()> {
 pub fn trim_window(db: &dyn Database) -> Result<()> {
     let edge = find_window_end(db)?;
     let params: [SqlValue; 2] = [edge.active_at.into(), edge.number.into()];
-    let sql = format!("SELECT count(*) FROM (SELECT 1 {ABOVE} UNION ALL SELECT 1 {BESIDE})");
+    let sql = format!("SELECT count(*) FROM (SELECT 1 {ABOVE} UNION ALL SELECT 1 {SAME_TIME})");
     let count: i64 = find_value(db, &sql, &params)?.unwrap_or(0);
     let too_many = (count - WINDOW).min(MAX_TRIMMED);
     if too_many <= 0 {
         return Ok(());
     }
     let mut leaving: Vec<(i64, i64, i64)> = Vec::new();
-    for part in [BESIDE, ABOVE] {
+    for part in [SAME_TIME, ABOVE] {
         let sql = format!(
             "SELECT s.settled_at, s.number, {ACTIVE_AT}
                {part}
@@ -177,7 +177,7 @@ pub fn load_positions(
         let sql = format!(
             "SELECT {columns} {ABOVE}
               UNION ALL
-             SELECT {columns} {BESIDE}"
+             SELECT {columns} {SAME_TIME}"
         );
         positions = load(db, &sql, &[edge.active_at.into(), edge.number.into()])?;
         positions.retain(|position| before.is_none_or(|before| *position < before));

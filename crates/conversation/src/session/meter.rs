@@ -267,7 +267,7 @@ impl<'a> Meter<'a> {
             let counted = self.load_one(&bound, day)?;
             refusals.extend(bound.find_spent_refusal(&counted, now_ms));
             if is_new {
-                refusals.extend(bound.find_pace_refusal(&counted, now_ms));
+                refusals.extend(bound.find_rate_refusal(&counted, now_ms));
             }
             counts.push((bound, counted));
         }
@@ -353,7 +353,7 @@ impl PrincipalCount {
 }
 
 impl Bound<'_> {
-    fn find_pace_refusal(&self, counted: &PrincipalCount, now_ms: i64) -> Option<LimitRefusal> {
+    fn find_rate_refusal(&self, counted: &PrincipalCount, now_ms: i64) -> Option<LimitRefusal> {
         let most = usize::try_from(self.limits.turns_per_minute?.0).ok()?;
         let since = now_ms - MINUTE_MS;
         let mut newest_first = counted.starts.iter().rev().filter(|start| **start > since);

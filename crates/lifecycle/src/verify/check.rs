@@ -59,11 +59,11 @@ impl TableCheck {
         let Some(rows) = self.rows(only) else {
             return Ok(None);
         };
-        let mut page_room = PageBudget {
+        let mut page_capacity = PageBudget {
             rows: capacity.rows.min(self.0.page_rows),
             bytes: capacity.bytes,
         };
-        let Some((end, range)) = rows.next_page(db, after, &mut page_room)? else {
+        let Some((end, range)) = rows.next_page(db, after, &mut page_capacity)? else {
             return Ok(None);
         };
         capacity.rows -= end.rows;

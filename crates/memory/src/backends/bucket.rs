@@ -200,10 +200,10 @@ pub async fn list_documents(memory: &Memory<'_>, prefix: &str) -> Result<Vec<Ski
         };
         let folder = name.strip_suffix(FOLDER_FILE);
         // Other objects in the folder of a SKILL.md belong to that document.
-        let is_beside =
+        let belongs_to_skill =
             folder.is_none() && folders.iter().any(|folder| object.key.starts_with(folder));
         let key = folder.unwrap_or(name);
-        if is_beside || key.ends_with('/') || check_key(key).is_err() {
+        if belongs_to_skill || key.ends_with('/') || check_key(key).is_err() {
             continue;
         }
         let mut description = object.description.as_deref().map(clip_description);

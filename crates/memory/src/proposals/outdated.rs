@@ -1,6 +1,6 @@
-//! The record of a deleted entry is eventually deleted, and the numbers of its versions with it: a
-//! later entry of the key begins at 1 again. The changes that name such a number were made for
-//! other texts, so they are marked.
+//! The record of a deleted entry is eventually deleted, with its version numbers: a later entry with
+//! the key begins at 1 again. Changes that refer to an earlier number were made for other texts, so they
+//! are marked.
 
 use super::rows::{get, update};
 use super::{ChangeStatus, MemoryChange};
@@ -11,9 +11,9 @@ use base::error::Result;
 use base::json;
 use store::erasing::Overwrite;
 
-/// Marks the changes of entries of the block with this label in lower case that name a version up
-/// to the one beside the entry's key. `scope`: the column's value for the block's owner. Part of a
-/// transaction.
+/// Marks changes of these entries. `items`: an entry's key, and the highest version that is outdated.
+/// `label`: the block's label in lower case. `scope`: the column's value for the block's owner. Must run
+/// in a transaction.
 pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)]) -> Result<()> {
     let sql = "SELECT number
                  FROM cf_agents_proposals
@@ -58,8 +58,8 @@ pub fn outdate(db: &dyn Database, scope: &str, label: &str, items: &[(&str, i64)
     Ok(())
 }
 
-/// Whether the change could still be applied or reverted, and names a version up to this one. A
-/// change that was made for no text names none.
+/// Whether the change could still be applied or reverted, and refers to a version up to this one. A
+/// change for a new entry refers to none.
 fn names_up_to(change: &MemoryChange, version: i64) -> bool {
     let wrote = change.version.unwrap_or(0);
     match change.status {

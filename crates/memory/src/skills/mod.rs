@@ -18,7 +18,7 @@ use self::front_matter::FrontMatter;
 use self::listing::SkillListing;
 use super::Memory;
 use super::backends::agent::{self, RemoteBlock};
-use super::backends::{bucket, source_error, service};
+use super::backends::{bucket, service, source_error};
 use super::change_events::ChangeEvent;
 use super::definition::Definition;
 use super::source::{BlockBackend, check_key};
@@ -114,14 +114,14 @@ pub async fn list_filtered(
     filter: Option<&Filter>,
 ) -> Result<SkillListing> {
     check_loadable(block)?;
-    let lives_outside = match block.backend() {
+    let is_external = match block.backend() {
         BlockBackend::BucketPrefix { .. } | BlockBackend::Service { .. } => true,
         BlockBackend::Object
         | BlockBackend::Bucket { .. }
         | BlockBackend::Agent { .. }
         | BlockBackend::Unresolved { .. } => false,
     };
-    if lives_outside && filter.is_some_and(|filter| !filter.passes_unmarked()) {
+    if is_external && filter.is_some_and(|filter| !filter.passes_unmarked()) {
         return Ok(SkillListing::Skills(Vec::new()));
     }
     let skills = match block.backend() {

@@ -162,7 +162,7 @@ impl ChatAnswer {
         };
         let is_withheld = is_ours && choice.get("finish_reason").is_some_and(|it| !it.is_null());
         let mut is_empty = true;
-        let mut text_came = false;
+        let mut received_text = false;
         if let Some(delta) = choice.get_mut("delta").and_then(Value::as_object_mut) {
             if self.has_started {
                 delta.remove("role");
@@ -170,7 +170,7 @@ impl ChatAnswer {
             if let Some(Value::String(text)) = delta.get_mut("content")
                 && !text.is_empty()
             {
-                text_came = true;
+                received_text = true;
                 if has_text && !has_step_text {
                     text.insert_str(0, BETWEEN);
                 }
@@ -185,8 +185,8 @@ impl ChatAnswer {
             }
             is_empty = delta.is_empty();
         }
-        self.has_text |= text_came;
-        self.has_step_text |= text_came;
+        self.has_text |= received_text;
+        self.has_step_text |= received_text;
         if is_withheld {
             set(choice, "finish_reason", Value::Null);
         }

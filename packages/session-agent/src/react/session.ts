@@ -59,7 +59,7 @@ export class SessionStore extends Store<SessionView> {
     this.#id = id;
     this.#socket = new SessionSocket({
       address: () => this.#address(),
-      frame: (frame) => this.#hear(frame),
+      frame: (frame) => this.#onFrame(frame),
       down: (wasOpen) => this.#onDown(wasOpen),
     });
   }
@@ -214,7 +214,7 @@ export class SessionStore extends Store<SessionView> {
     this.#show();
   }
 
-  #hear(frame: any): void {
+  #onFrame(frame: any): void {
     switch (frame.type) {
       case "cf_agent_identity":
         this.#socket.accepted();
@@ -239,7 +239,7 @@ export class SessionStore extends Store<SessionView> {
         [this.#loaded, this.#above, this.#turn] = [[], null, null];
         return this.#show();
       case "cf_agent_use_chat_response":
-        return this.#hearTurn(frame);
+        return this.#onTurnFrame(frame);
     }
   }
 
@@ -263,7 +263,7 @@ export class SessionStore extends Store<SessionView> {
     return turn;
   }
 
-  #hearTurn(frame: any): void {
+  #onTurnFrame(frame: any): void {
     const { id, done, error, body } = frame;
     const known = this.#turn?.id === id ? this.#turn : null;
     if (done) return void this.#settle(known, id, error ? String(body) : null);

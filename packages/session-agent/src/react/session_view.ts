@@ -73,14 +73,14 @@ export function renderSession(known: SessionKnown): SessionView {
   if (isBusy) for (const one of [answered.at(-1), base.at(-1)]) failures.delete(one?.id ?? "");
   const unsaid = own
     .filter(({ stage }) => stage !== "started")
-    .map((outgoing, n) => shownUnsaid(outgoing, isRunning || n > 0));
-  const hasSpoken = isRunning && turn.answer !== null && turn.answer.parts.length > 0;
+    .map((outgoing, n) => shownUnsent(outgoing, isRunning || n > 0));
+  const hasOutput = isRunning && turn.answer !== null && turn.answer.parts.length > 0;
   return {
     messages: [
       ...withFailures(withDecisions(answered, known.decisions) as readonly ChatMessage[], failures),
       ...unsaid,
     ],
-    status: hasSpoken ? "streaming" : isBusy ? "submitted" : known.isRead ? "ready" : "loading",
+    status: hasOutput ? "streaming" : isBusy ? "submitted" : known.isRead ? "ready" : "loading",
     connection: known.connection,
     // A failed connection is reported by `connection`.
     error: known.error ?? (isUnreached(known.readError) ? null : known.readError),
@@ -89,8 +89,8 @@ export function renderSession(known: SessionKnown): SessionView {
   };
 }
 
-function shownUnsaid({ message, stage, failure }: Outgoing, isBehind: boolean): ChatMessage {
+function shownUnsent({ message, stage, failure }: Outgoing, isQueued: boolean): ChatMessage {
   const shown = message as ChatMessage;
   if (stage === "failed") return failure === undefined ? shown : { ...shown, failure };
-  return { ...shown, delivery: stage === "sent" && isBehind ? "waiting" : "sending" };
+  return { ...shown, delivery: stage === "sent" && isQueued ? "waiting" : "sending" };
 }

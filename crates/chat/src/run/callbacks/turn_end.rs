@@ -80,7 +80,7 @@ pub fn render(memory: &Memory<'_>, policy: &Policy, call: &Callback) -> Result<C
     })
 }
 
-/// The answer as it is now; `None`: the turn said nothing, or its answer is deleted or too long to
+/// The current answer; `None`: the turn had no output, or its answer was deleted or is too long to
 /// be sent.
 fn find_message(memory: &Memory<'_>, session_id: &Id, call: &Callback) -> Result<Option<String>> {
     if !session_exists(memory.db, session_id)? {

@@ -137,7 +137,11 @@ pub fn delete_seqs(
     Ok(outcome)
 }
 
-fn load_deleted(db: &dyn Database, session_param: &SqlValue, seqs: &SqlValue) -> Result<Vec<DeletedEvent>> {
+fn load_deleted(
+    db: &dyn Database,
+    session_param: &SqlValue,
+    seqs: &SqlValue,
+) -> Result<Vec<DeletedEvent>> {
     let sql = format!(
         "SELECT {}
            FROM json_each(?2) AS doomed

@@ -102,7 +102,7 @@ async fn find_token(
     }
     let lock_name = format!("authorization {server}");
     let lock = memory.outbound.writers().enter(&lock_name, 0).await;
-    let _lock = lock.map_err(|_| crowded())?;
+    let _lock = lock.map_err(|_| overloaded())?;
     // Another request may have renewed the token in the meantime.
     let found = find()?;
     if let Some(token) = usable(&found) {
@@ -142,6 +142,6 @@ async fn find_token(
     }
 }
 
-fn crowded() -> Error {
+fn overloaded() -> Error {
     unusable("too many calls of this agent are in progress")
 }

@@ -159,7 +159,7 @@ fn random(host: &dyn Host) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// What the browser brings back: the agent and the server, and the proof that the agent began it.
+/// The state in the redirect: the agent and the server, and the proof that the agent began the authorization.
 /// The nonce is sealed with the deployment's key, so the Worker refuses a state that anyone else
 /// made up before it wakes the agent.
 #[derive(Debug, PartialEq)]
