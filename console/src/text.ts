@@ -59,7 +59,7 @@ export function erasedText(erased: object): string {
   return parts.map(([what, n]) => counted(n, singular(words(what)), words(what))).join(", ");
 }
 
-/** Of "entries", "entry". The names of counts are plurals; "media" is its own singular. */
+/** The singular: "entry" for "entries". The names of counts are plurals; "media" is its own singular. */
 const singular = (name: string): string => name.replace(/ies$/, "y").replace(/s$/, "");
 
 const words = (name: string): string => name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
@@ -122,8 +122,8 @@ const HIDDEN =
   /(?![ \n])[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
 
 /**
- * A call's input for a person who decides about it: each character that can't be seen is
- * written as `\u{200B}`. In JSON nothing else is written so.
+ * A call's input for a person who decides about it: each invisible character is escaped as
+ * `\u{200B}`, which JSON itself never contains.
  */
 export function shownInput(input: unknown): string {
   return shownJson(input).replace(

@@ -48,7 +48,7 @@ function main() {
   );
 }
 
-/** What the command line asks for. */
+/** Parses the command line. */
 function parseOptions(usage) {
   const options = {
     template: { type: "string", short: "t", default: DEFAULT_TEMPLATE },

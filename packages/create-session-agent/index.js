@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// `npm create session-agent@latest`. Looks which Node this is before anything is loaded that an
-// old one can't read.
+// `npm create session-agent@latest`. Checks the version of Node before loading anything that an old one
+// can't parse.
 
 // Wrangler's, as in the project's package.json.
 const OLDEST_NODE = "22.12.0";

@@ -201,7 +201,7 @@ export const EMPTY: State = {
 /** The user's actions, and the answers to requests. `at` is the time. */
 export type Action =
   | { type: "open" | "check" | "stop" | "dismiss" | "close" | "cancel decision" | "branch off" }
-  /** A failure of something that has no rule here. */
+  /** A failure outside these rules. */
   | { type: "problem"; error: unknown }
   | { type: "reload"; ticket: number }
   | { type: "loadOlder"; limit: number | null; ticket: number }
@@ -244,7 +244,7 @@ export type Effect =
   | { do: "cancel"; request: number; messageId: string | null }
   | { do: "switch"; request: number; leaf: string }
   | { do: "remove"; request: number; id: string }
-  /** `back`, when the connection is restored. */
+  /** `reconnected`, when the connection is restored. */
   | { do: "await connection"; request: number }
   /** Ignores all later actions with this number. */
   | { do: "abort"; request: number }

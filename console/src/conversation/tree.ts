@@ -44,7 +44,7 @@ export class EventTree {
   #mayBuild: boolean;
   /** The read in progress; there is at most one. */
   #reading: Promise<void> | null = null;
-  /** The request that arrived during a read, and follows it. */
+  /** The read that was requested during another read, and follows it. */
   #queuedRead: "nothing" | "newer" | "all" = "nothing";
 
   /** `mayBuild`: whether the caller may run `buildWorkingContext`. */

@@ -1,4 +1,4 @@
-// The header of a tool's or a server's card: its name, what is to be known of it, and its buttons.
+// The header of a tool's or a server's card: its name, its facts and its buttons.
 
 import type { ComponentChildren } from "preact";
 import { Name } from "../ui/basics.tsx";

@@ -1,5 +1,5 @@
-// A server of tools. A person may have to authorize the agent: the page that asks the person is the
-// server's own, and opens in a tab of its own.
+// A server of tools. A person may have to authorize the agent, on a page of the server that opens in a
+// new tab.
 
 import { useEffect, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
@@ -17,7 +17,7 @@ const CHECK_MS = 2_000;
 /** How long the address to open is valid. */
 const ADDRESS_MS = 10 * 60_000;
 
-/** What defines a server, among what is shown of it. */
+/** The fields of a server's definition. */
 const FIELDS = ["name", "mcp", "needsApproval", "headers", "oauth", "timeoutMs", "maxOutputBytes"];
 
 interface Props {

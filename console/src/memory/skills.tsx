@@ -147,8 +147,8 @@ function Document({ agent, of, skill, hasVersions, onChange, onDelete }: Documen
 }
 
 /**
- * The document. Without a session, reading it loads it into no context. A document of a session
- * can only be read by loading it, so the user must ask for it.
+ * The document. Without a session, reading it doesn't load it into a context. A document of a session
+ * can only be read by loading it, so the user must request it.
  */
 function Text({ agent, of, skill }: { agent: string; of: BlockOf; skill: Skill }) {
   const [isWanted, setWanted] = useState(of.sessionId === undefined);

@@ -3,7 +3,7 @@
 import { Name } from "../ui/basics.tsx";
 import { shownTime } from "../text.ts";
 
-/** The fields of this that entries, found entries and versions have. Times that are not set are left out. */
+/** The validity fields of entries, found entries and versions. Unset times are absent. */
 export interface Holds {
   validFrom?: number | null;
   validUntil?: number | null;

@@ -248,7 +248,7 @@ export const GROUPS: readonly SettingGroup[] = [
 
 export type Texts = Readonly<Record<string, string>>;
 
-/** The setting that a field is of. */
+/** The setting that a field belongs to. */
 export function settingOf({ path }: SettingField): string {
   return path.split(".", 1)[0]!;
 }

@@ -51,7 +51,7 @@ const FINISHES: Readonly<Record<string, string>> = {
   other: "Ended",
 };
 
-/** What the console shows for a finish reason. */
+/** The displayed text for a finish reason. */
 export function finishText(reason: string | null | undefined): string | null {
   return reason == null ? null : (FINISHES[reason] ?? reason);
 }

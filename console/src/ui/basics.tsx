@@ -147,13 +147,13 @@ export function Field({
 }: FieldProps) {
   const id = useId();
   const input = useRef<any>(null);
-  // Before the page is painted: who sees the field can write in it.
+  // Before the page is painted, so that a visible field always has the focus.
   useLayoutEffect(() => {
     if (autofocus) input.current?.focus();
   }, []);
   const shared = {
     id,
-    // A dialog that opens gives the focus to what has this attribute.
+    // An opening dialog gives the focus to the element with this attribute.
     autofocus,
     ref: input,
     value,

@@ -15,7 +15,7 @@ export function Dialog({ title, children, onClose, isWide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
   const { current: before } = useRef(document.activeElement);
-  // Before the page is painted: who opens a dialog by a key can write in it at once.
+  // Before the page is painted, so that the user can type immediately after opening a dialog by a key.
   useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();

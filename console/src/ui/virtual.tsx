@@ -52,7 +52,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     if (Math.abs(scrollTop - list.known) <= 1) return false;
     list.known = scrollTop;
     list.isAtEnd = follows && scrollTop + clientHeight >= scrollHeight - AT_END;
-    // The first row that begins on the screen: what is half above may still be measured.
+    // The first row that begins on the screen: a row that is partly above may still be measured.
     const covering = rows.indexAt(scrollTop);
     const isNextSeen = rows.keyAt(covering + 1) !== undefined && rows.topOf(covering + 1) < scrollTop + clientHeight;
     const index = rows.topOf(covering) < scrollTop && isNextSeen ? covering + 1 : covering;
@@ -114,7 +114,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     if (takeScroll()) redraw(0);
   };
 
-  // The browser would go to where the end is now. Rows that come on the screen there are
+  // The browser would scroll to the current end. Rows that become visible there are
   // measured, and the end moves on.
   const onKeyDown = (event: KeyboardEvent) => {
     const isEnd = event.key === "End";

@@ -45,7 +45,7 @@ export class Assistant extends SessionAgent<Env> {
       book: tool({
         description: "Books a table for dinner",
         inputSchema: z.object({ place: z.string() }),
-        // The visitor is asked first.
+        // The visitor must approve each call.
         needsApproval: true,
         execute: async ({ place }) => `A table at ${place} is booked.`,
       }),
