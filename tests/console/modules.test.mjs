@@ -341,7 +341,7 @@ const { byNearness } = await load("near.ts");
 const { snippetOf } = await load("snippet/snippet.ts");
 const { checkpointsOf, messagesIn, threadName, threadOf } = await load("sessions/thread.ts");
 const { withLiveChunk, withTimesOf } = await load("turns/live.ts");
-const { tookOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
+const { durationOf, waterfallOf, waterfallOfLive } = await load("turns/rows.ts");
 
 test("the_nearest_name_is_first", () => {
   assert.deepEqual(byNearness("alcie", ["bob", "alice", "alicia"]), ["alice", "alicia", "bob"]);
@@ -452,7 +452,7 @@ test("a_live_turn_has_a_bar_for_each_request_and_call", () => {
   const { from, to, rows } = waterfallOfLive(live, 200);
   assert.deepEqual([from, to], [0, 200]);
   assert.deepEqual(
-    rows.map((row) => [row.text, tookOf(row), row.isRunning, row.failure?.message]),
+    rows.map((row) => [row.text, durationOf(row), row.isRunning, row.failure?.message]),
     [
       ["turn", "200 ms", true, undefined],
       ["request 1", "30 ms", false, undefined],
@@ -469,7 +469,7 @@ test("a_call_of_zero_duration_is_labeled", () => {
     { type: "tool-output-available", toolCallId: "c" },
   ];
   const live = chunks.reduce((live, chunk) => withLiveChunk(live, chunk, 5), null);
-  assert.equal(tookOf(waterfallOfLive(live, 9).rows.at(-1)), "0 ms");
+  assert.equal(durationOf(waterfallOfLive(live, 9).rows.at(-1)), "0 ms");
 });
 
 test("a_replayed_turn_keeps_the_times_already_received", () => {

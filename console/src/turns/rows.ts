@@ -188,7 +188,7 @@ const startOf = ({ segments }: Row) => segments[0]?.from ?? Number.POSITIVE_INFI
 const tokensOf = (tokens: number | null | undefined) => (tokens == null ? "?" : count(tokens));
 
 /** The duration of a row. Empty: zero or unknown. */
-export function tookOf({ segments }: Row): string {
+export function durationOf({ segments }: Row): string {
   const [first, last] = [segments[0], segments.at(-1)];
   return first === undefined || last === undefined ? "" : milliseconds(last.to - first.from);
 }

@@ -3,7 +3,7 @@
 import { Name } from "../ui/basics.tsx";
 import { Icon, type IconName } from "../ui/icons.tsx";
 import { milliseconds, shownText } from "../text.ts";
-import { type Row, SEGMENTS, type Segment, tookOf, type Waterfall as Shown } from "./rows.ts";
+import { type Row, SEGMENTS, type Segment, durationOf, type Waterfall as Shown } from "./rows.ts";
 
 const ICONS: Record<Row["kind"], IconName> = { turn: "flow", step: "send", tool: "tool", compaction: "compact" };
 
@@ -51,7 +51,7 @@ function One({ row, shown }: { row: Row; shown: Shown }) {
           </span>
           <span class="hidden">{row.segments.map(labelOf).join(", ")}</span>
         </td>
-        <td class="number">{row.isRunning ? `${tookOf(row)} …` : tookOf(row)}</td>
+        <td class="number">{row.isRunning ? `${durationOf(row)} …` : durationOf(row)}</td>
       </tr>
       {row.failure !== null && row.kind !== "turn" && (
         <tr class="failed why">

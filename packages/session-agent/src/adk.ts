@@ -22,7 +22,7 @@ import {
 } from "@google/adk";
 import { eventsOf, foreignEventOf, storedEventOf } from "./adk_events.js";
 import type { AgentClient } from "./agent.js";
-import { orNothing } from "./branch_path.js";
+import { orNull } from "./branch_path.js";
 import { AlreadyExistsError, SessionNotFoundError } from "./errors.js";
 import type { Session as AgentSession } from "./operations.js";
 import type { SessionClient } from "./session.js";
@@ -185,7 +185,7 @@ export class SessionAgentSessionService extends BaseSessionService {
   async #state(...names: string[]): Promise<State> {
     const session = await this.#session(...names);
     const state = emptyState();
-    await orNothing(async () => {
+    await orNull(async () => {
       for await (const { content } of session.events()) {
         const [key, value] = JSON.parse(content);
         state[key] = value;

@@ -41,13 +41,13 @@ async function readOnce(
   itemsOf: (event: SessionEvent) => number,
 ): Promise<Path | null> {
   const found: SessionEvent[] = [];
-  const context = await orNothing(() => session.buildWorkingContext({ limit: 1 }));
+  const context = await orNull(() => session.buildWorkingContext({ limit: 1 }));
   const leafId = context?.leafId ?? null;
   let wanted: string | null = leafId;
   let items = 0;
   for (let beforeSeq: number | undefined; wanted !== null && items < count; ) {
     const input = { tail: true, limit: PAGE, ...(beforeSeq !== undefined && { beforeSeq }) };
-    const page = await orNothing(() => session.loadEvents(input));
+    const page = await orNull(() => session.loadEvents(input));
     // A parent of the branch is not in the log.
     if (!page?.length) return null;
     for (const event of page.slice().reverse()) {
@@ -64,7 +64,7 @@ async function readOnce(
 }
 
 /** The answer, or `null` if the session or the message doesn't exist. */
-export async function orNothing<Answer>(read: () => Promise<Answer>): Promise<Answer | null> {
+export async function orNull<Answer>(read: () => Promise<Answer>): Promise<Answer | null> {
   try {
     return await read();
   } catch (error) {

@@ -1,7 +1,7 @@
 // Converts memories of mem0 and facts of Zep into entries of a searchable block. The functions are pure.
 // Data that doesn't fit into an entry is reported with a reason.
 
-import { described, isObject, parsed, type Thing, timeOf } from "./import_others.js";
+import { described, isObject, parsed, type JsonObject, timeOf } from "./import_others.js";
 import type { BlockPlan } from "./import_tables.js";
 
 type Entry = Required<BlockPlan>["entries"][number];
@@ -70,17 +70,17 @@ const MAX_TAG_CHARS = 100;
 /** Reports data that doesn't fit into an entry. */
 type Leave = (reason: string) => void;
 
-function fieldsOf(thing: Thing, names: readonly string[]): Thing {
+function fieldsOf(thing: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(names.flatMap((name) => (thing[name] == null ? [] : [[name, thing[name]]])));
 }
 
 /** Reports the fields that are not imported. */
-function nameOthers(thing: Thing, read: readonly string[], leave: Leave): void {
+function nameOthers(thing: JsonObject, read: readonly string[], leave: Leave): void {
   const others = Object.keys(thing).filter((name) => thing[name] != null && !read.includes(name));
   if (others.length > 0) leave(`It is imported without ${others.map((name) => `\`${name}\``).join(", ")}.`);
 }
 
-function metadataOf(metadata: Thing, leave: Leave): { metadata?: Thing } {
+function metadataOf(metadata: JsonObject, leave: Leave): { metadata?: JsonObject } {
   if (Object.keys(metadata).length === 0) return {};
   if (new TextEncoder().encode(JSON.stringify(metadata)).length <= MAX_METADATA_BYTES) return { metadata };
   leave(`It is imported without its metadata, which has more than ${MAX_METADATA_BYTES / 1024} KiB.`);
@@ -101,7 +101,7 @@ function factsOf(
   given: unknown,
   field: string,
   name: string,
-  entryOf: (fact: Thing, leave: Leave) => Entry | undefined,
+  entryOf: (fact: JsonObject, leave: Leave) => Entry | undefined,
 ): FactsPlan {
   const value: any = typeof given === "string" ? parsed(given, name) : given;
   const list = Array.isArray(value) ? value : (value?.[field] ?? value?.facts ?? value?.relevant_facts);

@@ -4,7 +4,7 @@
 
 import type { Checked, SessionPlan } from "./import_tables.js";
 
-export type Thing = { [field: string]: any };
+export type JsonObject = { [field: string]: any };
 type Check = (message: unknown) => Checked;
 
 /** A session to write, and the message that the conversation ended with. */
@@ -12,7 +12,7 @@ export interface ConversationPlan extends SessionPlan {
   leafId?: string;
 }
 
-export const isObject = (value: unknown): value is Thing =>
+export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The conversations of ChatGPT's `conversations.json`: its text, its list, or one of the list. */
@@ -30,10 +30,10 @@ export function conversationsOfChatGPT(file: unknown, check: Check): Conversatio
   });
 }
 
-function conversationOf(id: string, conversation: Thing, check: Check): ConversationPlan {
+function conversationOf(id: string, conversation: JsonObject, check: Check): ConversationPlan {
   const plan: ConversationPlan = { id, messages: [], compactions: [], skipped: [] };
   if (typeof conversation.title === "string" && conversation.title !== "") plan.name = conversation.title;
-  const nodes: { [id: string]: Thing } = conversation.mapping;
+  const nodes: { [id: string]: JsonObject } = conversation.mapping;
   /** The nearest message that is written, at or above a node. */
   const written = new Map<string, string | null>();
   const children = childrenOf(nodes);
@@ -54,7 +54,7 @@ function conversationOf(id: string, conversation: Thing, check: Check): Conversa
 }
 
 /** By `parent`, in the order in which each parent lists its children. */
-function childrenOf(nodes: { [id: string]: Thing }): Map<string | null, string[]> {
+function childrenOf(nodes: { [id: string]: JsonObject }): Map<string | null, string[]> {
   const children = new Map<string | null, string[]>();
   const indexInParent = (id: string): number => {
     const listed = nodes[nodes[id]!.parent]?.children;
@@ -72,7 +72,7 @@ function childrenOf(nodes: { [id: string]: Thing }): Map<string | null, string[]
  * Neither a message nor a reason: the node is empty, as the root is. Both: a part of the message is
  * omitted.
  */
-function messageOfChatGPT(id: string, { message }: Thing, check: Check): Checked {
+function messageOfChatGPT(id: string, { message }: JsonObject, check: Check): Checked {
   if (!isObject(message) || message.metadata?.is_visually_hidden_from_conversation === true) return {};
   const role = message.author?.role;
   const { parts, text, content_type: type, ...content } = message.content ?? {};
@@ -125,16 +125,16 @@ export function conversationsOfClaude(file: unknown, check: Check): Conversation
   });
 }
 
-const isOfClaude = (value: unknown): value is Thing =>
+const isOfClaude = (value: unknown): value is JsonObject =>
   isObject(value) && typeof value.uuid === "string" && Array.isArray(value.chat_messages);
 
 function messageOfClaude(message: unknown, check: Check): Checked {
   if (!isObject(message)) return { reason: "It is not a message." };
   const blocks: unknown[] = Array.isArray(message.content) ? message.content : [];
-  const isText = (block: unknown): block is Thing => isObject(block) && block.type === "text";
+  const isText = (block: unknown): block is JsonObject => isObject(block) && block.type === "text";
   const texts = blocks.filter(isText).map(({ text }) => text);
   if (texts.length === 0 && typeof message.text === "string") texts.push(message.text);
-  const left = blocks.flatMap((block) => (isText(block) ? [] : [`\`${(block as Thing)?.type}\``]));
+  const left = blocks.flatMap((block) => (isText(block) ? [] : [`\`${(block as JsonObject)?.type}\``]));
   for (const field of ["attachments", "files"]) if (lengthOf(message[field]) > 0) left.push(`\`${field}\``);
   const parts = texts.filter((text) => typeof text === "string" && text !== "").map((text) => ({ type: "text", text }));
   const without = left.length === 0 ? undefined : [...new Set(left)].join(", ");
@@ -152,7 +152,7 @@ function messageOfClaude(message: unknown, check: Check): Checked {
 }
 
 /** Converts messages of LangChain, in any of its formats, to messages of chat completions. Also returns the omitted parts. */
-export function completionsOfLangChain(messages: unknown): { items: Thing[]; skipped: SessionPlan["skipped"] } {
+export function completionsOfLangChain(messages: unknown): { items: JsonObject[]; skipped: SessionPlan["skipped"] } {
   const skipped: SessionPlan["skipped"] = [];
   const list: any = typeof messages === "string" ? parsed(messages, "importLangChainMessages") : messages;
   if (typeof list !== "object" || list === null || typeof list[Symbol.iterator] !== "function")
@@ -175,7 +175,7 @@ export function completionsOfLangChain(messages: unknown): { items: Thing[]; ski
     return {
       role,
       content,
-      tool_calls: calls.map(({ id, name, args }: Thing) => ({
+      tool_calls: calls.map(({ id, name, args }: JsonObject) => ({
         id: id ?? "",
         type: "function",
         function: { name, arguments: JSON.stringify(args ?? {}) },
@@ -194,14 +194,14 @@ const LEFT_OF_LANGCHAIN = [
   "invalid_tool_calls",
 ];
 
-function leftOfLangChain(fields: Thing): string[] {
+function leftOfLangChain(fields: JsonObject): string[] {
   const blocks: unknown[] = Array.isArray(fields.content) ? fields.content : [];
   // A call is among the content and among `tool_calls`.
   const isImported = (block: unknown) =>
     typeof block === "string" ||
-    typeof (block as Thing)?.text === "string" ||
-    /^tool_(use|call)/.test((block as Thing)?.type);
-  const others = blocks.filter((block) => !isImported(block)).map((block) => `\`${(block as Thing)?.type}\``);
+    typeof (block as JsonObject)?.text === "string" ||
+    /^tool_(use|call)/.test((block as JsonObject)?.type);
+  const others = blocks.filter((block) => !isImported(block)).map((block) => `\`${(block as JsonObject)?.type}\``);
   const isFull = (value: unknown) =>
     value !== undefined && value !== null && (typeof value !== "object" || Object.keys(value).length > 0);
   const named = LEFT_OF_LANGCHAIN.filter((field) => isFull(fields[field])).map((field) => `\`${field}\``);
@@ -219,7 +219,7 @@ const LANGCHAIN_ROLES: { [kind: string]: string } = {
 const SERIALIZED = /^(Human|AI|System|Tool|Function|Chat)Message(?:Chunk)?$/;
 
 /** An instance, a stored message (`{ type, data }`) or a serialized one (`{ lc, kwargs }`). */
-export function langChain(message: unknown): { kind?: string; fields: Thing } {
+export function langChain(message: unknown): { kind?: string; fields: JsonObject } {
   if (!isObject(message)) return { fields: {} };
   if (message.lc === 1 && Array.isArray(message.id) && isObject(message.kwargs)) {
     return { kind: SERIALIZED.exec(String(message.id.at(-1)))?.[1]?.toLowerCase(), fields: message.kwargs };
@@ -250,7 +250,7 @@ function plainContent(content: any): string {
 }
 
 /** Messages of Zep as those of the AI SDK. `role` is a name there, and `role_type` the role. */
-export function messagesOfZep(messages: unknown): Thing[] {
+export function messagesOfZep(messages: unknown): JsonObject[] {
   const value: any = typeof messages === "string" ? parsed(messages, "importZepMessages") : messages;
   const list = Array.isArray(value) ? value : value?.messages;
   if (!Array.isArray(list))
@@ -299,7 +299,7 @@ export function described(value: unknown): string {
   if (typeof value !== "object") return value === undefined ? "undefined" : `a ${typeof value}`;
   const known = knownShape(value);
   if (known !== undefined) return known;
-  const fields = Object.keys(value as Thing);
+  const fields = Object.keys(value as JsonObject);
   const shown = fields.slice(0, SHOWN_FIELDS).map((field) => `\`${field}\``);
   return fields.length === 0
     ? "an empty object"

@@ -87,7 +87,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     const { thread, namespace, checkpointId } = addressOf(config);
     if (thread === undefined) return undefined;
     const session = this.#agent.session(await checkpointsOf(thread, namespace));
-    const text = await orNothing(async () => {
+    const text = await orUndefined(async () => {
       if (checkpointId !== undefined) return textOf(await session.getMessage({ messageId: await idOf(checkpointId) }));
       const [newest] = await session.loadEvents({ tail: true, limit: 1, actions: [CHECKPOINT] });
       return newest?.content;
@@ -213,7 +213,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
         let cursor: string | undefined;
         do {
           const input = { sessionId, retention: { runsKept: 1 }, ...(cursor !== undefined && { cursor }) };
-          cursor = (await orNothing(() => this.#agent.applyRetention(input)))?.cursor ?? undefined;
+          cursor = (await orUndefined(() => this.#agent.applyRetention(input)))?.cursor ?? undefined;
         } while (cursor !== undefined);
       }
     }
@@ -268,7 +268,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
   async #writesAt(thread: string, namespace: string, checkpointId: string): Promise<Array<[string, string, unknown]>> {
     const session = this.#agent.session(await writesOf(thread));
     const messageId = await markerOf(namespace, checkpointId);
-    const messages = (await orNothing(async () => (await session.getBranches({ messageId })).messages)) ?? [];
+    const messages = (await orUndefined(async () => (await session.getBranches({ messageId })).messages)) ?? [];
     const writes: any[] = messages.map((message) => JSON.parse(textOf(message) ?? ""));
     writes.sort((one, other) =>
       compareWritesSortKeys([one.path, one.task, one.index], [other.path, other.task, other.index]),
@@ -307,7 +307,7 @@ export class SessionAgentSaver extends BaseCheckpointSaver<any> {
     const session = this.#agent.session(await checkpointsOf(thread, namespace));
     for (let beforeSeq: number | undefined; ; ) {
       const page =
-        (await orNothing(() => session.loadEvents({ tail: true, limit: PAGE, actions: [CHECKPOINT], beforeSeq }))) ??
+        (await orUndefined(() => session.loadEvents({ tail: true, limit: PAGE, actions: [CHECKPOINT], beforeSeq }))) ??
         [];
       for (const { content } of page.slice().reverse()) yield JSON.parse(content);
       if (page.length === 0) return;
@@ -405,7 +405,7 @@ async function idOf(...names: Array<string | number | undefined>): Promise<strin
 }
 
 /** A missing thread has nothing to read. */
-async function orNothing<Answer>(read: () => Promise<Answer>): Promise<NonNullable<Answer> | undefined> {
+async function orUndefined<Answer>(read: () => Promise<Answer>): Promise<NonNullable<Answer> | undefined> {
   try {
     return (await read()) ?? undefined;
   } catch (error) {

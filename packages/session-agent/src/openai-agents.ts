@@ -12,7 +12,7 @@ import type {
   SessionHistoryTransactionArgs,
   SessionHistoryTransactionAwareSession,
 } from "@openai/agents-core";
-import { orNothing, PAGE, type Path, readPath } from "./branch_path.js";
+import { orNull, PAGE, type Path, readPath } from "./branch_path.js";
 import { AlreadyExistsError, LeafMovedError, SessionNotFoundError } from "./errors.js";
 import { canonical, eventOfItem, type Item, itemsOfEvent, snapshotOf } from "./openai_items.js";
 import type { AppendEventsInput, AppendOutcome, SessionEvent } from "./operations.js";
@@ -174,7 +174,7 @@ export class SessionAgentSession
   }
 
   async #isApplied(name: string, digest: string): Promise<boolean> {
-    const mark = await orNothing(() => this.#session.getMessage({ messageId: name }));
+    const mark = await orNull(() => this.#session.getMessage({ messageId: name }));
     if (!mark) return false;
     if (mark.metadata?.[MARK] === digest) return true;
     throw new Error(

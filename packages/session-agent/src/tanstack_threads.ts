@@ -5,7 +5,7 @@
 
 import type { ModelMessage, UIMessage } from "@tanstack/ai";
 import type { AgentClient } from "./agent.js";
-import { orNothing, PAGE, type Path, readPath } from "./branch_path.js";
+import { orNull, PAGE, type Path, readPath } from "./branch_path.js";
 import { AlreadyExistsError, LeafMovedError, SessionNotFoundError } from "./errors.js";
 import type { NewEvent, SessionEvent } from "./operations.js";
 import type { SessionClient } from "./session.js";
@@ -136,7 +136,7 @@ export class SessionAgentThreads {
     let known: Path | undefined = this.#known?.threadId === threadId ? this.#known : undefined;
     this.#known = undefined;
     if (count === 0) {
-      await orNothing(() => session.clearMessages());
+      await orNull(() => session.clearMessages());
       return;
     }
     for (let attempt = 1; ; attempt += 1) {

@@ -31,8 +31,8 @@ const LEARNING_MS: readonly number[] = [2000, 6000, 15_000];
 const same = <Data>(data: Data): Data => data;
 
 /** The newest items, as many as are shown. */
-const asLong = (given: number | undefined, usual: number, { items }: Paged<unknown>): number =>
-  Math.min(Math.max(given ?? usual, items.length), 100);
+const limitFor = (given: number | undefined, standard: number, { items }: Paged<unknown>): number =>
+  Math.min(Math.max(given ?? standard, items.length), 100);
 
 export interface SessionsOptions extends Pick<ListSessionsInput, "limit" | "where"> {}
 
@@ -44,7 +44,7 @@ export class SessionsStore extends LiveStore<Paged<Session>> {
       empty: NO_ITEMS,
       topics: ["sessions"],
       load: async (client, before) => {
-        const page = await client.listSessions({ ...options, limit: asLong(options.limit, 50, before) });
+        const page = await client.listSessions({ ...options, limit: limitFor(options.limit, 50, before) });
         return { items: page.sessions, cursor: page.cursor };
       },
     });
@@ -203,7 +203,7 @@ export class ProposalsStore extends LiveStore<Paged<Proposal>> {
       topics: ["proposals", "turns"],
       laterMs: LEARNING_MS,
       load: async (client, before) => {
-        const page = await client.getProposals({ ...applied, limit: asLong(options.limit, 20, before) });
+        const page = await client.getProposals({ ...applied, limit: limitFor(options.limit, 20, before) });
         return { items: page.proposals, cursor: page.cursor };
       },
     });
@@ -248,7 +248,7 @@ export class TurnsStore extends LiveStore<Paged<CompletedTurn>> {
       empty: NO_ITEMS,
       topics: ["turns"],
       load: async (client, before) => {
-        const page = await client.getTurns({ ...options, limit: asLong(options.limit, 20, before) });
+        const page = await client.getTurns({ ...options, limit: limitFor(options.limit, 20, before) });
         return { items: page.turns, cursor: page.cursor };
       },
     });

@@ -57,7 +57,7 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
       void this.refresh();
       for (const ms of topic === "online" ? [] : laterMs) this.#later(ms);
     });
-    this.#keepFresh();
+    this.#schedulePoll();
     void this.refresh();
   }
 
@@ -75,10 +75,10 @@ export class LiveStore<Data> extends Store<LiveState<Data>> {
     this.#timers.add(timer);
   }
 
-  #keepFresh(): void {
+  #schedulePoll(): void {
     this.#later(REFRESH_MS, () => {
       if (this.handle.isVisible) void this.refresh();
-      this.#keepFresh();
+      this.#schedulePoll();
     });
   }
 

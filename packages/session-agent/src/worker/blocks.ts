@@ -91,7 +91,7 @@ export class OwnBlocks {
     try {
       switch (path) {
         case "get":
-          return Response.json(gotten(await provider.get?.(request), request.kind));
+          return Response.json(contentOf(await provider.get?.(request), request.kind));
         case "set":
           if (provider.set === undefined) return new Response("This block is readonly.", { status: 405 });
           if (request.key === undefined) await provider.set(request.content ?? "", request);
@@ -127,7 +127,7 @@ export class OwnBlocks {
   }
 }
 
-function gotten(given: any, kind: string): object {
+function contentOf(given: any, kind: string): object {
   if (kind === "loadable" && given !== null && typeof given === "object") {
     const list = Array.isArray(given) ? given : given.skills;
     if (Array.isArray(list)) return { skills: list.map((one) => (typeof one === "string" ? { key: one } : one)) };

@@ -81,7 +81,7 @@ export interface ChangedMemory {
   version: { [field: string]: any } | null;
 }
 
-type Late<Value> = Value | Promise<Value>;
+type MaybePromise<Value> = Value | Promise<Value>;
 
 /** A compaction that was written. */
 export interface Compacted {
@@ -108,34 +108,34 @@ export interface Status {
 /** The methods that a class can have. Each is optional and may be async. */
 export interface Hooks {
   /** The model of turns: a language model of the AI SDK, or a name as in `MODEL`. */
-  model?(): Late<LanguageModelLike | string>;
+  model?(): MaybePromise<LanguageModelLike | string>;
   /** Tools of the AI SDK, run in this object. */
-  tools?(): Late<OwnTools>;
+  tools?(): MaybePromise<OwnTools>;
   /** Blocks of every session, with functions as their backends. */
-  blocks?(): Late<InferredBlock[]>;
+  blocks?(): MaybePromise<InferredBlock[]>;
   /** Additional resources and prompts for clients of the Model Context Protocol. */
-  mcp?(): Late<OwnMcp>;
+  mcp?(): MaybePromise<OwnMcp>;
   /** Summarizes a part of a conversation. `prompt` contains the instructions and the part. */
-  summarize?(prompt: string): Late<string>;
+  summarize?(prompt: string): MaybePromise<string>;
   /** Counts the tokens of a text. A promise is not awaited: its result is used from the next count on. */
-  countTokens?(text: string): Late<number>;
+  countTokens?(text: string): MaybePromise<number>;
   /** Returns a vector for each text. */
-  embed?(texts: string[]): Late<number[][]>;
+  embed?(texts: string[]): MaybePromise<number[][]>;
   /**
    * Returns the rights of a request, from your own cookie or JWT. `null`: the request is refused.
    * `undefined`: the default rules apply.
    */
-  authorize?(request: Request): Late<Grant | null | undefined>;
+  authorize?(request: Request): MaybePromise<Grant | null | undefined>;
   /** Called after each turn. If it throws, it is retried later. */
-  onTurnEnd?(turn: EndedTurn): Late<void>;
+  onTurnEnd?(turn: EndedTurn): MaybePromise<void>;
   /** Called after each change of memory. If it throws, it is retried later. */
-  onMemoryChange?(change: ChangedMemory): Late<void>;
+  onMemoryChange?(change: ChangedMemory): MaybePromise<void>;
   /** Called after a compaction. */
-  onCompaction?(compaction: Compacted): Late<void>;
+  onCompaction?(compaction: Compacted): MaybePromise<void>;
   /** Called after a failed compaction. */
-  onCompactionError?(error: FailedCompaction): Late<void>;
+  onCompactionError?(error: FailedCompaction): MaybePromise<void>;
   /** Called when the state of a turn changes. */
-  onStatus?(phase: Status["phase"], status: Status): Late<void>;
+  onStatus?(phase: Status["phase"], status: Status): MaybePromise<void>;
 }
 
 /** The bindings as the core sees them, and the requests to the class. */
@@ -267,7 +267,7 @@ export class HookedObject {
     return typeof this.#hooks[name] === "function";
   }
 
-  async #listed<Value>(name: keyof Hooks, work: () => Late<Value>): Promise<Value | undefined> {
+  async #listed<Value>(name: keyof Hooks, work: () => MaybePromise<Value>): Promise<Value | undefined> {
     if (!this.#has(name)) return undefined;
     try {
       return await within(LISTING_MS, name, work);
@@ -377,14 +377,14 @@ export class HookedObject {
     else this.#notifyLater("onCompaction", () => hooks.onCompaction?.(happened));
   }
 
-  #notifyLater(name: keyof Hooks, work: () => Late<void>): void {
+  #notifyLater(name: keyof Hooks, work: () => MaybePromise<void>): void {
     if (!this.#has(name)) return;
     this.#noticed = this.#noticed
       .then(() => within(NOTICE_MS, name, work))
       .catch((error) => logFailure(`\`${name}\` failed`, error));
   }
 
-  async #notifyNow(name: keyof Hooks, work: () => Late<void>): Promise<Response> {
+  async #notifyNow(name: keyof Hooks, work: () => MaybePromise<void>): Promise<Response> {
     try {
       await within(NOTICE_MS, name, work);
       return new Response(null, { status: 204 });

@@ -4,7 +4,7 @@
 import { base64Of } from "../bytes.js";
 import { within } from "./deadline.js";
 
-type Late<Value> = Value | Promise<Value>;
+type MaybePromise<Value> = Value | Promise<Value>;
 
 /** The request that every function receives. */
 export interface McpRequest {
@@ -39,7 +39,10 @@ export type McpContents =
 /** The suggested values of an argument: a list, or a function of the text typed so far. */
 export type McpCompletion =
   | readonly string[]
-  | ((typed: string, request: McpRequest & { arguments: { [name: string]: string } }) => Late<readonly string[]>);
+  | ((
+      typed: string,
+      request: McpRequest & { arguments: { [name: string]: string } },
+    ) => MaybePromise<readonly string[]>);
 
 type Name<Text extends string> = Text extends `+${infer Rest}` ? Rest : Text;
 
@@ -66,12 +69,12 @@ export interface McpResource<Template extends string = string> {
   read(
     variables: { [name in VariablesOf<Template>]: string },
     request: McpRequestWithAnswers & { uri: string },
-  ): Late<McpContents | { contents: McpContents[] } | McpQuestions | null | undefined>;
+  ): MaybePromise<McpContents | { contents: McpContents[] } | McpQuestions | null | undefined>;
   /** Returns a text that changes with the content, for subscriptions. Default: the content itself. */
   version?(
     variables: { [name in VariablesOf<Template>]: string },
     request: McpRequest & { uri: string },
-  ): Late<string | number | null | undefined>;
+  ): MaybePromise<string | number | null | undefined>;
   /** Suggested values of the template's variables. */
   complete?: { [name in VariablesOf<Template>]?: McpCompletion };
 }
@@ -107,7 +110,9 @@ export interface McpPrompt<Arguments extends readonly McpArgument[] = readonly M
   get(
     values: Values<Arguments>,
     request: McpRequestWithAnswers,
-  ): Late<string | McpMessage[] | { description?: string; messages: McpMessage[] } | McpQuestions | null | undefined>;
+  ): MaybePromise<
+    string | McpMessage[] | { description?: string; messages: McpMessage[] } | McpQuestions | null | undefined
+  >;
 }
 
 /** The result of a class's method `mcp`. */
