@@ -388,8 +388,7 @@ fn stop(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> Result<()> 
 /// Stops the running turn if its id is `request_id`.
 fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) {
     let running = agent.turns.find(&state.session_id);
-    let target = running.filter(|running| request_id == running.request_id);
-    if let Some(running) = target {
+    if let Some(running) = running.filter(|running| request_id == running.request_id) {
         running.cancel();
     }
 }

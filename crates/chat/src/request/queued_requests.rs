@@ -34,11 +34,8 @@ pub struct QueuedRequest {
     system_instructions: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_run: bool,
-    #[serde(
-        rename = "callsNobodyBack",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "callsNobodyBack", default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     skips_callbacks: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     asked_by: Option<PrincipalKind>,

@@ -43,11 +43,8 @@ pub struct TurnCall {
     #[serde(rename = "askedOf", default, skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
     /// Whether the class decided that this call needs no approval.
-    #[serde(
-        rename = "isSpared",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "isSpared", default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skips_approval: bool,
     /// The event of a call that an earlier turn made.
     #[serde(default, skip_serializing_if = "Option::is_none")]

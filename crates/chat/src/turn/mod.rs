@@ -97,18 +97,12 @@ pub struct Turn {
     pub is_run: bool,
     /// Whether no service is notified of the turn's end (`onTurnEnd`) and of what it writes to
     /// memory (`onMemoryChange`).
-    #[serde(
-        rename = "callsNobodyBack",
-        default,
-        skip_serializing_if = "std::ops::Not::not"
-    )]
+    #[serde(rename = "callsNobodyBack", default)]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skips_callbacks: bool,
     /// How the model reacted to the length of the request.
-    #[serde(
-        rename = "room",
-        default,
-        skip_serializing_if = "LengthFeedback::is_default"
-    )]
+    #[serde(rename = "room", default)]
+    #[serde(skip_serializing_if = "LengthFeedback::is_default")]
     pub length_feedback: LengthFeedback,
     /// The least trusted source of what the model has read, if any is untrusted. What the model
     /// writes into memory gets this source, unless the user's words support it.
