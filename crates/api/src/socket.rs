@@ -570,6 +570,23 @@ async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Fr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::json;
+
+    #[test]
+    fn a_socket_state_of_an_earlier_version_stays_readable() {
+        let stored = r#"{"sessionId":"s","scope":null,"asked":"r2","askedBefore":["r1"],"isHeld":true,"openedInTurn":true,"unheardBytes":7}"#;
+        let state: SocketState = json::decode(stored).unwrap();
+        let expected = SocketState {
+            last_request_id: Some("r2".to_owned()),
+            earlier_request_ids: vec!["r1".to_owned()],
+            awaits_replay: true,
+            opened_in_turn: true,
+            unacknowledged_bytes: 7,
+            ..SocketState::new(Id::parse("s".to_owned()).unwrap(), &Caller::Owner)
+        };
+        assert_eq!(state, expected);
+        assert_eq!(json::encode(&state).unwrap(), stored);
+    }
 
     #[test]
     fn a_socket_that_acknowledges_nothing_has_bounded_credit() {
