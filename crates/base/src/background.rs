@@ -43,8 +43,8 @@ pub trait Background {
     /// survives an eviction.
     fn wake_by(&self, at_ms: i64) -> LocalBoxFuture<'_, ()>;
 
-    /// Whether the alarm is known to ring by this time, and not before now.
-    fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool;
+    /// Whether the alarm is known to fire by this time, and not before now.
+    fn fires_by(&self, at_ms: i64, now_ms: i64) -> bool;
 
     /// As [`Self::wake_by`], after this many milliseconds, without waiting for it.
     fn wake_within(&self, ms: i64);

@@ -49,8 +49,8 @@ impl Background for Object {
         Box::pin(self.set_alarm(at_ms))
     }
 
-    fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool {
-        self.alarm.rings_by(at_ms, now_ms)
+    fn fires_by(&self, at_ms: i64, now_ms: i64) -> bool {
+        self.alarm.fires_by(at_ms, now_ms)
     }
 
     fn wake_within(&self, ms: i64) {

@@ -80,7 +80,7 @@ impl Background for StartedWork {
         Box::pin(std::future::ready(()))
     }
 
-    fn rings_by(&self, at_ms: i64, now_ms: i64) -> bool {
+    fn fires_by(&self, at_ms: i64, now_ms: i64) -> bool {
         let known = self.alarm_at.get();
         known.is_some_and(|known| (now_ms + 1..=at_ms).contains(&known))
     }

@@ -411,7 +411,7 @@ impl<'a> Growth<'a> {
         let Agent {
             background, host, ..
         } = self.agent;
-        let is_scheduled = |due_at| background.rings_by(due_at, host.now_ms());
+        let is_scheduled = |due_at| background.fires_by(due_at, host.now_ms());
         let learns =
             self.find_due(stored).is_some() && !follow_up.learn_due_at.is_some_and(is_scheduled);
         match settings_of(session_id, stored, &self.agent.deployed.compaction) {
