@@ -243,8 +243,9 @@ export class SessionAgent extends DurableObject {
       object.#ifCurrent((half) => half.stopCaching());
       object.#instanceId = undefined;
     },
-    // A transaction of the class has ended. If it was rolled back, so were its operations.
-    forgetReads: (object) => object.#ifCurrent((half) => half.forgetReads()),
+    // The class has written, or a transaction of the class has ended. If it was rolled back, so were
+    // its operations.
+    forgetReads: (object, isUndone) => object.#ifCurrent((half) => half.forgetReads(isUndone)),
   };
 
   /** The object's Rust half, in the current instance. */

@@ -9,8 +9,9 @@ import { UserError } from "../user_error.mjs";
 const FOLDERS = ["scripts", "workerd", "client", "python", "console", "cargo", "player"];
 
 /**
- * These tests run exclusively, as a part of their own. One measures memory. The other sends 64 long
- * vectors at once to a real model, for which a search waits 5 seconds.
+ * None of Node's tests runs beside these, which are a part of their own. One measures memory. The other
+ * sends 64 long vectors at once to a real model, for which a search waits 5 seconds. `.ci/run` names
+ * each.
  */
 export const ALONE = ["tests/workerd/isolate_memory.test.mjs", "tests/workerd/real_embeddings.test.mjs"];
 

@@ -174,10 +174,14 @@ impl SessionAgent {
         })
     }
 
-    /// Forgets what was read, because a transaction of the class has ended and may have been undone.
+    /// Forgets what was read, because the class has written. `is_undone`: a transaction of the class
+    /// has ended, and may have been undone with an alarm that was set in it.
     #[wasm_bindgen(js_name = forgetReads)]
-    pub fn forget_reads(&self) {
+    pub fn forget_reads(&self, is_undone: bool) {
         self.object.storage.read_cache().clear();
+        if is_undone {
+            self.object.alarm.clear();
+        }
     }
 
     /// Keeps nothing that it reads, because another instance takes over.

@@ -366,10 +366,7 @@ fn resume_for_sdk(agent: &Agent<'_>, state: &SocketState, id: String) -> Result<
 /// the turn.
 fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool {
     state.last_request_id.as_deref() == Some(request_id)
-        || state
-            .earlier_request_ids
-            .iter()
-            .any(|last_request_id| last_request_id == request_id)
+        || state.earlier_request_ids.iter().any(|id| id == request_id)
         || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
 }
 

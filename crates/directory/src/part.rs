@@ -153,7 +153,7 @@ impl DirectoryPart<'_> {
     }
 
     fn delete(&self, name: &str, lifetime: &str) -> Result<()> {
-        // An empty `lifetime` deletes the agent's entry whatever its life: the entry is outdated.
+        // An empty `lifetime` deletes the agent's entry whatever its lifetime: the entry is outdated.
         let sql = "DELETE FROM cf_agents_directory WHERE name = ?1 AND ?2 IN (life, '')";
         self.db.run(sql, &[name.into(), lifetime.into()])
     }

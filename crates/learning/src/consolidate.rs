@@ -376,10 +376,10 @@ impl ConsolidationStep<'_> {
                 None => return Ok(None),
             }
         }
-        let judgement = match content {
-            Some(content) => self.trust().judge_merge(content, &sources),
-            None => match self.trust().judge_retired(&sources) {
-                Some(judgement) => judgement,
+        let decision = match content {
+            Some(content) => self.trust().decide_merge(content, &sources),
+            None => match self.trust().decide_retired(&sources) {
+                Some(decision) => decision,
                 None => return Ok(None),
             },
         };
@@ -405,7 +405,7 @@ impl ConsolidationStep<'_> {
                 title: find_title(wanted.title.as_ref(), titling),
                 content: content.unwrap_or(&survivor.entry.content).clone(),
                 supersedes,
-                judgement,
+                decision,
                 made_for: survivor.version,
             },
         )))
@@ -440,7 +440,7 @@ impl ConsolidationStep<'_> {
                 title: None,
                 content: text.to_owned(),
                 supersedes: Vec::new(),
-                judgement: self.trust().judge_profile(text, self.shown),
+                decision: self.trust().decide_profile(text, self.shown),
                 made_for: profile.version,
             },
         );
@@ -453,8 +453,8 @@ impl ConsolidationStep<'_> {
             ChangeAction::Write => self.request.profile_waits,
             _ => self.request.entries_wait,
         };
-        let judged = parts.judgement.waits;
-        let waits = judged.or(may_not_write.then_some(MAY_NOT_WRITE));
+        let waits = parts.decision.waits;
+        let waits = waits.or(may_not_write.then_some(MAY_NOT_WRITE));
         MemoryChange {
             index,
             action,
@@ -464,7 +464,7 @@ impl ConsolidationStep<'_> {
             content: Some(parts.content),
             supersedes: parts.supersedes,
             events: Vec::new(),
-            source: parts.judgement.source,
+            source: parts.decision.source,
             status: match waits {
                 None => ChangeStatus::Applied,
                 Some(_) => ChangeStatus::Pending,
@@ -489,6 +489,6 @@ struct ChangeParts {
     title: Option<String>,
     content: String,
     supersedes: Vec<String>,
-    judgement: TrustDecision,
+    decision: TrustDecision,
     made_for: i64,
 }

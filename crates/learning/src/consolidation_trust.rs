@@ -28,7 +28,7 @@ pub struct ConsolidationTrust<'a> {
 impl ConsolidationTrust<'_> {
     /// Judges the new text of an entry, the first of `sources`, into which the others are
     /// merged.
-    pub fn judge_merge(&self, content: &str, sources: &[&NumberedEntry]) -> TrustDecision {
+    pub fn decide_merge(&self, content: &str, sources: &[&NumberedEntry]) -> TrustDecision {
         let least = sources.iter().map(|shown| shown.entry.source);
         if !adds_nothing(content, sources) {
             let source = least
@@ -59,7 +59,7 @@ impl ConsolidationTrust<'_> {
 
     /// Judges a newer entry, the first of the two, that retires an older one. `None`: it is
     /// not newer, so it retires nothing.
-    pub fn judge_retired(&self, sources: &[&NumberedEntry]) -> Option<TrustDecision> {
+    pub fn decide_retired(&self, sources: &[&NumberedEntry]) -> Option<TrustDecision> {
         let [newer, older] = sources else {
             return None;
         };
@@ -87,7 +87,7 @@ impl ConsolidationTrust<'_> {
     }
 
     /// Judges a profile's text that was written from these entries.
-    pub fn judge_profile(&self, text: &str, shown: &[NumberedEntry]) -> TrustDecision {
+    pub fn decide_profile(&self, text: &str, shown: &[NumberedEntry]) -> TrustDecision {
         let contents = |is_eligible: &dyn Fn(Origin) -> bool| -> Vec<&str> {
             let eligible = shown.iter().filter(|shown| is_eligible(shown.entry.source));
             eligible.map(|shown| shown.entry.content.as_str()).collect()

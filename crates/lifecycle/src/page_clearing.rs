@@ -77,7 +77,7 @@ impl ClearedObject<'_> {
         let renewed = renew_tables(db, &to_clear.tables, filled.file_pages)?;
         // Discard the writes of the clearing itself.
         db.take_writes()?;
-        clearing.reset_dirty();
+        clearing.mark_all_dirty();
         if !self.commit().await {
             return Ok(());
         }

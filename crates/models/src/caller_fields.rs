@@ -191,17 +191,17 @@ impl CallerFields {
         }
     }
 
-    /// A request's body in which the caller's fields replace ours. `own`: our fields that
+    /// A request's body in which the caller's fields replace ours. `own_names`: our fields that
     /// already contain the caller's values.
-    pub(crate) fn merge_into(&self, body: &str, own: &[&str]) -> String {
+    pub(crate) fn merge_into(&self, body: &str, own_names: &[&str]) -> String {
         let mut given = fields_of(self.fields.as_str());
-        given.retain(|(name, _)| !own.contains(&name.as_ref()));
+        given.retain(|(name, _)| !own_names.contains(&name.as_ref()));
         let is_given = |name: &str| given.iter().any(|(given, _)| given == name);
         let is_replaced = |name: &str| {
             is_given(name)
                 || REPLACED
                     .iter()
-                    .any(|(given_name, own)| is_given(given_name) && own.contains(&name))
+                    .any(|(given_name, replaced)| is_given(given_name) && replaced.contains(&name))
         };
         let own = fields_of(body);
         let own_fields = own.iter().filter(|(name, _)| !is_replaced(name));

@@ -19,7 +19,7 @@ const SILENCE_MS: i64 = 60_000;
 
 /// The maximum time in which an answer may send only bytes without content: comments,
 /// pings, empty events. Some servers send them while a request is queued for its model.
-const MUTE_MS: i64 = 2 * 60_000;
+const NO_CONTENT_MS: i64 = 2 * 60_000;
 
 /// The maximum time of one answer. It is enough for a page even at one character a second.
 const MAX_ANSWER_MS: i64 = 30 * 60_000;
@@ -30,7 +30,7 @@ const WAIT_MS: i64 = 5 * 60_000;
 pub const LIMITS: CallLimits = CallLimits {
     wait_ms: WAIT_MS,
     silence_ms: SILENCE_MS,
-    no_content_ms: Some(MUTE_MS),
+    no_content_ms: Some(NO_CONTENT_MS),
     total_ms: MAX_ANSWER_MS,
     max_bytes: MAX_ANSWER_BYTES,
 };

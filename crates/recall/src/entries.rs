@@ -24,7 +24,7 @@ use models::embedding::EmbeddingModel;
 use search::merge::merge;
 
 /// How long computing the vectors of a batch of written entries may take.
-const WRITE_PATIENCE_MS: i64 = 5_000;
+const WRITE_TIMEOUT_MS: i64 = 5_000;
 
 /// The result of searching blocks.
 #[derive(Default)]
@@ -61,7 +61,7 @@ pub async fn follow_writes(memory: &Memory<'_>) -> Result<bool> {
         memory: &Memory { payer, ..*memory },
         model,
     };
-    let (_, outcome) = embed_missing(&embedder, &store, &missing, WRITE_PATIENCE_MS).await;
+    let (_, outcome) = embed_missing(&embedder, &store, &missing, WRITE_TIMEOUT_MS).await;
     match outcome {
         Ok(()) => Ok(!pending.is_empty()),
         Err(error) if error.kind == Some(ErrorKind::TokenLimited) => {

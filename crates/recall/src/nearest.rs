@@ -35,8 +35,8 @@ pub const MAX_EMBEDDED: usize = 64;
 const MAX_REQUEST_BYTES: usize = 32 * 1024;
 
 /// How long a search waits for its query's vector, and for the missing vectors.
-const QUERY_PATIENCE_MS: i64 = 3_000;
-const TEXTS_PATIENCE_MS: i64 = 5_000;
+const QUERY_TIMEOUT_MS: i64 = 3_000;
+const TEXTS_TIMEOUT_MS: i64 = 5_000;
 
 /// The most vectors that one statement returns, and their most bytes together.
 const BATCH: usize = 4_000;
@@ -305,7 +305,7 @@ pub async fn find_nearest(
     }
     if !missing.is_empty() {
         missing.truncate(MAX_EMBEDDED);
-        let (made, outcome) = embed_missing(embedder, store, &missing, TEXTS_PATIENCE_MS).await;
+        let (made, outcome) = embed_missing(embedder, store, &missing, TEXTS_TIMEOUT_MS).await;
         for (query, found) in queries.iter().zip(&mut found) {
             let of_same_length = made
                 .iter()
@@ -338,7 +338,7 @@ async fn embed_queries(
     texts: &[String],
     form: VectorForm,
 ) -> Result<Vec<Query>> {
-    let vectors = embed_in_time(embedder, texts, QUERY_PATIENCE_MS).await?;
+    let vectors = embed_in_time(embedder, texts, QUERY_TIMEOUT_MS).await?;
     let queries: Option<Vec<Query>> = vectors
         .iter()
         .map(|vector| Query::new(form, vector))

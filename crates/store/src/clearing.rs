@@ -121,12 +121,12 @@ impl PageClearing {
     pub fn leave(&self, left: &LeftPages) {
         self.add(left);
         if left.is_written {
-            self.mark_left(left);
+            self.mark_left_again(left);
         }
     }
 
     /// Marks pages again that were claimed but not cleared.
-    pub fn mark_left(&self, left: &LeftPages) {
+    pub fn mark_left_again(&self, left: &LeftPages) {
         if left.needs_clearing() {
             self.is_left.set(true);
         }
@@ -281,7 +281,7 @@ impl Clearing<'_> {
 
     /// Records the tables that were rewritten. If the clearing fails from here on, the next one
     /// rewrites all of them.
-    pub fn reset_dirty(&self) {
+    pub fn mark_all_dirty(&self) {
         let mut dirty = self.of.dirty.borrow_mut();
         dirty.is_everywhere = true;
         dirty.tables.clear();
@@ -392,7 +392,7 @@ mod tests {
             clearing.skip();
             return None;
         };
-        clearing.reset_dirty();
+        clearing.mark_all_dirty();
         clearing.succeed(&RewrittenPages::default(), 0);
         Some(to_clear.tables)
     }
@@ -447,7 +447,7 @@ mod tests {
         clearing.begin(all(), &deleted(), 0).unwrap();
         pages.add(&ERASED);
         assert!(matches!(pages.next_step(2, 0), NextStep::Wait(POLL_MS)));
-        clearing.reset_dirty();
+        clearing.mark_all_dirty();
         clearing.succeed(&RewrittenPages::default(), 0);
         assert!(matches!(pages.next_step(2, 0), NextStep::Done));
         assert!(matches!(pages.next_step(3, 0), NextStep::Clear(_)));
@@ -461,7 +461,7 @@ mod tests {
             pages.add(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
-                clearing.reset_dirty();
+                clearing.mark_all_dirty();
                 let written = RewrittenPages {
                     rows: SMALL_ROWS + 1,
                     ..RewrittenPages::default()
@@ -482,7 +482,7 @@ mod tests {
             pages.add(&ERASED);
             if let NextStep::Clear(mut clearing) = pages.next_step(pages.all_purges(), now_ms) {
                 clearing.begin(all(), &deleted(), 0).unwrap();
-                clearing.reset_dirty();
+                clearing.mark_all_dirty();
                 let written = RewrittenPages {
                     rows: 200,
                     pages: 2_048,

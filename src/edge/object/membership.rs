@@ -34,6 +34,7 @@ impl Object {
         self.alarm.set(at_ms);
         tasks::spawn(async move {
             if let Err(error) = wake_at(&object.storage, at_ms).await {
+                object.alarm.clear();
                 object.log(&error);
             }
         });

@@ -485,12 +485,13 @@ fn an_agent_that_learns_marks_the_session_as_due_once() {
 #[test]
 fn appends_schedule_a_learning_pass_once_until_it_is_overdue() {
     let alice = Alice::learner(json!({}));
-    let append = || {
+    let append_to = |alice: &Alice| {
         let agent = alice.agent(&alice.db);
         let body = json!({"sessionId": "s", "events": [user("a")]}).to_string();
         let reply = wait_for(dispatch(&agent, "appendEvents", body)).unwrap();
         reply.grown.is_some()
     };
+    let append = || append_to(&alice);
     let start_job = || wait_for(jobs::run(&alice.agent(&alice.db), JobKind::Learning));
     assert!(append(), "nothing was due");
     assert!(append(), "the job that sets the alarm has not started");
@@ -503,6 +504,8 @@ fn appends_schedule_a_learning_pass_once_until_it_is_overdue() {
     start_job();
     alice.starter.alarm_at.take();
     assert!(append(), "this activation knows no alarm");
+    let manual = Alice::learner(json!({"after": "manual"}));
+    assert!(!append_to(&manual), "it learns only when `learn` is called");
 }
 
 #[test]

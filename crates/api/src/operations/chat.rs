@@ -64,15 +64,15 @@ impl RunAtOnce for CancelTurn {
                 is_eligible
             }
             None => {
-                let was_interrupted =
+                let was_stopped =
                     recover::stop_interrupted(agent.turn_context(), session_id, &|turn| {
                         is_eligible(turn.parent_id.as_ref(), &turn.message_id)
                     })?;
                 agent.call_back();
-                if was_interrupted {
+                if was_stopped {
                     broadcast_list(agent, session_id, None);
                 }
-                was_interrupted
+                was_stopped
             }
         };
         Reply::json(&Cancelled { cancelled })

@@ -31,7 +31,7 @@ use conversation::log::tip::{StoredSettings, get_tip};
 use conversation::messages::derived::delete_overlay;
 use conversation::messages::tree::leaf::resolve_leaf;
 use conversation::messages::tree::overlays;
-use conversation::session::learn_due::{PassTrigger, due_at};
+use conversation::session::learn_due::{NEVER_MS, PassTrigger, due_at};
 use models::ToolDefinition;
 use store::learn_settings::LearnSettings;
 use store::limits::PrincipalLimits;
@@ -412,8 +412,9 @@ impl<'a> Growth<'a> {
             background, host, ..
         } = self.agent;
         let is_scheduled = |due_at| background.fires_by(due_at, host.now_ms());
-        let learns =
-            self.find_due(stored).is_some() && !follow_up.learn_due_at.is_some_and(is_scheduled);
+        // An agent that learns only when `learn` is called has no pass to schedule.
+        let learns = self.find_due(stored).is_some_and(|at| at < NEVER_MS)
+            && !follow_up.learn_due_at.is_some_and(is_scheduled);
         match settings_of(session_id, stored, &self.agent.deployed.compaction) {
             Ok(settings) if settings.compact_after.is_none() && !learns => reply,
             // The work that follows reports settings that can't be read.

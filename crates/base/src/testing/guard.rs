@@ -58,7 +58,8 @@ impl Drop for ErasingMark {
 pub struct Guard {
     /// Set while an allowed deletion runs.
     may_delete: AtomicBool,
-    /// Set when tables were created, dropped or renamed. Dropping a table drops its triggers.
+    /// Set when tables were created, dropped or renamed, or a transaction was rolled back: triggers
+    /// may be gone.
     is_stale: AtomicBool,
     tables: Mutex<&'static [GuardedTable]>,
     /// The tables that have triggers, and those that a prepared statement writes to without them.
@@ -113,6 +114,11 @@ impl Guard {
         Authorization::Allow
     }
 
+    /// Records that a transaction was rolled back, with the triggers that were created in it.
+    pub fn handle_rollback(&self) {
+        self.is_stale.store(true, Ordering::Relaxed);
+    }
+
     fn watch(&self, table: &GuardedTable) {
         if !table.is_virtual && !lock(&self.watched).contains(table.name) {
             lock(&self.missing).insert(table.name);
@@ -155,8 +161,12 @@ impl Guard {
         connection.prepare_cached(sql)
     }
 
-    /// Runs several statements. All tables get their triggers first.
+    /// Runs statements without parameters. Before several statements, all tables get triggers.
     pub fn run(&self, connection: &Connection, statements: &str) -> Result<(), Error> {
+        if !statements.trim_end().trim_end_matches(';').contains(';') {
+            drop(self.prepare(connection, statements)?);
+            return connection.execute_batch(statements);
+        }
         if self.is_stale.swap(false, Ordering::Relaxed) {
             self.forget(connection);
         }
@@ -179,16 +189,17 @@ impl Guard {
             return Ok(());
         }
         let mut known = connection.prepare("SELECT 1 FROM main.sqlite_master WHERE name = ?1")?;
-        let mut statements = String::new();
+        let (mut statements, mut created) = (String::new(), Vec::new());
         for name in missing {
             if let Some(table) = self.find(name)
                 && known.exists([name])?
             {
                 statements.push_str(&triggers_of(table));
-                lock(&self.watched).insert(name);
+                created.push(name);
             }
         }
         connection.execute_batch(&statements)?;
+        lock(&self.watched).extend(created);
         connection.flush_prepared_statement_cache();
         Ok(())
     }

@@ -375,8 +375,7 @@ impl EngineText for NativeText {
 impl Database for Sqlite {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         self.read_cache.before_statement(sql);
-        let is_one = !sql.trim_end().trim_end_matches(';').contains(';');
-        if params.is_empty() && !is_one {
+        if params.is_empty() {
             self.guard.run(&self.connection, sql).map_err(failed)?;
             return self.record_written(sql);
         }
@@ -464,6 +463,9 @@ impl Database for Sqlite {
         self.depth.set(depth + 1);
         let outcome = self.read_cache.during_transaction(work);
         self.depth.set(depth);
+        if outcome.is_err() {
+            self.guard.handle_rollback();
+        }
         // If the storage is full, SQLite has already rolled everything back.
         if self.connection.is_autocommit() {
             return outcome;
@@ -508,6 +510,28 @@ mod tests {
             .unwrap()[0];
         assert_eq!(row.text(0).unwrap(), "[5.0]");
         assert_eq!(row.text(1).unwrap(), "real");
+    }
+
+    #[test]
+    fn a_table_stays_guarded_after_a_rollback() {
+        let db = Sqlite::new();
+        db.run("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)", &[])
+            .unwrap();
+        db.guard(&[GuardedTable {
+            name: "t",
+            texts: &["text"],
+            is_virtual: false,
+        }]);
+        let replace = "INSERT OR REPLACE INTO t VALUES (1, ?1)";
+        let rolled_back: Result<()> = atomically(&db, || {
+            db.run(replace, &["a".into()])?;
+            Err(Error::storage("no"))
+        });
+        assert!(rolled_back.is_err());
+        db.run(replace, &["a".into()]).unwrap();
+        assert!(db.run(replace, &["b".into()]).is_err());
+        let text = "SELECT text FROM t";
+        assert_eq!(db.rows(text, &[]).unwrap()[0].text(0).unwrap(), "a");
     }
 
     #[test]

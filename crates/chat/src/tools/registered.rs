@@ -98,7 +98,7 @@ impl RegisteredTool {
 
     /// Whether the class lets this call of its tool run without the user's approval. Any answer but
     /// `false` requires approval.
-    pub async fn is_spared_by_class(
+    pub async fn skips_approval_by_class(
         &self,
         memory: &Memory<'_>,
         session_id: Option<&Id>,

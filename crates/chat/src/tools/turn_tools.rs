@@ -200,7 +200,7 @@ impl<'a> TurnTools<'a> {
         };
         let (session_id, key) = (self.toolbox.session_id, self.key_of(call));
         !tool
-            .is_spared_by_class(memory, session_id, &call.arguments, &key)
+            .skips_approval_by_class(memory, session_id, &call.arguments, &key)
             .await
     }
 

@@ -170,7 +170,7 @@ class Extensible extends Built {
    * it has cached of them.
    */
   #watchTransactions(storage: any): void {
-    const forget = () => Built.inside.forgetReads(this);
+    const forget = () => Built.inside.forgetReads(this, true);
     const { transactionSync, transaction } = storage;
     storage.transactionSync = (work: () => unknown) => {
       try {
@@ -235,7 +235,7 @@ class Extensible extends Built {
 
   sql<Row>(statement: TemplateStringsArray, ...values: unknown[]): Row[] {
     const rows = [...(this as any).ctx.storage.sql.exec(statement.join("?"), ...values)];
-    Built.inside.forgetReads(this);
+    Built.inside.forgetReads(this, false);
     return rows as Row[];
   }
 

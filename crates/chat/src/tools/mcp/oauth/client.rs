@@ -125,7 +125,7 @@ fn choose_method(server: &ServerMetadata, may_have_secret: bool) -> &'static str
     };
     let mut found = methods
         .iter()
-        .filter(|methods| supported.iter().any(|method| method == *methods));
+        .filter(|ours| supported.iter().any(|method| method == *ours));
     found.next().copied().unwrap_or(NONE)
 }
 
