@@ -15,10 +15,19 @@ const FOLDERS = ["scripts", "workerd", "client", "python", "console", "cargo", "
  */
 export const ALONE = ["tests/workerd/isolate_memory.test.mjs", "tests/workerd/real_embeddings.test.mjs"];
 
+/** These mostly wait for deadlines and for time to pass. */
+export const WAITING = [
+  "tests/workerd/slow_bodies.test.mjs",
+  "tests/workerd/turn_kill.test.mjs",
+  "tests/workerd/purge.test.mjs",
+  "tests/workerd/outgoing_calls.test.mjs",
+  "tests/workerd/model_wait.test.mjs",
+  "tests/workerd/stalled_peers.test.mjs",
+];
+
 /** The longest ones run first, so that a run does not wait for one of them at its end. */
 export const FIRST = [
   "tests/client/examples.test.mjs",
-  "tests/workerd/slow_bodies.test.mjs",
   "tests/workerd/rust_client.test.mjs",
   "tests/client/second_worker.test.mjs",
   "tests/client/versions.test.mjs",
@@ -28,7 +37,6 @@ export const FIRST = [
   "tests/client/base_url_coding_agents.test.mjs",
   "tests/client/langgraph.test.mjs",
   "tests/workerd/upgrades.test.mjs",
-  "tests/workerd/turn_kill.test.mjs",
   "tests/workerd/documents.test.mjs",
   "tests/console/chat.test.mjs",
   "tests/console/access.test.mjs",
