@@ -1,5 +1,5 @@
-// A Worker that runs the loop itself, with the AI SDK, and keeps its memory in Session
-// Agent over a service binding. A model of any provider does: see model.ts.
+// A Worker that runs the model loop itself, with the AI SDK, and stores its memory in Session Agent over a
+// service binding. It works with a model of any provider: see model.ts.
 //
 //   curl localhost:8788/ask -d '{"session": "first", "text": "Remember that I like tea."}'
 
@@ -20,8 +20,8 @@ export default {
     if (request.method !== "POST" || new URL(request.url).pathname !== "/ask") {
       return new Response("POST /ask with { session, text }.\n", { status: 404 });
     }
-    const asked = await questionIn(request);
-    if (asked === null) return new Response("Send { session, text }, both texts.\n", { status: 400 });
+    const question = await questionIn(request);
+    if (question === null) return new Response("Send { session, text }, two strings.\n", { status: 400 });
 
     const agent = sessionAgent(env.MEMORY, userOf(request), { token: env.SESSION_AGENT_TOKEN });
     await agent.defineBlock({
@@ -30,13 +30,13 @@ export default {
       description: "What you know of the user",
       maxTokens: 1100,
     });
-    const session = agent.session(asked.session);
+    const session = agent.session(question.session);
 
-    // The question is stored before the model is asked.
-    const message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text: asked.text }] };
+    // The question is stored before the model is called.
+    const message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text: question.text }] };
     await session.appendMessage({ message }).catch(async (error) => {
       if (!(error instanceof SessionNotFoundError)) throw error;
-      await session.create({ name: asked.text.slice(0, 60) });
+      await session.create({ name: question.text.slice(0, 60) });
       await session.appendMessage({ message });
     });
 
@@ -46,14 +46,14 @@ export default {
     ctx.waitUntil(
       session.persist(result, input).catch((error) => {
         if (!(error instanceof LeafMovedError)) throw error;
-        console.warn("Another question came in between. This answer is not stored.");
+        console.warn("Another question was stored first. This answer is not stored.");
       }),
     );
     return result.toTextStreamResponse();
   },
 };
 
-/** Each user has an agent. Put your own login here. */
+/** Each user has an agent. Replace this with your own authentication. */
 function userOf(_request: Request): string {
   return "demo";
 }

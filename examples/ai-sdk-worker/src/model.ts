@@ -1,10 +1,10 @@
-// The model. Any model of the AI SDK does, for example with the package
+// The model. You can use any model of the AI SDK, for example with the package
 // `workers-ai-provider`:
 //
 //   export const model = createWorkersAI({ binding: env.AI })("@cf/meta/llama-3.3-70b-instruct-fp8-fast");
 //
-// This stand-in needs no account and no key. It repeats, and remembers what begins with
-// "Remember".
+// This stand-in needs no account and no key. It repeats the user's message, and stores a message that begins
+// with "Remember".
 
 import type { LanguageModel } from "ai";
 
@@ -31,17 +31,17 @@ function answerTo(prompt: Prompt): Part[] {
     outputTokens: { total: 1, text: 1, reasoning: 0 },
   };
   const question = prompt.findLast(({ role }) => role === "user");
-  const asked =
+  const input =
     question?.role === "user" ? question.content.map((part) => (part.type === "text" ? part.text : "")).join(" ") : "";
-  const fact = /^remember (?:that )?(.+)/i.exec(asked)?.[1];
+  const fact = /^remember (?:that )?(.+)/i.exec(input)?.[1];
   if (fact !== undefined && prompt.at(-1)?.role === "user") {
-    const input = JSON.stringify({ label: "memory", content: fact, action: "append" });
+    const change = JSON.stringify({ label: "memory", content: fact, action: "append" });
     return [
-      { type: "tool-call", toolCallId: crypto.randomUUID(), toolName: "set_context", input },
+      { type: "tool-call", toolCallId: crypto.randomUUID(), toolName: "set_context", input: change },
       { type: "finish", finishReason: { unified: "tool-calls", raw: undefined }, usage },
     ];
   }
-  const text = fact === undefined ? `I am a stand-in for a model. You said: ${asked}` : `I will remember that ${fact}`;
+  const text = fact === undefined ? `I am a stand-in for a model. You said: ${input}` : `I will remember that ${fact}`;
   return [
     { type: "text-start", id: "1" },
     { type: "text-delta", id: "1", delta: text },

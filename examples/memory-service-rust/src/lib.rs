@@ -1,33 +1,32 @@
-//! A home for readonly and writable blocks of memory, kept in R2: of the
-//! POSTs of JSON that a home answers, these need `get` and `set`. Deploy it, bind
-//! it to Session Agent as `NOTES`, and define a block with
-//! `"source": {"service": "NOTES"}`, and `"modelWrites": true` where the model is
-//! to write it.
+//! A backend that stores readonly and writable blocks of memory in R2. These kinds of blocks need two
+//! of a backend's POST requests: `get` and `set`. Deploy this Worker, bind it to Session Agent as
+//! `NOTES`, and define a block with `"source": {"service": "NOTES"}`. Add `"modelWrites": true` if the
+//! model may write the block.
 
 use serde::Deserialize;
 use serde_json::json;
 use session_agent_client::BlockKind;
 use worker::{Conditional, Context, Env, Request, Response, Result, event};
 
-/// The version of a text that isn't there.
+/// The version of a text that doesn't exist.
 const NOTHING: &str = "";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct BlockRequest {
     agent: String,
     session_id: Option<String>,
     label: String,
     kind: BlockKind,
     /// With `set`.
     content: Option<String>,
-    /// The `version` that `get` gave for the text that `content` was made from.
+    /// The `version` that `get` returned for the text that `content` replaces.
     expected_version: Option<String>,
 }
 
-impl Asked {
-    /// A JSON array, so that no name reaches into another's.
-    fn place(&self) -> String {
+impl BlockRequest {
+    /// A JSON array, so that no two blocks share a key.
+    fn object_key(&self) -> String {
         json!([self.agent, self.session_id, self.label]).to_string()
     }
 }
@@ -35,15 +34,15 @@ impl Asked {
 #[event(fetch)]
 async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     let path = request.path();
-    let asked: Asked = request.json().await?;
-    if !matches!(asked.kind, BlockKind::Readonly | BlockKind::Writable) {
-        return Response::error("This home keeps readonly and writable blocks alone.", 404);
+    let input: BlockRequest = request.json().await?;
+    if !matches!(input.kind, BlockKind::Readonly | BlockKind::Writable) {
+        return Response::error("This backend stores only readonly and writable blocks.", 404);
     }
     let bucket = env.bucket("NOTES_BUCKET")?;
-    let place = asked.place();
+    let object_key = input.object_key();
     match path.as_str() {
         "/get" => {
-            let object = bucket.get(&place).execute().await?;
+            let object = bucket.get(&object_key).execute().await?;
             let Some((object, body)) = object.as_ref().and_then(|object| Some((object, object.body()?)))
             else {
                 return Response::from_json(&json!({"content": null, "version": NOTHING}));
@@ -52,17 +51,17 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
             Response::from_json(&json!({"content": content, "version": object.etag()}))
         }
         "/set" => {
-            let mut put = bucket.put(&place, asked.content.unwrap_or_default());
-            if let Some(version) = asked.expected_version {
+            let mut put = bucket.put(&object_key, input.content.unwrap_or_default());
+            if let Some(version) = input.expected_version {
                 put = put.only_if(condition(version));
             }
             match put.execute().await? {
                 Some(_) => Response::from_json(&json!({})),
-                // Somebody else has written there since: it is read and made anew.
+                // The text has changed since it was read. Session Agent reads it again and retries.
                 None => Response::error("The text has another version.", 409),
             }
         }
-        _ => Response::error("This home keeps texts alone.", 404),
+        _ => Response::error("This backend answers only `get` and `set`.", 404),
     }
 }
 

@@ -1,53 +1,52 @@
-// A home for blocks of memory, kept in R2: whoever answers these POSTs of
-// JSON keeps blocks. Deploy it, bind it to Session Agent as `NOTES`, and define a
-// block with `"source": {"service": "NOTES"}`, and `"modelWrites": true` where
-// the model is to write it.
+// A backend that stores blocks of memory in R2. A backend answers these POST requests with JSON. Deploy
+// this Worker, bind it to Session Agent as `NOTES`, and define a block with
+// `"source": {"service": "NOTES"}`. Add `"modelWrites": true` if the model may write the block.
 
 interface Env {
   NOTES_BUCKET: R2Bucket;
 }
 
-interface Asked {
+interface BlockRequest {
   agent: string;
   sessionId: string | null;
   label: string;
   kind: "readonly" | "writable" | "searchable" | "loadable";
-  // With `set`; a text has no key, an entry and a document have one.
+  // With `set`. Entries and documents have a key, and the text of a writable block has none.
   content?: string;
   key?: string;
   title?: string | null;
   description?: string | null;
-  // The `version` that `get` gave for the text that `content` was made from.
+  // The `version` that `get` returned for the text that `content` replaces.
   expectedVersion?: string;
   // With `search`.
   query?: string;
   limit?: number;
 }
 
-/** The version of a text that isn't there. */
+/** The version of a text that doesn't exist. */
 const NOTHING = "";
 
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
     const path = new URL(request.url).pathname.slice(1);
-    const asked = (await request.json()) as Asked;
-    // Each part is encoded, so that no name reaches into another's.
-    const block = [asked.agent, asked.sessionId ?? "", asked.label].map(encodeURIComponent).join("/");
-    const objectKey = asked.key === undefined ? block : `${block}/${encodeURIComponent(asked.key)}`;
+    const input = (await request.json()) as BlockRequest;
+    // Each part is encoded, so that no two blocks share an object key.
+    const block = [input.agent, input.sessionId ?? "", input.label].map(encodeURIComponent).join("/");
+    const objectKey = input.key === undefined ? block : `${block}/${encodeURIComponent(input.key)}`;
     switch (path) {
       case "get":
-        return Response.json(await get(env.NOTES_BUCKET, block, asked.kind));
+        return Response.json(await get(env.NOTES_BUCKET, block, input.kind));
       case "set": {
-        const put = await env.NOTES_BUCKET.put(objectKey, asked.content ?? "", {
-          customMetadata: { title: asked.title ?? "", description: asked.description ?? "" },
-          onlyIf: condition(asked.expectedVersion),
+        const put = await env.NOTES_BUCKET.put(objectKey, input.content ?? "", {
+          customMetadata: { title: input.title ?? "", description: input.description ?? "" },
+          onlyIf: condition(input.expectedVersion),
         });
-        // Somebody else has written there since: it is read and made anew.
+        // The text has changed since it was read. Session Agent reads it again and retries.
         if (put === null) return new Response("the text has another version", { status: 409 });
         return Response.json({});
       }
       case "search":
-        return Response.json({ results: await search(env.NOTES_BUCKET, block, asked.query ?? "", asked.limit ?? 10) });
+        return Response.json({ results: await search(env.NOTES_BUCKET, block, input.query ?? "", input.limit ?? 10) });
       case "load": {
         const object = await env.NOTES_BUCKET.get(objectKey);
         if (object === null) return new Response("no such document", { status: 404 });
@@ -69,7 +68,7 @@ function condition(version: string | undefined): R2Conditional | undefined {
   return version === NOTHING ? { etagDoesNotMatch: "*" } : { etagMatches: version };
 }
 
-async function get(bucket: R2Bucket, block: string, kind: Asked["kind"]) {
+async function get(bucket: R2Bucket, block: string, kind: BlockRequest["kind"]) {
   if (kind === "readonly" || kind === "writable") {
     const object = await bucket.get(block);
     if (object === null) return { content: null, version: NOTHING };
@@ -85,7 +84,7 @@ async function get(bucket: R2Bucket, block: string, kind: Asked["kind"]) {
   };
 }
 
-/** Notes that hold any of the query's words, those with more of them first. */
+/** The notes that contain at least one word of the query. Those with the most words come first. */
 async function search(bucket: R2Bucket, block: string, query: string, limit: number) {
   const words = query
     .toLowerCase()
@@ -108,7 +107,7 @@ async function search(bucket: R2Bucket, block: string, query: string, limit: num
     .slice(0, limit);
 }
 
-/** The first hundred: an example has no pages. */
+/** The first 100 objects. For more, read further pages. */
 async function list(bucket: R2Bucket, block: string) {
   const { objects } = await bucket.list({ prefix: `${block}/`, limit: 100, include: ["customMetadata"] });
   return objects;

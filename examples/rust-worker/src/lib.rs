@@ -1,4 +1,4 @@
-//! A Worker in Rust that keeps notes in Session Agent and finds them again.
+//! A Worker in Rust that stores notes in Session Agent and searches them.
 //!
 //!   curl localhost:8788/notes -d 'Penguins swim.'
 //!   curl 'localhost:8788/notes?query=penguin'
@@ -18,7 +18,7 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     if request.path() != "/notes" {
         return Response::error("POST a note to /notes, or GET /notes?query=…", 404);
     }
-    // Each user has an agent. Put your own login here.
+    // Each user has an agent. Replace this with your own authentication.
     let agent = open(&env, "demo")?;
     match request.method() {
         Method::Post => {
@@ -26,7 +26,7 @@ async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
             if note.trim().is_empty() || note.len() > MAX_NOTE_BYTES {
                 return Response::error("A note has 1 to 16384 bytes of text.", 400);
             }
-            keep(&agent, &note).await?;
+            store(&agent, &note).await?;
             Response::ok("Noted.\n")
         }
         Method::Get => match query_of(&request)? {
@@ -57,9 +57,9 @@ fn open(env: &Env, name: &str) -> Result<Agent> {
     })
 }
 
-/// Appends a note. The first note makes the session.
-async fn keep(agent: &Agent, note: &str) -> session_agent_client::Result<()> {
-    // With an id, a note that is sent twice is kept once.
+/// Appends a note. The first note creates the session.
+async fn store(agent: &Agent, note: &str) -> session_agent_client::Result<()> {
+    // With an id, a note that is sent twice is stored once.
     let id = format!("note-{:x}", worker::Date::now().as_millis());
     let append = AppendMessage::new(NOTES, NewMessage::user(note).id(id));
     match agent.call(&append).await {

@@ -1,5 +1,5 @@
-// The Worker in front of the page. It knows its visitors, mints each a token for an agent of
-// their own, and passes their requests on to Session Agent. The secret never leaves it.
+// The Worker in front of the page. It identifies its visitors, mints a token for each visitor's own agent,
+// and forwards their requests to Session Agent. The secret never leaves this Worker.
 
 import { WorkerEntrypoint } from "cloudflare:workers";
 import { sessionAgent } from "session-agent";
@@ -43,7 +43,10 @@ export default {
   },
 };
 
-/** Returns a token for the visitor's own agent. Put your own login here: this one trusts anyone who has the cookie. */
+/**
+ * Returns a token for the visitor's own agent. Replace this with your own authentication: it trusts anyone
+ * who has the cookie.
+ */
 async function welcome(request: Request, env: Env): Promise<Response> {
   if (!isOurPage(request)) return new Response("Only this page logs in here.\n", { status: 403 });
   const isSecure = request.url.startsWith("https:");
@@ -91,7 +94,7 @@ async function agentOf(visitor: string): Promise<string> {
   return `visitor:${[...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-/** A new agent: its character, its memory and its tools. */
+/** A new agent: its prompt, its memory and its tools. */
 async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
   await agent.defineBlock({
     label: "soul",
@@ -117,8 +120,8 @@ async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
     service: "TOOLS",
     needsApproval: true,
   });
-  // Last, because it tells that the others are there. The model hears of a change at once,
-  // in each chat, and its prompt stays the same.
+  // Last, because this block shows that the others exist. The model sees a change at once, in each chat,
+  // and its prompt stays the same.
   await agent.defineBlock({
     label: "memory",
     kind: "writable",
@@ -128,7 +131,7 @@ async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
   });
 }
 
-/** The tools, for Session Agent alone: no address of the web leads here. */
+/** The tools. Only Session Agent can call them: this entry point has no public URL. */
 export class Tools extends WorkerEntrypoint {
   async fetch(request: Request): Promise<Response> {
     const { name, arguments: given } = await request.json<{
@@ -148,7 +151,7 @@ export class Tools extends WorkerEntrypoint {
   }
 }
 
-/** No real weather: the same for a city each time. */
+/** Invented weather, which is always the same for a city. */
 function weatherIn(city: string): { city: string; sky: string; celsius: number } {
   const number = [...city].reduce((sum, letter) => sum + letter.codePointAt(0)!, 0);
   return { city, sky: ["sun", "clouds", "rain", "snow"][number % 4]!, celsius: (number % 35) - 5 };

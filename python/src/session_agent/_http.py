@@ -145,12 +145,12 @@ def pause_after(error: SessionAgentError, attempt: int, retry: Retry) -> float |
     if isinstance(error, NetworkError) and (error.status or 500) < 500:
         return None
     after = error.details.get("retryAfter") or 0
-    asked = float(after) if isinstance(after, (int, float)) else 0.0
-    if asked > retry.longest_pause_s:
+    requested_s = float(after) if isinstance(after, (int, float)) else 0.0
+    if requested_s > retry.longest_pause_s:
         return None
     # Callers that failed together don't come back together.
     usual = retry.pause_s * 2 ** (attempt - 1) * (0.5 + random.random() / 2)
-    return min(retry.longest_pause_s, max(asked, usual))
+    return min(retry.longest_pause_s, max(requested_s, usual))
 
 
 def brings_its_ids(operation: str, body: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from ._options import NOT_GIVEN
 
 ModelFormat: TypeAlias = Literal["openai", "anthropic", "workers-ai"]
 
-Said: TypeAlias = "Mapping[str, Any] | Any"
+MessageLike: TypeAlias = "Mapping[str, Any] | Any"
 """A message of a turn: a mapping, or an object of a provider's package."""
 
 # A turn's name has 32 hexadecimal digits, enough for any session.
@@ -40,7 +40,7 @@ def mapping_of(value: Any) -> Json:
     return cast(Json, dump(mode="json", exclude_none=True))
 
 
-def events_of(messages: Iterable[Said]) -> list[Json]:
+def events_of(messages: Iterable[MessageLike]) -> list[Json]:
     """The messages as events, in their order and without ids."""
     events: list[Json] = []
     names: dict[str, str] = {}
@@ -56,8 +56,8 @@ def events_of(messages: Iterable[Said]) -> list[Json]:
 def events_of_message(message: Json, names: Mapping[str, str]) -> list[Json]:
     role, content = message.get("role"), message.get("content")
     if role == "assistant":
-        asked = cast("list[Any]", message.get("tool_calls") or message.get("toolCalls") or [])
-        calls = [call_of(call) for call in asked]
+        requested = cast("list[Any]", message.get("tool_calls") or message.get("toolCalls") or [])
+        calls = [call_of(call) for call in requested]
         if isinstance(content, list):
             calls += [call_of(part) for part in parts_of(content) if part.get("type") == "tool_use"]
         text = text_of(content, {"tool_use", "thinking", "redacted_thinking", "reasoning", "refusal"})

@@ -125,9 +125,9 @@ class SessionAgentSession(SessionABC):
         except SessionNotFoundError:
             return [], None
         wanted, items = leaf_id, 0
-        asked: dict[str, Any] = {"tail": True, "limit": PAGE}
+        body: dict[str, Any] = {"tail": True, "limit": PAGE}
         while wanted is not None and (count is None or items < count):
-            page = cast("list[SessionEvent]", await self._session.call("loadEvents", asked))
+            page = cast("list[SessionEvent]", await self._session.call("loadEvents", body))
             # The branch continues upward, and the log does not.
             if not page:
                 return None
@@ -140,7 +140,7 @@ class SessionAgentSession(SessionABC):
                 items += more
                 if more:
                     found.append(event)
-            asked["beforeSeq"] = page[0]["seq"]
+            body["beforeSeq"] = page[0]["seq"]
         return found[::-1], leaf_id
 
     async def _append(self, events: Sequence[NewEvent]) -> None:

@@ -138,8 +138,8 @@ class AsyncSessionAgent(AsyncAgentOperations):
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[Entry, None]:
         """All entries of a searchable block."""
-        asked = {"label": label, "sessionId": session_id, "limit": limit, "where": where}
-        return pages.items_of(self, "listEntries", "entries", asked, options)
+        body = {"label": label, "sessionId": session_id, "limit": limit, "where": where}
+        return pages.items_of(self, "listEntries", "entries", body, options)
 
     def skills(
         self,
@@ -151,8 +151,8 @@ class AsyncSessionAgent(AsyncAgentOperations):
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[Skill, None]:
         """All documents of a loadable block, without their contents."""
-        asked = {"label": label, "sessionId": session_id, "limit": limit, "where": where}
-        return pages.items_of(self, "listSkills", "skills", asked, options)
+        body = {"label": label, "sessionId": session_id, "limit": limit, "where": where}
+        return pages.items_of(self, "listSkills", "skills", body, options)
 
     def foreign_rows(self, **options: Unpack[CallOptions]) -> AsyncGenerator[ForeignRow, None]:
         """The rows that the Agents SDK left in this agent's object."""

@@ -35,14 +35,14 @@ class AsyncItems:
         self._label = label
 
     async def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Runs operations: what is read, then what is written."""
-        asked = list(ops)
-        results: list[Result] = [None] * len(asked)
-        reads = [(n, op) for n, op in enumerate(asked) if not isinstance(op, PutOp)]
+        """Runs operations: first the reads, then the writes."""
+        operations = list(ops)
+        results: list[Result] = [None] * len(operations)
+        reads = [(n, op) for n, op in enumerate(operations) if not isinstance(op, PutOp)]
         found = await gather_async(*[self._read(op) for _, op in reads])
         for (n, _), result in zip(reads, found, strict=True):
             results[n] = result
-        puts = newest_puts([op for op in asked if isinstance(op, PutOp)])
+        puts = newest_puts([op for op in operations if isinstance(op, PutOp)])
         # All of them are checked before one is written.
         written = [(op, "" if op.value is None else text_of(op.value), metadata_of(op)) for op in puts]
         await gather_async(*[self._put(op, text, named) for op, text, named in written])
@@ -120,7 +120,7 @@ class AsyncItems:
             await self._set(fields)
 
     async def _set(self, fields: dict[str, Any]) -> None:
-        """Writes as the agent, because a graph also stores what a model said. A token that may not do so
+        """Writes as the agent, because a graph also stores the output of a model. A token that may not do so
         writes in its own name."""
         try:
             await self._agent.call("setEntry", {**fields, "source": "agent"})

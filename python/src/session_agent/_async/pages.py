@@ -23,40 +23,40 @@ async def items_of(
     caller: AsyncCaller, operation: str, field: str, input: Mapping[str, Any], options: CallOptions
 ) -> AsyncGenerator[Any, None]:
     """The items of pages that follow each other by `cursor`."""
-    asked = given(input)
+    body = given(input)
     while True:
-        page = await caller.call(operation, asked, **options)
+        page = await caller.call(operation, body, **options)
         for item in page[field]:
             yield item
         if page.get("cursor") is None:
             return
-        asked = {**asked, "cursor": page["cursor"]}
+        body = {**body, "cursor": page["cursor"]}
 
 
 async def history_pages(
     caller: AsyncCaller, input: Mapping[str, Any], options: CallOptions
 ) -> AsyncGenerator[HistoryPage, None]:
-    asked = given(input)
+    body = given(input)
     while True:
-        page: HistoryPage = await caller.call("getHistory", asked, **options)
+        page: HistoryPage = await caller.call("getHistory", body, **options)
         yield page
         if page["cursor"] is None:
             return
-        asked = {**asked, "before": page["cursor"]}
+        body = {**body, "before": page["cursor"]}
 
 
 async def events_of(
     caller: AsyncCaller, input: Mapping[str, Any], options: CallOptions
 ) -> AsyncGenerator[SessionEvent, None]:
-    asked = {"limit": EVENTS_PAGE, "afterSeq": 0, **given(input)}
+    body = {"limit": EVENTS_PAGE, "afterSeq": 0, **given(input)}
     while True:
-        page: list[SessionEvent] = await caller.call("loadEvents", asked, **options)
+        page: list[SessionEvent] = await caller.call("loadEvents", body, **options)
         for event in page:
             yield event
         # A page may be shorter than its limit, because answers are bounded in bytes.
         if not page:
             return
-        asked["afterSeq"] = page[-1]["seq"]
+        body["afterSeq"] = page[-1]["seq"]
 
 
 async def changes_of(

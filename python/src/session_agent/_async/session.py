@@ -11,7 +11,7 @@ from .._chat import ChatChunk, ChatMessage, chat_body
 from .._http import AsyncOutcome, decoded
 from .._options import NOT_GIVEN, CallOptions, NotGiven, Options, given
 from .._transfer import AsyncImportFile, ExportLine, OnProgress
-from .._turn import ModelFormat, Place, Said, events_of, name_events, object_of, place_of, usage_of
+from .._turn import MessageLike, ModelFormat, Place, events_of, name_events, object_of, place_of, usage_of
 from ..errors import InvalidRequestError
 from ..types import (
     Action,
@@ -93,8 +93,8 @@ class AsyncSessionClient(AsyncSessionOperations):
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[UiMessage, None]:
         """The messages of a branch from the newest to the oldest. `limit` and `max_bytes` are a page's."""
-        asked = {"leafId": leaf_id, "limit": limit, "maxBytes": max_bytes, "before": before, "forModel": for_model}
-        async for page in pages.history_pages(self, asked, options):
+        body = {"leafId": leaf_id, "limit": limit, "maxBytes": max_bytes, "before": before, "forModel": for_model}
+        async for page in pages.history_pages(self, body, options):
             for message in reversed(page["messages"]):
                 yield message
 
@@ -109,8 +109,8 @@ class AsyncSessionClient(AsyncSessionOperations):
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[HistoryPage, None]:
         """The same in pages, upwards. Each page reads from the older message to the newer."""
-        asked = {"leafId": leaf_id, "limit": limit, "maxBytes": max_bytes, "before": before, "forModel": for_model}
-        return pages.history_pages(self, asked, options)
+        body = {"leafId": leaf_id, "limit": limit, "maxBytes": max_bytes, "before": before, "forModel": for_model}
+        return pages.history_pages(self, body, options)
 
     def events(
         self,
@@ -122,8 +122,8 @@ class AsyncSessionClient(AsyncSessionOperations):
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[SessionEvent, None]:
         """The events of the log in the order of their numbers. `limit` is a page's."""
-        asked = {"actions": actions, "afterSeq": after_seq, "since": since, "limit": limit}
-        return pages.events_of(self, asked, options)
+        body = {"actions": actions, "afterSeq": after_seq, "since": since, "limit": limit}
+        return pages.events_of(self, body, options)
 
     def changes(
         self,
@@ -146,8 +146,8 @@ class AsyncSessionClient(AsyncSessionOperations):
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[Entry, None]:
         """All entries of a searchable block of this session."""
-        asked = {"label": label, "limit": limit, "where": where}
-        return pages.items_of(self, "listEntries", "entries", asked, options)
+        body = {"label": label, "limit": limit, "where": where}
+        return pages.items_of(self, "listEntries", "entries", body, options)
 
     def skills(
         self,
@@ -158,8 +158,8 @@ class AsyncSessionClient(AsyncSessionOperations):
         **options: Unpack[CallOptions],
     ) -> AsyncGenerator[Skill, None]:
         """All documents of a loadable block of this session, without their contents."""
-        asked = {"label": label, "limit": limit, "where": where}
-        return pages.items_of(self, "listSkills", "skills", asked, options)
+        body = {"label": label, "limit": limit, "where": where}
+        return pages.items_of(self, "listSkills", "skills", body, options)
 
     def chat(
         self,
@@ -234,7 +234,7 @@ class AsyncSessionClient(AsyncSessionOperations):
     async def persist(
         self,
         after: AsyncModelInput | Place,
-        messages: Sequence[Said],
+        messages: Sequence[MessageLike],
         *,
         usage: Any = None,
         **options: Unpack[CallOptions],
@@ -297,7 +297,7 @@ class AsyncSessionClient(AsyncSessionOperations):
 
 @dataclass
 class AsyncModelInput:
-    """The input of a model, and the place where `persist` writes what was said."""
+    """The input of a model, and the place where `persist` writes the new messages."""
 
     session: AsyncSessionClient = field(repr=False)
     format: ModelFormat

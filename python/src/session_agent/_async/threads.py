@@ -189,11 +189,11 @@ class AsyncThreads:
             async for of_thread, namespace in self._places(thread):
                 cursor: str | None = None
                 while True:
-                    asked: dict[str, Any] = {"retention": {"runsKept": 1}, "cursor": cursor}
+                    body: dict[str, Any] = {"retention": {"runsKept": 1}, "cursor": cursor}
                     if cursor is None:
-                        del asked["cursor"]
+                        del body["cursor"]
                     session = self._agent.session(checkpoints_of(of_thread, namespace))
-                    cursor = (await session.call("applyRetention", asked)).get("cursor")
+                    cursor = (await session.call("applyRetention", body)).get("cursor")
                     if cursor is None:
                         break
 
@@ -307,17 +307,17 @@ class AsyncThreads:
     async def _down(self, thread: str, namespace: str) -> AsyncGenerator[Stored, None]:
         """The stored checkpoints of a namespace, from the newest to the oldest."""
         session = self._agent.session(checkpoints_of(thread, namespace))
-        asked: dict[str, Any] = {"tail": True, "limit": PAGE, "actions": [CHECKPOINT]}
+        body: dict[str, Any] = {"tail": True, "limit": PAGE, "actions": [CHECKPOINT]}
         while True:
             try:
-                page = cast("list[SessionEvent]", await session.call("loadEvents", asked))
+                page = cast("list[SessionEvent]", await session.call("loadEvents", body))
             except SessionNotFoundError:
                 return
             if not page:
                 return
             for event in reversed(page):
                 yield json.loads(event.get("content") or "")
-            asked["beforeSeq"] = page[0]["seq"]
+            body["beforeSeq"] = page[0]["seq"]
 
     async def _append(self, thread: str, namespace: str, append: Mapping[str, Any]) -> None:
         """Appends to a namespace, whose session is made when the first checkpoint comes."""

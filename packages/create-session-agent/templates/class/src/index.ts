@@ -70,7 +70,7 @@ class NoLogin extends Error {
     "This Worker has no login yet, so it refuses all requests. Its placeholder accepts any cookie `user=…`, and works on localhost only. Write your own login in `userOf` in src/index.ts: verify a session cookie that you signed, or a JWT.";
 }
 
-/** The user who is logged in, or `null`. Put your own login here. */
+/** The user who is logged in, or `null`. Replace this with your own authentication. */
 async function userOf(request: Request): Promise<string | null> {
   // placeholder-login: trusts any cookie. `npm run deploy` refuses while this line is here.
   if (!["localhost", "127.0.0.1", "[::1]"].includes(new URL(request.url).hostname)) throw new NoLogin();

@@ -78,7 +78,10 @@ export default {
   },
 };
 
-/** Returns a token for the visitor's own agent. Put your own login here: this one trusts anyone who has the cookie. */
+/**
+ * Returns a token for the visitor's own agent. Replace this with your own authentication: it trusts anyone
+ * who has the cookie.
+ */
 async function login(request: Request, env: Env): Promise<Response> {
   if (!isOurPage(request)) return refuse(403, "Only this page logs in here.");
   const isSecure = request.url.startsWith("https:");
