@@ -10,8 +10,7 @@ const FOLDERS = ["scripts", "workerd", "client", "python", "console", "cargo", "
 
 /**
  * None of Node's tests runs beside these, which are a part of their own. One measures memory. The other
- * sends 64 long vectors at once to a real model, for which a search waits 5 seconds. `.ci/run` names
- * each.
+ * sends 64 long vectors at once to a real model, for which a search waits 5 seconds.
  */
 export const ALONE = ["tests/workerd/isolate_memory.test.mjs", "tests/workerd/real_embeddings.test.mjs"];
 

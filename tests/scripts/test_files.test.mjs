@@ -1,8 +1,8 @@
 // The files that `npm test` runs: each once, whichever parts are named.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
 import { ROOT } from "../../scripts/paths.mjs";
 import { partsOf } from "../../scripts/test.mjs";
@@ -26,12 +26,6 @@ test("named_files_exist_and_the_longest_run_first", () => {
     [],
   );
   assert.deepEqual(testsOf(["workerd", "client", "python", "console"]).slice(0, FIRST.length), FIRST);
-});
-
-test("the_gate_runs_each_test_that_runs_alone", () => {
-  const gate = readFileSync(join(ROOT, ".ci/run"), "utf8");
-  for (const file of ALONE)
-    assert.ok(gate.includes(`npm test --silent -- alone ${basename(file, ".test.mjs")}\n`), file);
 });
 
 test("arguments_after_a_part_belong_to_it", () => {
