@@ -245,7 +245,7 @@ export class SessionAgent extends DurableObject {
     },
     // The class has written, or a transaction of the class has ended. If it was rolled back, so were
     // its operations.
-    forgetReads: (object, isUndone) => object.#ifCurrent((half) => half.forgetReads(isUndone)),
+    forgetReads: (object, mayBeRolledBack) => object.#ifCurrent((half) => half.forgetReads(mayBeRolledBack)),
   };
 
   /** The object's Rust half, in the current instance. */

@@ -10,7 +10,7 @@ import { runCaptured } from "../processes.mjs";
 import { NODE } from "../wrangler.mjs";
 import { ALONE, WAITING } from "./files.mjs";
 
-/** Two cores: one file computes while others wait. One of those that mostly wait runs besides. */
+/** Two cores: one file computes while others wait. A file that mostly waits runs in addition. */
 const AT_ONCE = 3;
 
 // A hanging test is a failure, not an endless run. isolate_memory.test.mjs starts a runtime for each

@@ -174,12 +174,12 @@ impl SessionAgent {
         })
     }
 
-    /// Forgets what was read, because the class has written. `is_undone`: a transaction of the class
-    /// has ended, and may have been undone with an alarm that was set in it.
+    /// Forgets what was read, because the class has written. `may_be_rolled_back`: a transaction of the
+    /// class has ended. If it was rolled back, so was an alarm that was set in it.
     #[wasm_bindgen(js_name = forgetReads)]
-    pub fn forget_reads(&self, is_undone: bool) {
+    pub fn forget_reads(&self, may_be_rolled_back: bool) {
         self.object.storage.read_cache().clear();
-        if is_undone {
+        if may_be_rolled_back {
             self.object.alarm.clear();
         }
     }

@@ -15,7 +15,7 @@ const runFile = promisify(execFile);
 
 const TARGET = "wasm32-unknown-unknown";
 const CRATE = "session-agent-client-tests";
-/** A user optimizes the Workers, which takes 30 seconds longer, and these tests measure no speed. */
+/** These tests measure no speed, and to optimize the Workers, as a user does, takes 30 seconds longer. */
 const UNOPTIMIZED = `profile.release.package.${CRATE}.opt-level = 0`;
 
 const run = async (program, args) =>

@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use super::Object;
 use crate::edge::host::Runtime;
-use crate::edge::storage::{Sqlite, wake_at};
-use crate::edge::tasks;
+use crate::edge::storage::Sqlite;
 use base::background::Background as _;
 use base::host::Host as _;
 use base::outbound::{Outbound as _, in_time};
@@ -24,20 +23,9 @@ impl Object {
     /// The tables have just been created. The alarm is set at once: it becomes durable
     /// together with the first write.
     pub(super) fn handle_tables_created(&self) {
-        if !self.handle_tables_opened() {
-            return;
+        if self.handle_tables_opened() {
+            self.wake_within(RECOVERY_ALARM_MS);
         }
-        let Some(object) = self.me.upgrade() else {
-            return;
-        };
-        let at_ms = Runtime.now_ms() + RECOVERY_ALARM_MS;
-        self.alarm.set(at_ms);
-        tasks::spawn(async move {
-            if let Err(error) = wake_at(&object.storage, at_ms).await {
-                object.alarm.clear();
-                object.log(&error);
-            }
-        });
     }
 
     /// The tables exist. `true`: the agent must check whether it is in the directory.

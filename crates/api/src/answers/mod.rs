@@ -22,15 +22,15 @@ use closed::{UniqueKeys, close, close_within};
 
 /// The part of openapi.json that describes answers.
 struct Document {
-    /// The schemas that others name.
+    /// The schemas that other schemas refer to.
     schemas: Value,
     /// The answers' schemas by `operationId`.
     answers: HashMap<String, Checked>,
     error: Checked,
 }
 
-/// A schema, with its validator once an answer was compared with it: a validator for each schema
-/// would take seconds of every run.
+/// A schema and its validator, which is built when it is first needed: building all of them takes
+/// longer than most tests.
 struct Checked {
     schema: Value,
     validator: OnceLock<Validator>,

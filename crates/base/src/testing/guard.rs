@@ -90,11 +90,9 @@ impl Guard {
         match context.action {
             AuthAction::DropTable { table_name } | AuthAction::DropVtable { table_name, .. } => {
                 table_name.clone_into(&mut lock(&self.dropped));
-                self.is_stale.store(true, Ordering::Relaxed);
+                self.mark_stale();
             }
-            AuthAction::CreateTable { .. } | AuthAction::AlterTable { .. } => {
-                self.is_stale.store(true, Ordering::Relaxed);
-            }
+            AuthAction::CreateTable { .. } | AuthAction::AlterTable { .. } => self.mark_stale(),
             AuthAction::Delete { table_name } => {
                 if let Some(table) = self.find(table_name) {
                     let is_allowed = self.may_delete.load(Ordering::Relaxed);
@@ -114,8 +112,8 @@ impl Guard {
         Authorization::Allow
     }
 
-    /// Records that a transaction was rolled back, with the triggers that were created in it.
-    pub fn handle_rollback(&self) {
+    /// Triggers may be gone: for example, a transaction was rolled back in which they were created.
+    pub fn mark_stale(&self) {
         self.is_stale.store(true, Ordering::Relaxed);
     }
 
@@ -138,7 +136,7 @@ impl Guard {
         })?;
         connection.create_scalar_function("is_erasing", 0, flags, |_| Ok(ERASING.get() > 0))?;
         *lock(&self.tables) = tables;
-        self.forget(connection);
+        self.mark_stale();
         Ok(())
     }
 
@@ -148,9 +146,7 @@ impl Guard {
         connection: &'a Connection,
         sql: &str,
     ) -> Result<CachedStatement<'a>, Error> {
-        if self.is_stale.swap(false, Ordering::Relaxed) {
-            self.forget(connection);
-        }
+        self.refresh(connection);
         let statement = connection.prepare_cached(sql)?;
         if lock(&self.missing).is_empty() {
             return Ok(statement);
@@ -163,21 +159,22 @@ impl Guard {
 
     /// Runs statements without parameters. Before several statements, all tables get triggers.
     pub fn run(&self, connection: &Connection, statements: &str) -> Result<(), Error> {
-        if !statements.trim_end().trim_end_matches(';').contains(';') {
+        if statements.trim_end().trim_end_matches(';').contains(';') {
+            self.refresh(connection);
+            let tables = *lock(&self.tables);
+            tables.iter().for_each(|table| self.watch(table));
+            self.create_missing(connection)?;
+        } else {
             drop(self.prepare(connection, statements)?);
-            return connection.execute_batch(statements);
         }
-        if self.is_stale.swap(false, Ordering::Relaxed) {
-            self.forget(connection);
-        }
-        let tables = *lock(&self.tables);
-        tables.iter().for_each(|table| self.watch(table));
-        self.create_missing(connection)?;
         connection.execute_batch(statements)
     }
 
-    /// Prepares all statements again, and lets each find out which triggers exist.
-    fn forget(&self, connection: &Connection) {
+    /// If triggers may be gone, all statements are prepared again, and each finds out which exist.
+    fn refresh(&self, connection: &Connection) {
+        if !self.is_stale.swap(false, Ordering::Relaxed) {
+            return;
+        }
         connection.flush_prepared_statement_cache();
         lock(&self.watched).clear();
         lock(&self.missing).clear();

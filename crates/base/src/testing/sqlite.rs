@@ -464,7 +464,7 @@ impl Database for Sqlite {
         let outcome = self.read_cache.during_transaction(work);
         self.depth.set(depth);
         if outcome.is_err() {
-            self.guard.handle_rollback();
+            self.guard.mark_stale();
         }
         // If the storage is full, SQLite has already rolled everything back.
         if self.connection.is_autocommit() {

@@ -98,7 +98,7 @@ impl RegisteredTool {
 
     /// Whether the class lets this call of its tool run without the user's approval. Any answer but
     /// `false` requires approval.
-    pub async fn skips_approval_by_class(
+    pub async fn class_skips_approval(
         &self,
         memory: &Memory<'_>,
         session_id: Option<&Id>,

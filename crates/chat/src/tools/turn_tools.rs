@@ -200,7 +200,7 @@ impl<'a> TurnTools<'a> {
         };
         let (session_id, key) = (self.toolbox.session_id, self.key_of(call));
         !tool
-            .skips_approval_by_class(memory, session_id, &call.arguments, &key)
+            .class_skips_approval(memory, session_id, &call.arguments, &key)
             .await
     }
 

@@ -17,7 +17,7 @@ declare module "#built" {
       /** The JSON of an input. Throws if the input is not an object. */
       textOf(operation: string, input: unknown): string;
       renew(object: object): void;
-      forgetReads(object: object, isUndone: boolean): void;
+      forgetReads(object: object, mayBeRolledBack: boolean): void;
     };
   }
 
