@@ -13,11 +13,7 @@ const LEFT_OUT = new Set(["Error"]);
 /** Types for which the document has less detail than the AI SDK. */
 const MESSAGE_PARTS = "any[]";
 
-/**
- * `NO_FIELDS` is the type of an input without fields, because the type `{}` accepts anything. Then
- * the operations that accept positional arguments, as positional.ts reads them.
- */
-/** The operations that an object's methods take with fields one after the other, as positional.ts reads them. */
+/** The operations whose methods of an object accept positional arguments, as positional.ts reads them. */
 const GIVEN = {
   getSession: "input: GetSessionInput | SessionRef, options?: ObjectRpcOptions",
   deleteSession: "input: DeleteSessionInput | SessionRef, options?: ObjectRpcOptions",
@@ -43,6 +39,7 @@ const OVERLOADS = {
 /** Overrides of these operations return nothing, while the document describes a result. */
 const GIVES = { destroy: "any" };
 
+/** The type of an input without fields: the type `{}` accepts anything. */
 const NO_FIELDS = "{ [field: string]: never }";
 
 /** The type of an event, by its action. */

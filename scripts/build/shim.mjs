@@ -237,7 +237,7 @@ export class SessionAgent extends DurableObject {
     callNow: (object, operation, json) =>
       isCounting() ? undefined : enter(() => object.#current().callNow(operation, json)),
     textOf,
-    // The class has defined its settings. A Rust half that has already answered used fewer.
+    // The class's settings are now complete. A Rust half that has already answered did so without some of them.
     renew: (object) => {
       if (object.#entries <= 1) return;
       object.#ifCurrent((half) => half.stopCaching());

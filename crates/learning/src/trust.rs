@@ -18,7 +18,7 @@ use memory::entry::Entry;
 use memory::origin::Origin;
 use store::learn_settings::{LearnReview, LearnSettings, TrustedSource};
 
-/// The verdict on a change.
+/// The decision on a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustDecision {
     pub source: Origin,

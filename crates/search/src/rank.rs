@@ -295,7 +295,7 @@ mod tests {
         assert!((equal[0] - equal[1]).abs() < 1e-5 && equal[2] < 1e-5);
         let for_agent = ranked(true, &candidates);
         assert!(for_agent[1] > 1.3 * for_agent[0]);
-        // Nine times as long: raised by the fourth root, besides the effect of length.
+        // Nine times as long: raised by the fourth root, in addition to the effect of length.
         let mut candidates = candidates;
         candidates[1].length = 3_600.0;
         let boosted = ranked(false, &candidates);

@@ -121,12 +121,12 @@ impl PageClearing {
     pub fn leave(&self, left: &LeftPages) {
         self.add(left);
         if left.is_written {
-            self.mark_left_again(left);
+            self.mark_left(left);
         }
     }
 
-    /// Marks pages again that were claimed but not cleared.
-    pub fn mark_left_again(&self, left: &LeftPages) {
+    /// Records that pages are left to clear.
+    pub fn mark_left(&self, left: &LeftPages) {
         if left.needs_clearing() {
             self.is_left.set(true);
         }
@@ -279,7 +279,7 @@ impl Clearing<'_> {
         self.of.record_cleared(self.until);
     }
 
-    /// Records the tables that were rewritten. If the clearing fails from here on, the next one
+    /// Marks all tables as dirty until the clearing succeeds: if it fails from here on, the next one
     /// rewrites all of them.
     pub fn mark_all_dirty(&self) {
         let mut dirty = self.of.dirty.borrow_mut();

@@ -1,5 +1,5 @@
-//! A backend that stores readonly and writable blocks of memory in R2. These kinds of blocks need two
-//! of a backend's POST requests: `get` and `set`. Deploy this Worker, bind it to Session Agent as
+//! A backend that stores readonly and writable blocks of memory in R2. For these kinds, a
+//! backend answers two POST requests: `get` and `set`. Deploy this Worker, bind it to Session Agent as
 //! `NOTES`, and define a block with `"source": {"service": "NOTES"}`. Add `"modelWrites": true` if the
 //! model may write the block.
 

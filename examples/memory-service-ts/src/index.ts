@@ -1,5 +1,5 @@
-// A backend that stores blocks of memory in R2. A backend answers these POST requests with JSON. Deploy
-// this Worker, bind it to Session Agent as `NOTES`, and define a block with
+// A backend that stores blocks of memory in R2. A backend is a Worker that answers the POST requests
+// below with JSON. Deploy this one, bind it to Session Agent as `NOTES`, and define a block with
 // `"source": {"service": "NOTES"}`. Add `"modelWrites": true` if the model may write the block.
 
 interface Env {

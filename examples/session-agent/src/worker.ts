@@ -44,8 +44,8 @@ export default {
 };
 
 /**
- * Returns a token for the visitor's own agent. Replace this with your own authentication: it trusts anyone
- * who has the cookie.
+ * Returns a token for the visitor's own agent. Replace the cookie check with your own
+ * authentication: it trusts anyone who has the cookie.
  */
 async function welcome(request: Request, env: Env): Promise<Response> {
   if (!isOurPage(request)) return new Response("Only this page logs in here.\n", { status: 403 });

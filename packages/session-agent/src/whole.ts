@@ -11,7 +11,7 @@ export interface ExportAgentOptions extends TransferOptions {
 }
 
 export interface ImportAgentOptions extends TransferOptions {
-  /** Trusts the file's sources of blocks, tool servers and frozen prompts. */
+  /** Trusts the file's block sources, its addresses of tool servers, and its frozen prompts. */
   allowSources?: boolean | undefined;
   /**
    * A longer file is sent in several requests, each with whole sessions. Default: 64 MiB, below

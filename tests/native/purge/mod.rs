@@ -78,7 +78,7 @@ fn pages_are_cleared_after_a_models_deletion_or_its_turn() {
     // A purge that found nothing leaves no record.
     assert!(!forgets().needs_clearing());
     // Over MCP and in a turn, the pages are cleared at the end.
-    alice.work.pages.mark_left_again(&left);
+    alice.work.pages.mark_left(&left);
     assert!(alice.work.pages.take_left().needs_clearing());
     assert!(!alice.work.pages.take_left().needs_clearing());
 }

@@ -149,7 +149,7 @@ async fn ask<T: DeserializeOwned>(
     }
     let reply = dispatch(agent, operation, json::text(&input)).await?;
     // The object clears the pages after the message's answer.
-    agent.work.pages.mark_left_again(&reply.purged);
+    agent.work.pages.mark_left(&reply.purged);
     let answer = json::decode(&reply.body.into_string());
     answer.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
 }

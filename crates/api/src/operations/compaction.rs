@@ -411,7 +411,7 @@ impl<'a> Growth<'a> {
         let Agent {
             background, host, ..
         } = self.agent;
-        let is_scheduled = |due_at| background.fires_by(due_at, host.now_ms());
+        let is_scheduled = |at_ms| background.fires_by(at_ms, host.now_ms());
         // An agent that learns only when `learn` is called has no pass to schedule.
         let learns = self.find_due(stored).is_some_and(|at| at < NEVER_MS)
             && !follow_up.learn_due_at.is_some_and(is_scheduled);

@@ -244,7 +244,7 @@ impl Operation for DecideProposal {
 
 impl RunAtOnce for DecideProposal {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let verdict = match (self.approve, self.reject) {
+        let decision = match (self.approve, self.reject) {
             (true, false) => Decision::Approve,
             (false, true) => Decision::Reject,
             (true, true) | (false, false) => {
@@ -262,7 +262,7 @@ impl RunAtOnce for DecideProposal {
         });
         let memory = agent.memory();
         let editor = MemoryWriter::of_caller(agent.caller, None).origin();
-        let decided = decide(&memory, &self.id, verdict, chosen.as_deref(), editor)?;
+        let decided = decide(&memory, &self.id, decision, chosen.as_deref(), editor)?;
         Reply::json(&show(agent, decided)?)
     }
 }

@@ -153,7 +153,7 @@ pub fn append_and_schedule_learning(
         let search_index = index::index_of(db, end.number, end.search.as_deref())?;
         let rows = (plan.rows.as_slice(), end.ends.as_slice());
         let write_all = || write(db, written_at, session_id, rows, search_index.as_ref());
-        // A known time that is over may have been cleared by another half of the object.
+        // A known time that has passed may have been cleared by another Rust half of the object.
         let is_earlier = |due_at: &i64| {
             let known = end.learn_due_at;
             known.is_none_or(|known| *due_at < known || known <= now_ms)

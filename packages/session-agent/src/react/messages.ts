@@ -94,7 +94,7 @@ export function openCalls(messages: readonly UiMessage[]): Map<string, string> {
 
 /**
  * The failures of turns by message: by the turn's answer, or by the message that has no answer. `turns`
- * are failed ones, the newest first. `failuresByMessage` may have no records yet.
+ * are failed ones, the newest first. `failuresByMessage`: failures of turns that may not have a record yet.
  */
 export function failuresOf(
   messages: readonly UiMessage[],

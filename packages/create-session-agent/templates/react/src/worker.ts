@@ -79,8 +79,8 @@ export default {
 };
 
 /**
- * Returns a token for the visitor's own agent. Replace this with your own authentication: it trusts anyone
- * who has the cookie.
+ * Returns a token for the visitor's own agent. Replace the cookie check with your own
+ * authentication: it trusts anyone who has the cookie.
  */
 async function login(request: Request, env: Env): Promise<Response> {
   if (!isOurPage(request)) return refuse(403, "Only this page logs in here.");
